@@ -1,0 +1,312 @@
+"""Devices: what a processor can do and hold, every number with its unit and its source.
+
+One file of ``gemmlab/devices`` describes one GPU; `device` reads it. `detect` describes the machine
+this Python runs on: its GPU if one works, else its CPU. Units are SI: FLOP/s, B/s, B, s, Hz.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from gemmlab import probe
+from gemmlab.probe import GpuStatus, gpu_status
+
+__all__ = [
+    "Device",
+    "GpuStatus",
+    "Source",
+    "detect",
+    "device",
+    "gpu_status",
+    "host",
+    "names",
+    "sources",
+]
+
+DTYPES = ("float64", "float32", "tf32", "bfloat16", "float16")
+TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
+
+
+class Source(NamedTuple):
+    """Where a number comes from."""
+
+    unit: str
+    text: str
+
+
+def _quantity(unit: str, **options: Any) -> Any:
+    """A field that a device file states as ``{ value, unit, source }`` in this unit."""
+    return field(metadata={"unit": unit}, **options)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A processor: what it can compute per second, move per second, and hold.
+
+    A figure that does not apply (a CPU has no shared memory) or has no source is ``None``.
+    ``float16``, ``bfloat16`` and ``tf32`` are dense Tensor-Core products accumulated in float32;
+    ``float32`` and ``float64`` are FMAs of the ordinary pipes.
+    For a CPU an SM is a core, and ``peak`` and ``dram_bandwidth`` are measured.
+    """
+
+    name: str
+    title: str
+    kind: str  # "gpu" or "cpu"
+    match: tuple[str, ...] = field(default=(), repr=False)  # the driver's names for this GPU
+    compute_capability: tuple[int, int] | None = _quantity("major.minor", default=None)
+
+    sms: int = _quantity("SM", default=1)
+    clock: float | None = _quantity("Hz", default=None)  # boost
+    tensor_clock: float | None = _quantity("Hz", default=None)  # where Tensor Cores boost less
+    flop_per_cycle_per_sm: Mapping[str, int] = _quantity("FLOP/cycle/SM", default=None, hash=False)
+    peak: Mapping[str, float] = _quantity("FLOP/s", default=None, hash=False)
+    fma_latency_cycles: int | None = _quantity("cycle", default=None)
+
+    dram_bytes: int | None = _quantity("B", default=None)
+    dram_bandwidth: float | None = _quantity("B/s", default=None)
+    dram_latency: float | None = _quantity("s", default=None)
+    l2_bytes: int | None = _quantity("B", default=None)
+    l2_bandwidth: float | None = _quantity("B/s", default=None)
+
+    shared_bytes_per_sm: int | None = _quantity("B", default=None)
+    shared_bytes_per_block: int | None = _quantity("B", default=None)  # at most, by opting in
+    shared_bytes_per_block_default: int | None = _quantity("B", default=None)
+    shared_bytes_per_cycle_per_sm: int | None = _quantity("B/cycle/SM", default=None)
+
+    registers_per_sm: int | None = _quantity("register", default=None)
+    registers_per_thread: int | None = _quantity("register", default=None)
+    threads_per_sm: int | None = _quantity("thread", default=None)
+    threads_per_block: int | None = _quantity("thread", default=None)
+    blocks_per_sm: int | None = _quantity("block", default=None)
+    warp_size: int | None = _quantity("thread", default=None)
+
+    sources: Mapping[str, Source] = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("flop_per_cycle_per_sm", "peak", "sources"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name) or {})))
+
+    @property
+    def shared_bandwidth(self) -> float | None:
+        """Shared-memory bandwidth of the whole device, SMs × clock × bytes per cycle [B/s]."""
+        if self.shared_bytes_per_cycle_per_sm is None or self.clock is None:
+            return None
+        return self.sms * self.clock * self.shared_bytes_per_cycle_per_sm
+
+    @property
+    def threads(self) -> int | None:
+        """Threads that can be resident on the device at once, SMs × threads per SM."""
+        return None if self.threads_per_sm is None else self.sms * self.threads_per_sm
+
+    def clock_of(self, dtype: str) -> float | None:
+        """The boost clock at which the peak of ``dtype`` is stated [Hz]."""
+        if dtype in TENSOR_DTYPES and self.tensor_clock is not None:
+            return self.tensor_clock
+        return self.clock
+
+    def peak_of(self, dtype: str) -> float:
+        """Peak arithmetic rate [FLOP/s]; raises ``ValueError`` where the device has none."""
+        if dtype not in self.peak:
+            raise ValueError(
+                f"{self.title} has no peak for dtype {dtype!r}; it has {', '.join(self.peak)}"
+            )
+        return self.peak[dtype]
+
+    def bandwidth_of(self, level: str) -> float:
+        """Bandwidth of the memory level "dram", "l2" or "shared" [B/s]."""
+        levels = ("dram", "l2", "shared")
+        if level not in levels:
+            raise ValueError(f"unknown memory level {level!r}; the levels are {', '.join(levels)}")
+        bandwidth = getattr(self, f"{level}_bandwidth")
+        if bandwidth is None:
+            raise ValueError(f"no bandwidth is known for memory level {level!r} of {self.title}")
+        return bandwidth
+
+    def ops_per_byte(self, dtype: str, level: str = "dram") -> float:
+        """Arithmetic intensity at which math and memory take equal time, peak / bandwidth [FLOP/B].
+
+        Work of lower intensity is limited by the memory ``level``, of higher by arithmetic.
+        Raises ``ValueError`` for a dtype or level that the device does not have.
+
+        >>> round(device("v100").ops_per_byte("float16"), 1)
+        138.9
+        """
+        return self.peak_of(dtype) / self.bandwidth_of(level)
+
+
+# ------------------------------------------------------------------------------- device files
+
+_UNITS = {f.name: f.metadata["unit"] for f in fields(Device) if "unit" in f.metadata}
+_PER_DTYPE = ("flop_per_cycle_per_sm", "peak")
+_REQUIRED = ("compute_capability", "clock", "dram_bytes", "dram_bandwidth", *_PER_DTYPE)
+
+
+def names() -> list[str]:
+    """The names that `device` accepts, one for each file in ``gemmlab/devices``."""
+    folder = resources.files("gemmlab") / "devices"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
+
+
+def device(name: str | Device) -> Device:
+    """The device called ``name``; a `Device` is returned as it is.
+
+    Raises ``ValueError`` for an unknown name; `names` lists the known ones.
+
+    >>> d = device("v100")
+    >>> d.sms, d.peak["float16"], d.dram_bandwidth
+    (80, 125000000000000.0, 900000000000.0)
+    """
+    if isinstance(name, Device):
+        return name
+    if not isinstance(name, str) or name not in names():
+        raise ValueError(f"unknown device {name!r}; known devices: {', '.join(names())}")
+    return _load(name)
+
+
+def sources(name: str | Device) -> Mapping[str, Source]:
+    """Where each number of a device comes from: field (``peak.float32``) -> (unit, text).
+
+    >>> sources("v100")["dram_bandwidth"].unit
+    'B/s'
+    """
+    return device(name).sources
+
+
+@cache
+def _load(name: str) -> Device:
+    return parse(name, (resources.files("gemmlab") / "devices" / f"{name}.toml").read_text("utf-8"))
+
+
+def parse(name: str, text: str) -> Device:
+    """Read a device file; raises ``ValueError`` for a number without unit and source."""
+    raw = tomllib.loads(text)
+    plain: dict[str, Any] = {"name": name, "kind": "gpu"}
+    plain["title"] = raw.pop("title", name)
+    plain["match"] = tuple(raw.pop("match", ()))
+    origin: dict[str, Source] = {}
+    for key, entry in raw.items():
+        if key not in _UNITS:
+            raise ValueError(f"{name}.toml: unknown key {key!r}; known keys: {', '.join(_UNITS)}")
+        if key in _PER_DTYPE:
+            for dtype in entry:
+                if dtype not in DTYPES:
+                    known = ", ".join(DTYPES)
+                    raise ValueError(f"{name}.toml: unknown dtype {key}.{dtype}; known: {known}")
+            plain[key] = {
+                dtype: _number(name, f"{key}.{dtype}", _UNITS[key], entry[dtype], origin)
+                for dtype in entry
+            }
+        else:
+            plain[key] = _number(name, key, _UNITS[key], entry, origin)
+    missing = [key for key in _REQUIRED if key not in plain]
+    if missing:
+        raise ValueError(f"{name}.toml: {', '.join(missing)} missing")
+    major, minor = str(plain["compute_capability"]).split(".")
+    plain["compute_capability"] = (int(major), int(minor))
+    return Device(**plain, sources=MappingProxyType(origin))
+
+
+def _number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source]) -> Any:
+    """The value of one ``{ value, unit, source }`` table, whose source goes to ``origin``."""
+    if not isinstance(entry, dict) or set(entry) != {"value", "unit", "source"}:
+        raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
+    if entry["unit"] != unit:
+        raise ValueError(f"{name}.toml: {key} must be in {unit!r}, not in {entry['unit']!r}")
+    if not str(entry["source"]).strip():
+        raise ValueError(f"{name}.toml: {key} has no source")
+    origin[key] = Source(unit, entry["source"])
+    return entry["value"]
+
+
+# ------------------------------------------------------------------------- the machine at hand
+
+
+@cache
+def detect() -> Device:
+    """The machine this Python runs on: its GPU if one works, else its CPU.
+
+    A GPU that has a file is described by it; another one by what its driver says. Never raises.
+    """
+    status = gpu_status()
+    return _from_driver(status) if status.works else host()
+
+
+@cache
+def host() -> Device:
+    """The CPU of this machine, its FLOP rates and memory bandwidth measured once (about 2 s)."""
+    cores = probe.cores()
+    peak = {dtype: probe.flop_rate(dtype) for dtype in ("float64", "float32")}
+    bandwidth = probe.bandwidth()
+    origin = {f"peak.{dtype}": Source("FLOP/s", rate.source) for dtype, rate in peak.items()}
+    origin["dram_bandwidth"] = Source("B/s", bandwidth.source)
+    origin["sms"] = Source("SM", "cores that this process may use, asked of the operating system")
+    return Device(
+        name="cpu",
+        title=probe.processor_name(),
+        kind="cpu",
+        sms=cores,
+        peak={dtype: rate.value for dtype, rate in peak.items()},
+        dram_bandwidth=bandwidth.value,
+        sources=origin,
+    )
+
+
+# FMA per cycle and SM by compute capability, from the CUDA C++ Programming
+# Guide, Arithmetic Instructions, table Throughput of Native Arithmetic Instructions. Tensor Core
+# rates are not in it: they differ between products of one compute capability.
+_FMA_PER_CYCLE = {
+    (7, 0): {"float32": 64, "float64": 32},
+    (7, 2): {"float32": 64, "float64": 32},
+    (7, 5): {"float32": 64, "float64": 2},
+    (8, 0): {"float32": 64, "float64": 32},
+    (8, 6): {"float32": 128, "float64": 2},
+    (8, 7): {"float32": 128, "float64": 2},
+    (8, 9): {"float32": 128, "float64": 2},
+    (9, 0): {"float32": 128, "float64": 64},
+    (10, 0): {"float32": 128, "float64": 64},
+    (10, 3): {"float32": 128, "float64": 2},
+    (12, 0): {"float32": 128, "float64": 2},
+    (12, 1): {"float32": 128, "float64": 2},
+}
+
+
+def _from_driver(status: GpuStatus) -> Device:
+    """The GPU that the driver describes: by its file if it has one, else by the driver's figures."""
+    had = status.attributes
+    for name in names():
+        known = device(name)
+        # The same name with fewer SMs is a slice of the GPU (MIG) or a mobile part.
+        if status.name in known.match and had["sms"] == known.sms:
+            return known
+    clock = had["clock_khz"] * 1e3
+    said = f"driver {status.driver}, cuDeviceGetAttribute"
+    guide = "CUDA C++ Programming Guide, Throughput of Native Arithmetic Instructions"
+    rates = _FMA_PER_CYCLE.get(status.compute_capability, {})
+    flop = {dtype: 2 * fma for dtype, fma in rates.items()}
+    limits = {key: had[key] for key in _UNITS if key in had}
+    bandwidth = 2 * had["memory_clock_khz"] * 1e3 * had["memory_bus_bits"] / 8
+    origin = {key: Source(_UNITS[key], said) for key in limits}
+    origin["clock"] = Source("Hz", said)
+    origin["dram_bandwidth"] = Source("B/s", f"{said}: 2 x memory clock x bus width")
+    for dtype in flop:
+        origin[f"flop_per_cycle_per_sm.{dtype}"] = Source("FLOP/cycle/SM", guide)
+        origin[f"peak.{dtype}"] = Source("FLOP/s", "SMs x clock x FLOP/cycle/SM")
+    return Device(
+        name=re.sub(r"[^a-z0-9]+", "_", status.name.lower()).strip("_"),
+        title=status.name,
+        kind="gpu",
+        compute_capability=status.compute_capability,
+        clock=clock,
+        flop_per_cycle_per_sm=flop,
+        peak={dtype: had["sms"] * clock * rate for dtype, rate in flop.items()},
+        dram_bandwidth=bandwidth,
+        sources=origin,
+        **limits,
+    )

@@ -1,0 +1,108 @@
+"""What was observed when a kernel ran, with where and how it was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gemmlab.model import Prediction
+from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+BACKENDS = ("gpu", "cpu", "simulator", "recorded")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One kernel run on one problem; fields are named as in `Prediction`.
+
+    backend : where it ran: "gpu", "cpu", "simulator", or "recorded" for a replay
+    device, device_title : id and name of the processor; "simulator" for the simulated GPU
+    samples : durations of the repeated runs [s]; empty where only counts were taken
+    counters : exact transactions, by the names that predictions use; empty for timed runs
+    error, tolerance : of the result, in the measure of `Gemm.error`; it passes if error ≤ tolerance
+    provenance : versions, driver, clocks, date, hash of the kernel's source, and so on, as text
+    """
+
+    kernel: str
+    problem: Gemm
+    tiling: Tiling | None
+    backend: str
+    device: str
+    device_title: str
+    error: float
+    tolerance: float
+    samples: tuple[float, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ValueError(f"backend={self.backend!r} is not one of {', '.join(BACKENDS)}")
+
+    @property
+    def seconds(self) -> float | None:
+        """Median duration [s]; None where nothing was timed."""
+        return self.percentile(50)
+
+    def percentile(self, p: float) -> float | None:
+        """The p-th percentile of the durations [s]; None where nothing was timed."""
+        return float(np.percentile(self.samples, p)) if self.samples else None
+
+    @property
+    def flops(self) -> int:
+        """Operations of the product, 2mnk [FLOP]."""
+        return self.problem.flops
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """Rate at the median duration [FLOP/s]; None where nothing was timed."""
+        return self.flops / self.seconds if self.samples else None
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        """Counted traffic by memory level [B], with the names that predictions use."""
+        if not self.counters:
+            return {}
+        c = self.counters
+        return {
+            "global": SECTOR * (c.get("global_load_sectors", 0) + c.get("global_store_sectors", 0)),
+            "shared": LINE
+            * (c.get("shared_load_wavefronts", 0) + c.get("shared_store_wavefronts", 0)),
+        }
+
+    @property
+    def passed(self) -> bool:
+        """Whether the result is right: a NaN or an infinity anywhere makes it wrong."""
+        return bool(self.error <= self.tolerance)
+
+    @property
+    def source(self) -> str:
+        """Where the data comes from, as figures say it."""
+        if self.backend == "simulator":
+            return "simulated"
+        if self.backend == "recorded":
+            return f"recorded on {self.device_title}, {self.provenance.get('date', '')[:10]}"
+        return f"measured here on {self.device_title}"
+
+
+def residual(measured: Measurement, predicted: Prediction) -> dict[str, float]:
+    """Measured − predicted, for whatever both have: "seconds", and each counter.
+
+    Raises ValueError where the two are not about the same kernel and problem.
+    """
+    if (measured.kernel, measured.problem) != (predicted.kernel, predicted.problem):
+        raise ValueError(
+            f"cannot compare {measured.kernel} on {measured.problem} "
+            f"with {predicted.kernel} on {predicted.problem}"
+        )
+    out: dict[str, float] = {}
+    if measured.seconds is not None:
+        out["seconds"] = measured.seconds - predicted.seconds
+    if measured.counters:
+        for name in sorted({*measured.counters, *predicted.counters}):
+            out[name] = measured.counters.get(name, 0) - predicted.counters.get(name, 0)
+    return out

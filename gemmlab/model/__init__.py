@@ -1,0 +1,152 @@
+"""Predictions: what a GEMM must do, divided by what a device can do. NumPy alone, no fitting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.model import occupancy
+from gemmlab.model.traffic import Work
+from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.problem import DTYPES, Gemm
+from gemmlab.tiling import Tiling
+
+__all__ = ["Prediction", "predict"]
+
+
+class Predictable(Protocol):
+    """What `predict` needs to know of a kernel; `gemmlab.kernels.Kernel` has it."""
+
+    name: str
+    tensor_cores: bool
+
+    def choose(self, tiling: Tiling | None) -> Tiling: ...
+
+    def work(self, problem: Gemm, tiling: Tiling) -> Work: ...
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says of one problem on one device; fields are named as in `Measurement`.
+
+    flops : of the product, 2mnk [FLOP]
+    bytes : traffic by memory level [B]: "dram", and with a kernel "l2", "global" (sectors
+        that threads ask L1 for) and "shared" too
+    seconds : the longest of `times`: parts that overlap perfectly [s]
+    times : what each resource needs alone [s]: "math", a memory level, "latency"
+    limiter : "math", "memory" or "latency"; `bottleneck` names the entry of `times`
+    counters : exact transactions, by the names that the simulator uses; empty without a kernel
+    """
+
+    problem: Gemm
+    device: str
+    kernel: str | None
+    tiling: Tiling | None
+    flops: int
+    bytes: Mapping[str, int]
+    times: Mapping[str, float]
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def bottleneck(self) -> str:
+        """The resource that takes longest, a key of `times`."""
+        return max(self.times, key=self.times.__getitem__)
+
+    @property
+    def limiter(self) -> str:
+        """What limits the speed: "math", "memory" or "latency"."""
+        return self.bottleneck if self.bottleneck in ("math", "latency") else "memory"
+
+    @property
+    def seconds(self) -> float:
+        """Predicted duration [s]."""
+        return self.times[self.bottleneck]
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity at device memory [FLOP/B]."""
+        return self.flops / self.bytes["dram"]
+
+    @property
+    def flops_per_second(self) -> float:
+        """Predicted rate of useful operations [FLOP/s]."""
+        return self.flops / self.seconds
+
+
+def predict(
+    problem: Gemm,
+    device: str | Device,
+    kernel: Predictable | None = None,
+    tiling: Tiling | None = None,
+) -> Prediction:
+    """Predict how long `problem` takes on `device`, by an ideal implementation or by `kernel`.
+
+    seconds = max(flops / peak, bytes / bandwidth at each memory level, latency). Without a kernel
+    the bytes are compulsory and the latency is one round trip to memory. No constant is fitted.
+    Raises ValueError for an unknown device, a format without a rate there, or a tiling that the
+    kernel or the device cannot run.
+
+    >>> predict(Gemm(8192, 128, 8192, dtype="float16"), "v100").limiter
+    'memory'
+    >>> predict(Gemm(8192, 8192, 8192, dtype="float16"), "v100").limiter
+    'math'
+    """
+    target = load_device(device) if isinstance(device, str) else device
+    dram = problem.bytes
+    if problem.beta != 0:
+        dram += DTYPES[problem.dtype].bytes * problem.m * problem.n
+    if kernel is None:
+        if tiling is not None:
+            raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
+        traffic = {"dram": dram}
+        times = {
+            "math": problem.flops / _peak(target, problem.dtype),
+            "dram": dram / target.dram_bandwidth,
+            "latency": target.dram_latency or 0.0,
+        }
+        return Prediction(problem, target.name, None, None, problem.flops, traffic, times)
+
+    tiling = kernel.choose(tiling)
+    work = kernel.work(problem, tiling)
+    occupancy.check_block(target, work.threads, work.shared_bytes)
+    count = work.counters
+    shared = count["shared_load_wavefronts"] + count["shared_store_wavefronts"]
+    traffic = {
+        "dram": dram,
+        "l2": work.l2_bytes,
+        "global": SECTOR * (count["global_load_sectors"] + count["global_store_sectors"]),
+        "shared": LINE * shared,
+    }
+    pipe = problem.dtype if kernel.tensor_cores else problem.accumulate
+    times = {
+        "math": work.flops / _peak(target, pipe),
+        "dram": dram / target.dram_bandwidth,
+        # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
+        "l1": work.l1_wavefronts / (target.sms * target.clock),
+        "latency": _latency(work, target),
+    }
+    if target.l2_bandwidth:
+        times["l2"] = work.l2_bytes / target.l2_bandwidth
+    return Prediction(
+        problem, target.name, kernel.name, tiling, problem.flops, traffic, times, work.counters
+    )
+
+
+def _latency(work: Work, device: Device) -> float:
+    """The longest chain of dependent steps of a thread, once for each wave of blocks [s]."""
+    loads, shared_loads, fmas = work.chain
+    cycles = fmas * device.fma_latency_cycles + shared_loads * (device.shared_latency_cycles or 0)
+    chain = loads * (device.dram_latency or 0.0) + cycles / device.clock
+    resident = occupancy.resident_blocks(device, work.threads, work.shared_bytes)
+    return chain * occupancy.waves(device, work.blocks, resident)
+
+
+def _peak(device: Device, dtype: str) -> float:
+    if dtype not in device.peak:
+        raise ValueError(
+            f"{device.title} has no {dtype} rate; it has one for {', '.join(device.peak)}"
+        )
+    return device.peak[dtype]

@@ -1,0 +1,209 @@
+"""What each kernel of the ladder asks of the machine: transactions, operations, dependent steps.
+
+The counts are algebra, not execution: blocks whose addresses differ by whole sectors make the same
+requests, so that one representative of each class is counted and multiplied. They are exact, as
+the source is written, for row-major operands whose first element lies at the start of a sector.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from gemmlab.model import transactions
+from gemmlab.problem import DTYPES, Gemm
+from gemmlab.tiling import Tiling
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one launch asks of the machine.
+
+    counters : exact transactions, by the names that the simulator and Nsight Compute use
+    flops : operations executed, whole tiles included [FLOP]
+    l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
+    l1_wavefronts : passes through the L1 and shared-memory pipe
+    blocks, threads, shared_bytes : of the launch; threads and bytes are per block
+    chain : (global loads, shared loads, FMAs) that one thread must do one after the other
+    """
+
+    counters: Counter[str]
+    flops: int
+    l2_bytes: int
+    l1_wavefronts: int
+    blocks: int
+    threads: int
+    shared_bytes: int
+    chain: tuple[int, int, int]
+
+
+class Lanes:
+    """The threads of a (width, height) block, warp by warp: x, y and valid, each (warps, 32)."""
+
+    def __init__(self, width: int, height: int) -> None:
+        warps = -(-width * height // transactions.WARP)
+        thread = np.arange(warps * transactions.WARP).reshape(warps, transactions.WARP)
+        self.x, self.y = thread % width, thread // width
+        self.valid = thread < width * height
+        self.warps = warps
+
+
+# Positions along one axis that behave alike: offset within a sector [elements], extent that lies
+# inside the matrix, and how many positions are so.
+AxisClass = tuple[int, int, int]
+
+
+def _axis(count: int, tile: int, stride: int, itemsize: int) -> list[AxisClass]:
+    """The classes of the tiles that cover 0 … count, where a step along the axis is `stride`."""
+    starts = np.arange(0, count, tile)
+    offsets = starts * stride % (transactions.SECTOR // itemsize)
+    extents = np.minimum(tile, count - starts)
+    classes, counts = np.unique([offsets, extents], axis=1, return_counts=True)
+    return [(int(o), int(e), int(c)) for o, e, c in zip(*classes, counts, strict=True)]
+
+
+def _access(
+    op: str,
+    itemsize: int,
+    lanes: Lanes,
+    offset: np.ndarray,
+    row: np.ndarray,
+    col: np.ndarray,
+    rows: Iterable[AxisClass],
+    cols: Iterable[AxisClass],
+    steps: Iterable[AxisClass] = ((0, 1, 1),),
+) -> Counter[str]:
+    """Transactions of one load or store over the whole grid.
+
+    Lanes are on where `row` and `col` lie inside the extents of `rows` and `cols`; their element
+    is `offset` past the class's. `steps` repeats the access at further offsets.
+    """
+    alike: Counter[tuple[int, int, int]] = Counter()
+    for (o1, rows_in, n1), (o2, cols_in, n2), (o3, _, n3) in product(rows, cols, steps):
+        alike[(o1 + o2 + o3) % (transactions.SECTOR // itemsize), rows_in, cols_in] += n1 * n2 * n3
+    total: Counter[str] = Counter()
+    for (start, rows_in, cols_in), times in alike.items():
+        on = lanes.valid & (row < rows_in) & (col < cols_in)
+        address = (start + offset) * itemsize
+        total[f"global_{op}_requests"] += times * int(transactions.requests(on).sum())
+        total[f"global_{op}_sectors"] += times * int(transactions.sectors(address, on).sum())
+        total[f"global_{op}_bytes"] += times * int(on.sum()) * itemsize
+        total["lines"] += times * int(transactions.lines(address, on).sum())
+    return total
+
+
+def naive(problem: Gemm, tiling: Tiling) -> Work:
+    """Rung *naive*: thread (x, y) of a block computes C[x, y], so a warp walks down columns.
+
+    Each of the k steps loads A[i, p], a different row for each lane, and B[p, j].
+    """
+    m, n, k, s = problem.m, problem.n, problem.k, DTYPES[problem.dtype].bytes
+    bm, bn, _ = tiling.block
+    lanes = Lanes(bm, bn)
+    x, y = lanes.x, lanes.y
+    along_k = _axis(k, 1, 1, s)
+    load_a = _access(
+        "load", s, lanes, x * k, x, y, _axis(m, bm, k, s), _axis(n, bn, 0, s), along_k
+    )
+    load_b = _access(
+        "load", s, lanes, y, x, y, _axis(m, bm, 0, s), _axis(n, bn, 1, s), _axis(k, 1, n, s)
+    )
+    c_rows, c_cols = _axis(m, bm, n, s), _axis(n, bn, 1, s)
+    update = _update_c(problem, lanes, x * n + y, x, y, c_rows, c_cols)
+    counters = load_a + load_b + update
+    across, down = tiling.grid(problem)
+    return Work(
+        l1_wavefronts=counters.pop("lines"),
+        counters=counters,
+        flops=2 * (down * bm) * (across * bn) * k,
+        l2_bytes=s * (across * m * k + down * k * n) + _c_bytes(problem),
+        blocks=across * down,
+        threads=tiling.threads,
+        shared_bytes=0,
+        chain=(1, 0, k),
+    )
+
+
+def tiled(problem: Gemm, tiling: Tiling) -> Work:
+    """Rung *tiled*: each block copies a tile of A and of B to shared memory, then multiplies them.
+
+    A global element is loaded once by each block that needs it: n/bn times for A, m/bm for B.
+    """
+    m, n, k, s = problem.m, problem.n, problem.k, DTYPES[problem.dtype].bytes
+    tile = tiling.block[0]
+    lanes = Lanes(tile, tile)
+    x, y = lanes.x, lanes.y
+    across, down = tiling.grid(problem)
+    steps = tiling.steps(problem)
+    load_a = _access(
+        "load", s, lanes, y * k + x, y, x, _axis(m, tile, k, s), _axis(k, tile, 1, s),
+        [(0, 1, across)],
+    )  # fmt: skip
+    load_b = _access(
+        "load", s, lanes, y * n + x, y, x, _axis(k, tile, n, s), _axis(n, tile, 1, s),
+        [(0, 1, down)],
+    )  # fmt: skip
+    c_rows, c_cols = _axis(m, tile, n, s), _axis(n, tile, 1, s)
+    counters = load_a + load_b + _update_c(problem, lanes, y * n + x, y, x, c_rows, c_cols)
+
+    blocks = across * down
+    stores = _shared("store", s, lanes, [y * tile + x] * 2)  # As[y, x] and Bs[y, x]
+    loads = _shared(  # As[y, p] and Bs[p, x], for each p of the tile
+        "load", s, lanes, [z for p in range(tile) for z in (y * tile + p, p * tile + x)]
+    )
+    for name, count in (stores + loads).items():
+        counters[name] += count * blocks * steps
+    counters["barriers"] = 2 * steps * blocks
+    return Work(
+        l1_wavefronts=counters.pop("lines")
+        + counters["shared_load_wavefronts"]
+        + counters["shared_store_wavefronts"],
+        counters=counters,
+        flops=tiling.padded_flops(problem),
+        l2_bytes=transactions.SECTOR
+        * (counters["global_load_sectors"] + counters["global_store_sectors"]),
+        blocks=blocks,
+        threads=tiling.threads,
+        shared_bytes=tiling.shared_bytes(problem.dtype),
+        chain=(steps, steps, steps * tile),
+    )
+
+
+def _update_c(
+    problem: Gemm,
+    lanes: Lanes,
+    offset: np.ndarray,
+    row: np.ndarray,
+    col: np.ndarray,
+    rows: list[AxisClass],
+    cols: list[AxisClass],
+) -> Counter[str]:
+    """The epilogue: C is stored once, and loaded before where β ≠ 0."""
+    s = DTYPES[problem.dtype].bytes
+    update = _access("store", s, lanes, offset, row, col, rows, cols)
+    if problem.beta != 0:
+        update += _access("load", s, lanes, offset, row, col, rows, cols)
+    return update
+
+
+def _shared(op: str, itemsize: int, lanes: Lanes, offsets: list[np.ndarray]) -> Counter[str]:
+    """Transactions of accesses to shared memory, all threads of one block taking part."""
+    addresses = np.stack(offsets) * itemsize
+    on = np.broadcast_to(lanes.valid, addresses.shape)
+    passes = int(transactions.wavefronts(addresses, on, itemsize).sum())
+    requests = int(transactions.requests(on).sum())
+    least = requests * max(1, itemsize // transactions.WORD)
+    return Counter({
+        f"shared_{op}_requests": requests,
+        f"shared_{op}_wavefronts": passes,
+        "shared_bank_conflicts": passes - least,
+    })  # fmt: skip
+
+
+def _c_bytes(problem: Gemm) -> int:
+    elements = problem.m * problem.n
+    return DTYPES[problem.dtype].bytes * elements * (2 if problem.beta != 0 else 1)

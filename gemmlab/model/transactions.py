@@ -1,0 +1,69 @@
+"""How a warp's addresses become memory transactions: requests, sectors, lines and wavefronts.
+
+The one place where these words of Nsight Compute are defined; predictions and the simulator both
+count with these functions. A *request* is one warp instruction with at least one active lane.
+Source: NVIDIA Nsight Compute documentation, "Memory Tables" and "Metrics Decoder".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+SECTOR = 32  # bytes: the unit of traffic between L1, L2 and device memory
+LINE = 128  # bytes: the unit of an L1 tag, four sectors
+BANKS = 32  # shared memory: successive 4-byte words lie in successive banks
+WORD = 4  # bytes of one bank's word
+WARP = 32  # lanes
+
+
+def requests(active: np.ndarray) -> np.ndarray:
+    """1 for each warp with an active lane, else 0; `active` is (..., 32), the result (...)."""
+    return active.any(axis=-1).astype(np.int64)
+
+
+def sectors(addresses: np.ndarray, active: np.ndarray, unit: int = SECTOR) -> np.ndarray:
+    """Distinct `unit`-byte pieces that each warp touches; `addresses` [B] and `active` (..., 32).
+
+    Each lane's access lies within one piece, which holds for aligned accesses of up to `unit`.
+
+    >>> int(sectors(4 * np.arange(32), np.ones(32, bool)))    # 128 contiguous bytes
+    4
+    """
+    pieces = np.where(active, addresses // unit, -1)
+    pieces.sort(axis=-1)
+    first = pieces[..., :1] >= 0
+    changed = (np.diff(pieces, axis=-1) != 0) & (pieces[..., 1:] >= 0)
+    return first[..., 0] + changed.sum(axis=-1)
+
+
+def lines(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Distinct 128-byte lines that each warp touches, as `sectors`."""
+    return sectors(addresses, active, LINE)
+
+
+def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
+    """Passes that shared memory needs for each warp; `width` bytes a lane, `addresses` (..., 32).
+
+    One pass serves each bank one 4-byte word, to any number of lanes: so many passes as the
+    busiest bank has distinct words. Accesses of 8 bytes go half a warp at a time and of 16 bytes a
+    quarter.
+
+    >>> column = 4 * 32 * np.arange(32)        # a column of a 32-wide float32 tile: one bank
+    >>> int(wavefronts(column, np.ones(32, bool), 4))
+    32
+    """
+    groups = max(1, width // WORD)
+    shape = (*addresses.shape[:-1], groups, WARP // groups)
+    words, on = (addresses // WORD).reshape(shape), active.reshape(shape)
+    if groups > 1:  # each lane covers `groups` neighbouring words
+        words = (words[..., None] + np.arange(groups)).reshape(*shape[:-1], WARP)
+        on = np.repeat(on, groups, axis=-1)
+    # A word's key sorts by bank, then by word: a bank's distinct words are a run of new keys.
+    bank, row = words % BANKS, words // BANKS
+    span = int(row.max(initial=0)) + 1
+    keys = np.where(on, bank * span + row, -1)
+    keys.sort(axis=-1)
+    new = keys >= 0
+    new[..., 1:] &= np.diff(keys, axis=-1) != 0
+    per_bank = (new[..., None] & ((keys // span)[..., None] == np.arange(BANKS))).sum(axis=-2)
+    return per_bank.max(axis=-1).sum(axis=-1)

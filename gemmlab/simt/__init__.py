@@ -1,0 +1,125 @@
+"""The simulated GPU: runs a Numba-CUDA kernel in NumPy, counts what the hardware counts.
+
+All threads of all blocks advance together, one operation of the source at a time, so that a small
+GEMM takes milliseconds. Counters and hazards are in `Report`; values in the arrays, changed in
+place as on a GPU.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmlab.problem import whole_number
+from gemmlab.simt.hazards import Hazard, HazardError
+from gemmlab.simt.machine import Machine
+from gemmlab.simt.masks import StepLimit
+from gemmlab.simt.memory import Array, from_host, host_view
+from gemmlab.simt.report import Dim3, Report
+from gemmlab.simt.rewrite import rewrite
+from gemmlab.simt.source import UnsupportedError, read_source
+from gemmlab.simt.values import number
+
+__all__ = ["Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
+
+# Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
+LANES = 1 << 16
+MAX_THREADS = 1024
+MAX_STEPS = 1 << 20
+
+
+def simulate(
+    fn: Callable,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Any,
+    shared_bytes: int = 0,
+    on_hazard: str = "raise",
+    max_steps: int = MAX_STEPS,
+) -> Report:
+    """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
+
+    fn : a plain function or a `numba.cuda.jit` kernel, written with `cuda` of gemmlab or of Numba
+    grid, block : one to three sizes
+    args : NumPy arrays, changed in place, and numbers
+    shared_bytes : dynamic shared memory of a block [B]
+    on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
+    max_steps : iterations that the loops of a thread may take in all
+
+    Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
+    a launch that no GPU would take.
+
+    >>> def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] = 2 * x[i]
+    """
+    if on_hazard not in ("raise", "collect"):
+        raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
+    function = getattr(fn, "py_func", fn)
+    grid3, block3 = _dim3("grid", grid), _dim3("block", block)
+    threads = block3[0] * block3[1] * block3[2]
+    if threads > MAX_THREADS:
+        raise ValueError(f"a block of {threads} threads is too large; use at most {MAX_THREADS}")
+
+    report = Report(read_source(function), grid3, block3, on_hazard)
+    arrays, values = _bind(function, args, report.source.stored_parameters)
+    blocks = np.arange(grid3[0] * grid3[1] * grid3[2])
+    batch = max(1, LANES // threads)
+    kernel = None
+    with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
+        for start in range(0, len(blocks), batch):
+            machine = Machine(
+                grid3, block3, blocks[start : start + batch], report, shared_bytes, max_steps
+            )
+            kernel = kernel or rewrite(function, machine.translate)
+            try:
+                kernel.bind(machine.translate)(machine, *values)
+            except StepLimit:
+                break
+    for host, array in arrays:
+        if array.shadow is not None:
+            host[...] = host_view(array)
+    return report
+
+
+def _bind(
+    function: Callable, args: tuple[Any, ...], stored: set[str]
+) -> tuple[list[tuple[np.ndarray, Array]], list[Any]]:
+    """Arguments as the kernel sees them; one array passed twice stays one array."""
+    names = list(inspect.signature(function).parameters)
+    if len(names) != len(args):
+        raise TypeError(
+            f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
+            f"not {len(args)}"
+        )
+    arrays: list[tuple[np.ndarray, Array]] = []
+    values: list[Any] = []
+    for name, value in zip(names, args, strict=True):
+        if isinstance(value, np.ndarray):
+            known = [array for host, array in arrays if host is value]
+            array = known[0] if known else from_host(value, name, name in stored)
+            if not known:
+                arrays.append((value, array))
+            values.append(array)
+        else:
+            try:
+                values.append(number(value))
+            except TypeError:
+                raise TypeError(
+                    f"argument {name}={value!r} is a {type(value).__name__}; "
+                    "kernels take NumPy arrays and numbers"
+                ) from None
+    return arrays, values
+
+
+def _dim3(name: str, value: Any) -> Dim3:
+    sizes = value if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"{name}={value!r} has {len(sizes)} dimensions; use 1, 2 or 3")
+    whole = [whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes)]
+    x, y, z = (whole + [1, 1])[:3]
+    return x, y, z

@@ -1,0 +1,137 @@
+"""The names that kernels are written with: `numba.cuda` where it is installed, else a stand-in.
+
+Both give the same kernel source a meaning: `numba.cuda` compiles it for a GPU, and the simulator
+runs it whichever of the two it was written with.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# What a kernel may use of `cuda`, by dotted path; `simt.machine` gives each its meaning.
+INTRINSICS = (
+    "threadIdx",
+    "blockIdx",
+    "blockDim",
+    "gridDim",
+    "grid",
+    "gridsize",
+    "laneid",
+    "warpsize",
+    "syncthreads",
+    "shared.array",
+    "local.array",
+)
+
+
+class Intrinsic:
+    """A name that has a meaning only inside a kernel."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"cuda.{self.path}"
+
+    def _misused(self, *args: object, **kwargs: object) -> Any:
+        raise RuntimeError(
+            f"cuda.{self.path} has a meaning only inside a kernel; "
+            "run the kernel with gemmlab.simulate(kernel, grid, block, *arguments)"
+        )
+
+    __call__ = __index__ = __int__ = __float__ = _misused
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("x", "y", "z"):
+            self._misused()
+        raise AttributeError(f"cuda.{self.path} has no attribute {name!r}")
+
+
+class Namespace:
+    """`cuda.shared` and `cuda.local`."""
+
+    def __init__(self, name: str) -> None:
+        self.array = Intrinsic(f"{name}.array")
+
+
+class SimulatedKernel:
+    """A kernel defined with the stand-in: launched as on a GPU, it runs on the simulator."""
+
+    def __init__(self, py_func: Callable) -> None:
+        self.py_func = py_func
+        self.__name__ = py_func.__name__
+        self.__doc__ = py_func.__doc__
+
+    def __getitem__(self, launch: tuple) -> Callable:
+        grid, block, *rest = launch
+        shared_bytes = rest[1] if len(rest) > 1 else 0
+
+        def run(*args: object) -> Any:
+            from gemmlab.simt import simulate
+
+            return simulate(self.py_func, grid, block, *args, shared_bytes=shared_bytes)
+
+        return run
+
+    def __call__(self, *args: object) -> Any:
+        raise TypeError(f"launch it as {self.__name__}[grid, block](...)")
+
+
+class StandIn:
+    """The names of `numba.cuda` that kernels use, for machines without it."""
+
+    def __init__(self) -> None:
+        self.shared, self.local = Namespace("shared"), Namespace("local")
+        for path in INTRINSICS:
+            if "." not in path:
+                setattr(self, path, Intrinsic(path))
+
+    @staticmethod
+    def jit(function: Callable | None = None, **options: object) -> Any:
+        """Mark a kernel; a device function (`device=True`) is left as it is."""
+        wrap = (lambda f: f) if options.get("device") else SimulatedKernel
+        return wrap if function is None else wrap(function)
+
+    @staticmethod
+    def is_available() -> bool:
+        """False: there is no GPU behind the stand-in."""
+        return False
+
+
+def _numba_cuda() -> Any:
+    """The module `numba.cuda`, or None where it is missing or cannot be loaded."""
+    try:
+        from numba import cuda
+
+        return cuda if callable(cuda.jit) else None
+    except Exception:  # a broken CUDA install can fail in any way; `gemmlab doctor` says how
+        return None
+
+
+stand_in = StandIn()
+cuda = _numba_cuda() or stand_in
+
+
+def intrinsic_path(value: object) -> str | None:
+    """The dotted path of a `cuda` name, from whichever of the two it came, or None."""
+    if isinstance(value, Intrinsic):
+        return value.path
+    numba_cuda = sys.modules.get("numba.cuda")
+    for path in INTRINSICS if numba_cuda else ():
+        found: Any = numba_cuda
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is value and found is not None and not isinstance(found, int):
+            return path
+    return None
+
+
+def is_cuda(value: object) -> bool:
+    """Whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
+    numba_cuda = sys.modules.get("numba.cuda")
+    known = [stand_in, stand_in.shared, stand_in.local]
+    if numba_cuda is not None:
+        known += [numba_cuda, numba_cuda.shared, numba_cuda.local]
+    return any(value is k for k in known)

@@ -1,0 +1,218 @@
+"""Which lanes run: a stack of masks, pushed by branches and loops.
+
+A mask is None for all lanes, False for none, else a boolean array that broadcasts to (blocks,
+threads). Lanes that leave a loop or the kernel are dropped from every mask of the stack down to
+where they come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.memory import Array
+from gemmlab.simt.values import Range, Unassigned
+
+Mask = Any  # None, False, or a boolean array (blocks | 1, threads | 1)
+
+
+def both(a: Mask, b: Any) -> Mask:
+    """The lanes of mask `a` for which the condition `b` holds."""
+    if b is None or a is False:
+        return a
+    if np.ndim(b) == 0:
+        return a if b else False
+    lanes = b if a is None else a & b
+    if not lanes.any():
+        return False
+    return None if lanes.all() else lanes
+
+
+def without(a: Mask, lanes: Mask) -> Mask:
+    """The lanes of mask `a` that are not among `lanes`."""
+    if lanes is False or a is False:
+        return a
+    return False if lanes is None else both(a, ~lanes)
+
+
+class StepLimit(Exception):
+    """A loop ran longer than the step budget allows."""
+
+
+class ControlFlow:
+    """What the rewritten `if`, loops, `and`, `or` and assignments of a kernel call."""
+
+    def __init__(self, base: Mask, max_steps: int) -> None:
+        self.masks: list[Mask] = [base]
+        self.others: list[Mask] = []  # for each open `if`, the lanes of its `else`
+        self.loops: list[int] = []  # for each open loop, the depth of its mask
+        self.frames = [SimpleNamespace(depth=0, value=None)]  # the kernel, then device functions
+        self.max_steps, self.steps = max_steps, 0
+        self.line = 0
+
+    def hazard(self, kind: str, line: int, lanes: Mask, other: int | None, text: str) -> None:
+        """Report that the first of `lanes` is at fault, and `other`, a thread of its block."""
+        raise NotImplementedError
+
+    def load(self, array: Any, index: Any, line: int) -> Any:
+        """The value of an element for each lane."""
+        raise NotImplementedError
+
+    def unassigned(self, name: str) -> Unassigned:
+        return Unassigned(name)
+
+    def at(self, line: int, call: Callable) -> Any:
+        self.line = line
+        return call()
+
+    def assign(self, old: Any, new: Any, name: str) -> Any:
+        if isinstance(new, Array):
+            new.name = new.name or name
+            return new
+        if isinstance(new, Unassigned):
+            new._read()
+        mask = self.masks[-1]
+        if mask is None or isinstance(old, Unassigned) or isinstance(new, (tuple, Range)):
+            return new
+        if mask is False:
+            return old
+        if old is None or isinstance(old, (tuple, Array)):
+            raise TypeError(f"{name!r} changes its type from one branch to another")
+        return np.where(mask, new, old)
+
+    def unpack(self, value: Any, count: int) -> tuple:
+        if not isinstance(value, tuple) or len(value) != count:
+            raise ValueError(f"line {self.line}: cannot unpack {value!r} into {count} names")
+        return value
+
+    def if_(self, test: Any) -> bool:
+        parent = self.masks[-1]
+        then = both(parent, np.not_equal(test, 0))
+        self.masks.append(then)
+        self.others.append(without(parent, then))
+        return then is not False
+
+    def else_(self) -> bool:
+        self.masks[-1] = self.others[-1]
+        return self.masks[-1] is not False
+
+    def end_if(self) -> None:
+        self.masks.pop()
+        self.others.pop()
+
+    def begin_loop(self) -> None:
+        self.masks.append(self.masks[-1])
+        self.loops.append(len(self.masks) - 1)
+
+    def while_(self, test: Any, line: int) -> bool:
+        self._step(line)
+        self.masks[-1] = both(self.masks[-1], np.not_equal(test, 0))
+        self.masks.append(self.masks[-1])
+        if self.masks[-1] is False:
+            self.masks.pop()
+            return False
+        return True
+
+    def iterate(self, values: Any, line: int) -> Iterator[Any]:
+        if not isinstance(values, Range):
+            values = values if isinstance(values, tuple) else self._elements(values, line)
+            for value in values:
+                if self.masks[-1] is False:
+                    return
+                self.masks.append(self.masks[-1])
+                yield value
+            return
+        start, stop, step = values.start, values.stop, values.step
+        if np.ndim(start) == np.ndim(stop) == np.ndim(step) == 0:
+            if step == 0:
+                raise ValueError(f"line {line}: the step of range is 0")
+            for value in range(int(start), int(stop), int(step)):
+                if self.masks[-1] is False:
+                    return
+                self._step(line)
+                self.masks.append(self.masks[-1])
+                yield np.int64(value)
+            return
+        value = np.asarray(start)
+        while True:
+            more = np.where(np.greater(step, 0), value < stop, value > stop)
+            self.masks[-1] = both(self.masks[-1], more)
+            if self.masks[-1] is False:
+                return
+            self._step(line)
+            self.masks.append(self.masks[-1])
+            yield value
+            value = value + step
+
+    def _elements(self, array: Any, line: int) -> Iterator[Any]:
+        if not isinstance(array, Array):
+            raise TypeError(f"line {line}: cannot iterate over {array!r}; use range")
+        return (self.load(array, np.int64(i), line) for i in range(int(array.shape[0])))
+
+    def end_iteration(self) -> None:
+        self.masks.pop()
+
+    def end_loop(self) -> None:
+        self.masks.pop()
+        self.loops.pop()
+
+    def break_(self) -> None:
+        self._drop(self.loops[-1])
+
+    def continue_(self) -> None:
+        self._drop(self.loops[-1] + 1)
+
+    def return_(self, value: Any = None) -> None:
+        frame = self.frames[-1]
+        if value is not None:
+            earlier = Unassigned("") if frame.value is None else frame.value
+            frame.value = self.assign(earlier, value, "return value")
+        self._drop(frame.depth)
+
+    def _drop(self, depth: int) -> None:
+        lanes = self.masks[-1]
+        for i in range(depth, len(self.masks)):
+            self.masks[i] = without(self.masks[i], lanes)
+
+    def _step(self, line: int) -> None:
+        self.steps += 1
+        if self.steps > self.max_steps:
+            self.line = line
+            self.hazard("step-limit", line, self.masks[-1], None,
+                        f"more than {self.max_steps} loop iterations: does this loop end?")  # fmt: skip
+            raise StepLimit
+
+    # Conditions
+
+    def not_(self, value: Any) -> Any:
+        return np.equal(value, 0)
+
+    def and_(self, first: Any, second: Callable) -> Any:
+        return self._short(first, second, np.not_equal(first, 0), np.logical_and, np.bool_(False))
+
+    def or_(self, first: Any, second: Callable) -> Any:
+        return self._short(first, second, np.equal(first, 0), np.logical_or, np.bool_(True))
+
+    def _short(self, first: Any, second: Callable, go: Any, join: Callable, decided: Any) -> Any:
+        lanes = both(self.masks[-1], go)
+        if lanes is False:
+            return np.broadcast_to(decided, np.shape(first))[()]
+        self.masks.append(lanes)
+        value = second()
+        self.masks.pop()
+        return join(first, value)
+
+    def select(self, test: Any, then: Callable, other: Callable) -> Any:
+        yes = both(self.masks[-1], np.not_equal(test, 0))
+        no = both(self.masks[-1], np.equal(test, 0))
+        values = []
+        for lanes, branch in ((yes, then), (no, other)):
+            self.masks.append(lanes)
+            values.append(None if lanes is False else branch())
+            self.masks.pop()
+        if yes is False:
+            return values[1]
+        return values[0] if no is False else np.where(np.not_equal(test, 0), *values)

@@ -1,0 +1,85 @@
+"""Arrays as a kernel sees them, in global, shared, local and constant memory.
+
+An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too. Global
+buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.hazards import GlobalShadow, Shadow
+
+
+class Array:
+    """A view of a buffer: element (i, j, …) lies at offset + i·strides[0] + j·strides[1] + …"""
+
+    def __init__(
+        self,
+        space: str,
+        buffer: np.ndarray,
+        shape: tuple,
+        strides: tuple | None = None,
+        offset: Any = 0,
+        name: str = "",
+        shadow: Shadow | GlobalShadow | None = None,
+    ) -> None:
+        self.space, self.buffer, self.shape = space, buffer, shape
+        self.strides = row_major(shape) if strides is None else strides
+        self.offset, self.name, self.shadow = offset, name, shadow
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.buffer.dtype
+
+    @property
+    def itemsize(self) -> int:
+        return self.buffer.itemsize
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        return np.int64(np.prod(self.shape, dtype=np.int64))
+
+    def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
+        return Array(self.space, self.buffer, shape, strides, offset, self.name, self.shadow)
+
+
+def row_major(shape: tuple) -> tuple:
+    """Strides in elements of a C-contiguous array."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * int(shape[i + 1])
+    return tuple(strides)
+
+
+def from_host(array: np.ndarray, name: str, stored: bool) -> Array:
+    """An argument array in simulated global memory: a copy of the memory that it spans.
+
+    Who touches its elements is tracked where the kernel may store to it.
+    Raises ValueError for strides that are negative or not whole elements.
+    """
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {array.dtype}; use booleans, integers or floats")
+    if any(s < 0 or s % array.itemsize for s in array.strides):
+        raise ValueError(f"{name} has strides {array.strides} B; use positive whole elements")
+    strides = tuple(s // array.itemsize for s in array.strides)
+    span = 1 + sum((d - 1) * s for d, s in zip(array.shape, strides, strict=True))
+    buffer = np.zeros(span if array.size else 0, array.dtype)
+    shape = tuple(np.int64(d) for d in array.shape)
+    shadow = GlobalShadow(len(buffer)) if stored else None
+    result = Array("global", buffer, shape, strides, 0, name, shadow)
+    host_view(result)[...] = array
+    return result
+
+
+def host_view(array: Array) -> np.ndarray:
+    """The elements of a global array, as a NumPy view of its buffer."""
+    strides = tuple(s * array.itemsize for s in array.strides)
+    shape = tuple(int(d) for d in array.shape)
+    return np.lib.stride_tricks.as_strided(array.buffer, shape, strides)

@@ -1,0 +1,100 @@
+"""A kernel's source text, and the refusal of what kernels cannot say."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# What to write instead of a construct that is refused.
+INSTEAD = {
+    ast.Try: "check beforehand with if",
+    ast.With: "write its effect out",
+    ast.ListComp: "fill a cuda.local.array in a loop",
+    ast.GeneratorExp: "write a loop",
+    ast.Lambda: "write a device function with def outside the kernel",
+    ast.FunctionDef: "define it outside the kernel",
+    ast.Import: "import outside the kernel",
+    ast.ImportFrom: "import outside the kernel",
+    ast.Raise: "write an error code to an array",
+    ast.Assert: "write an error code to an array",
+    ast.Dict: "use arrays",
+    ast.List: "use a tuple or cuda.local.array",
+    ast.JoinedStr: "format text outside the kernel",
+    ast.NamedExpr: "assign on a line of its own",
+    ast.Starred: "write the values out",
+    ast.Delete: "leave it out",
+    ast.Global: "pass an array",
+}
+
+
+class UnsupportedError(SyntaxError):
+    """A construct that kernels cannot use here, with its line and what to write instead."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's text: its tree, where it starts in its file, and its lines."""
+
+    tree: ast.FunctionDef
+    file: str
+    first_line: int
+    lines: tuple[str, ...]
+
+    def code(self, line: int) -> str:
+        """The text of `line`, a line of the file."""
+        index = line - self.first_line
+        return self.lines[index].strip() if 0 <= index < len(self.lines) else ""
+
+    @property
+    def stored_parameters(self) -> set[str]:
+        """The parameters that the kernel may store to.
+
+        Those whose elements are assigned; all of them, where an array gets a second name that
+        hides what is stored to: a view, or a device function's parameter.
+        """
+        parameters = {a.arg for a in self.tree.args.args}
+        nodes = list(ast.walk(self.tree))
+        indexed = [n for n in nodes if isinstance(n, (ast.Subscript, ast.Attribute))]
+        owned = {id(n.value) for n in indexed}
+        stored = {
+            n.value.id if isinstance(n.value, ast.Name) else ""
+            for n in indexed
+            if isinstance(n.ctx, ast.Store)
+        }
+        made = {
+            target.id
+            for n in nodes
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+            for target in n.targets
+            if isinstance(target, ast.Name)
+        }
+        passed = {
+            a.id
+            for n in nodes
+            if isinstance(n, ast.Call)
+            for a in n.args
+            if isinstance(a, ast.Name) and id(a) not in owned
+        }
+        if stored <= parameters | made and not passed & parameters:
+            return stored & parameters
+        return parameters
+
+
+def read_source(function: Callable) -> Source:
+    """Parse a kernel; UnsupportedError where it has no source or is not a plain function."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function) or "<unknown>"
+    except (OSError, TypeError) as error:
+        raise UnsupportedError(
+            f"the source of {function!r} cannot be read ({error}); define kernels with def "
+            "in a file or a notebook cell"
+        ) from None
+    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise UnsupportedError(f"{function!r} is not defined with def")
+    ast.increment_lineno(tree, first - 1)
+    return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""The one entry of gemmlab: `python3 run.py VERB`; each verb sets up what it needs in `.venv`.
+
+Standard library only, and syntax that Python 3.6 can read, so that an old one gets a clear line.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment of a .venv made here
+UV = "uv>=0.8,<1"
+OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
+
+# verb -> (lock file of what it needs, whether it also uses a GPU, one line of help)
+VERBS = {
+    "lab": ("lab", True, "open the course in JupyterLab"),
+    "test": ("test", True, "run unit tests, doctests and every notebook"),
+    "book": ("book", False, "build the site into book/_build/html"),
+    "lint": ("test", False, "check style and formatting with ruff"),
+    "record": ("lab", True, "measure the kernels on this machine and keep the results"),
+    "doctor": ("lab", True, "say what works on this machine, and how to mend the rest"),
+}
+
+
+class SetupError(Exception):
+    """The environment could not be made; the message says why and what to do."""
+
+
+# ------------------------------------------------------------------------------- what is needed
+
+
+def refuse_old_python(version, executable):
+    """Exit with one line if `version`, as in `sys.version_info`, is older than 3.11."""
+    if tuple(version[:2]) < OLDEST:
+        sys.exit(
+            f"gemmlab needs Python {OLDEST[0]}.{OLDEST[1]} or newer; "
+            f"{executable} is {version[0]}.{version[1]}. "
+            "Install a newer one and run it by name, for example: python3.12 run.py lab"
+        )
+
+
+def stamp(lock: str, project: str, python: str, root: str) -> str:
+    """The fingerprint of one set of packages: any change of an argument asks for a set-up."""
+    text = "\0".join([lock, project, python, root])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def wanted(name: str) -> str:
+    """The stamp that the set `name` has when it is complete and up to date."""
+    lock = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    return stamp(lock, project, "{}.{}".format(*sys.version_info), str(ROOT))
+
+
+def venv_python(venv: Path = VENV) -> Path:
+    """The interpreter inside a virtual environment."""
+    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def gpu_driver() -> "str | None":
+    """The version of the NVIDIA driver, or None where no GPU answers."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(ask, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = answer.stdout.split()
+    return lines[0] if answer.returncode == 0 and lines else None
+
+
+def gpu_usable(driver: "str | None") -> bool:
+    """Whether CUDA 13 runs on this driver; says so if it is too old."""
+    if driver is None or not driver.split(".")[0].isdigit():
+        return False
+    if int(driver.split(".")[0]) >= OLDEST_DRIVER:
+        return True
+    say(
+        f"NVIDIA driver {driver} is too old for CUDA 13 (needs {OLDEST_DRIVER}): "
+        "the course runs on the simulator and recorded data"
+    )
+    return False
+
+
+# ------------------------------------------------------------------------------- the environment
+
+
+def say(text: str) -> None:
+    """One line to the user, on stderr, so that a verb's own output stays clean."""
+    print(f"gemmlab: {text}", file=sys.stderr, flush=True)
+
+
+def read_state() -> dict:
+    """The stamps of the sets in `.venv`; empty where none is complete."""
+    try:
+        state = json.loads(STATE.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def write_state(state: dict) -> None:
+    """Replace the state in one step, so that an interrupt leaves the old or the new one."""
+    fresh = STATE.with_suffix(".new")
+    fresh.write_text(json.dumps(state, indent=1), "utf-8")
+    fresh.replace(STATE)
+
+
+def runs_this_python(python: Path) -> bool:
+    """Whether `python` works and is of the version that reads this line."""
+    ask = [str(python), "-c", "import sys, pip; print(sys.version_info[:2])"]
+    try:
+        answer = subprocess.run(ask, capture_output=True, text=True)
+    except OSError:
+        return False
+    return answer.stdout.strip() == str(sys.version_info[:2])
+
+
+def make_venv() -> None:
+    """Make `.venv`, or make it again if it is half made or of another Python."""
+    if runs_this_python(venv_python()):
+        return
+    if VENV.exists() and not STATE.exists():
+        raise SetupError(
+            f"{VENV} exists, but is not a virtual environment of Python "
+            "{}.{} made by run.py.\n".format(*sys.version_info)
+            + "Move it away or delete it, then run the same command again."
+        )
+    shutil.rmtree(VENV, ignore_errors=True)
+    VENV.mkdir(exist_ok=True)
+    write_state({})
+    answer = subprocess.run(
+        [sys.executable, "-m", "venv", str(VENV)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if answer.returncode != 0:
+        raise SetupError(
+            f"`{sys.executable} -m venv` failed:\n{indent(answer.stdout)}\n"
+            "On Debian and Ubuntu: sudo apt install python3-venv. Then run the same command again."
+        )
+
+
+def quietly(command: list, env: "dict | None" = None) -> "tuple[bool, str]":
+    """Run a command, a dot every five seconds; whether it worked, and what it wrote."""
+    process = subprocess.Popen(
+        command,
+        cwd=str(ROOT),
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        while True:
+            try:
+                log = process.communicate(timeout=5)[0]
+                return process.returncode == 0, log
+            except subprocess.TimeoutExpired:
+                print(".", end="", file=sys.stderr, flush=True)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def uv_environment(pip: "dict[str, str]", env: "dict[str, str]") -> "dict[str, str]":
+    """The environment for uv, which does not read pip's settings: the index pip was given."""
+    told = {key.split(".", 1)[-1]: value for key, value in pip.items()}
+    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
+    return {**{uv: told[key] for key, uv in names.items() if key in told}, **env}
+
+
+def pip_settings(python: str) -> "dict[str, str]":
+    """What `pip config list` says: key -> value."""
+    works, log = quietly([python, "-m", "pip", "config", "list"])
+    pairs = [line.partition("=") for line in log.splitlines() if "=" in line]
+    return {key: " ".join(value.strip("'\"").split()) for key, _, value in pairs if works}
+
+
+def install(arguments: list) -> None:
+    """Install with uv, which is put into `.venv` first, or else with pip."""
+    python = str(venv_python())
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--retries", "2"]
+    works = quietly([python, "-m", "uv", "--version"])[0]
+    works = works or quietly([*pip, "--only-binary", ":all:", UV])[0]
+    if works:
+        env = uv_environment(pip_settings(python), dict(os.environ))
+        command = [python, "-m", "uv", "pip", "install", "--python", python, *arguments]
+        works = quietly(command, env)[0]
+    if not works:
+        works, log = quietly([*pip, *arguments])
+        if not works:
+            raise SetupError(explain(log))
+
+
+def explain(log: str) -> str:
+    """The message for a failed installation, from what pip wrote."""
+    signs = [
+        "name resolution",
+        "getaddrinfo",
+        "nodename nor servname",
+        "Failed to establish a new connection",
+        "NewConnectionError",
+        "Connection refused",
+        "ConnectTimeout",
+        "Network is unreachable",
+        "ProxyError",
+        "timed out",
+    ]
+    lines = [line for line in log.splitlines() if line.strip()]
+    if any(sign in log for sign in signs):
+        why = "the package index cannot be reached."
+        cure = (
+            "Check the network, and behind a proxy set HTTPS_PROXY; "
+            "for a mirror: python3 -m pip config set global.index-url URL."
+        )
+    else:
+        why = "the packages could not be installed."
+        cure = "If the disk is full or the network broke off, mend that."
+    tail = indent("\n".join(lines[-3:]))
+    return f"{why}\n{tail}\n{cure} Then run the same command again: it goes on from here."
+
+
+def indent(text: str) -> str:
+    """The text, two spaces in."""
+    return "\n".join("  " + line for line in text.strip().splitlines())
+
+
+def set_up(name: str) -> None:
+    """Bring `.venv` to the state that the lock file of the set `name` describes."""
+    make_venv()
+    state, goal = read_state(), wanted(name)
+    if state.get(name) == goal:
+        return
+    began = time.monotonic()
+    say(f"setting up .venv for `{name}`: once, a minute or so ...")
+    write_state({key: value for key, value in state.items() if key != name})
+    install(["-r", str(ROOT / "requirements" / f"{name}.txt")])
+    install(["--no-deps", "-e", str(ROOT)])
+    write_state({**read_state(), name: goal})
+    say(f"ready after {time.monotonic() - began:.0f} s")
+
+
+def set_up_gpu() -> None:
+    """Add the CUDA packages where a GPU can use them; without them the course still runs."""
+    if not gpu_usable(gpu_driver()):
+        return
+    try:
+        set_up("gpu")
+    except SetupError as error:
+        say(f"no CUDA packages, so the simulator and recorded data are used: {error}")
+
+
+# --------------------------------------------------------------------------------- the verbs
+
+
+def call(*command: str) -> int:
+    """Run Python in `.venv` until it ends by itself; Ctrl-C is the child's to handle."""
+    process = subprocess.Popen([str(venv_python()), *command], cwd=str(ROOT))
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def has_browser(platform: str, env: "dict[str, str]") -> bool:
+    """Whether a window can open here; a text browser in the terminal is not one."""
+    if platform not in ("win32", "darwin") and not any(
+        env.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    ):
+        return False
+    try:
+        return webbrowser.get() is not None
+    except webbrowser.Error:
+        return False
+
+
+def lab_arguments(first: "str | None", browser: bool, root: bool) -> "list[str]":
+    """JupyterLab's arguments: loopback address, its own token, the first chapter."""
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        "--ServerApp.answer_yes=True",  # one Ctrl-C ends it
+        "--log-level=WARN",
+        f"--ServerApp.root_dir={ROOT / 'notebooks'}",
+        *([f"--LabApp.default_url=/lab/tree/{first}"] if first else []),
+        *([] if browser else ["--no-browser"]),
+        *(["--allow-root"] if root else []),
+    ]
+
+
+def lab(extra: "list[str]") -> int:
+    """Serve the notebooks until Ctrl-C."""
+    chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+    browser = has_browser(sys.platform, dict(os.environ))
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    say("starting JupyterLab; Ctrl-C ends it" + ("" if browser else "; open the URL it prints"))
+    arguments = lab_arguments(chapters[0] if chapters else None, browser, root)
+    return call("-m", "jupyterlab", *arguments, *extra)
+
+
+def test(extra: "list[str]") -> int:
+    """Everything that pyproject.toml names, or the paths given."""
+    return call("-m", "pytest", *extra)
+
+
+def book(extra: "list[str]") -> int:
+    """Execute the notebooks into a site; a warning is an error."""
+    out = ROOT / "book" / "_build" / "html"
+    sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
+    code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
+    if code == 0:
+        print(out / "index.html")
+    return code
+
+
+def lint(extra: "list[str]") -> int:
+    """Both of ruff's checks, so that one run shows all there is to mend."""
+    checked = call("-m", "ruff", "check", *extra)
+    return call("-m", "ruff", "format", "--check", *extra) or checked
+
+
+def main(argv: "list[str]") -> int:
+    """Run one verb; without one, list them."""
+    refuse_old_python(sys.version_info, sys.executable)
+    parser = argparse.ArgumentParser(
+        prog="python3 run.py",
+        usage="python3 run.py VERB [arguments passed on]",
+        description="gemmlab: GPU matrix multiplication, predicted, run and compared.",
+        epilog="verbs:\n"
+        + "\n".join(f"  {verb:<7} {line}" for verb, (_, _, line) in VERBS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("verb", nargs="?", choices=list(VERBS), metavar="VERB", help="see below")
+    arguments = parser.parse_args(argv[:1])
+    if arguments.verb is None:
+        parser.print_help()
+        return 0
+    lock, gpu, _ = VERBS[arguments.verb]
+    try:
+        set_up(lock)
+        if gpu:
+            set_up_gpu()
+    except SetupError as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run the same command again and it goes on from here")
+        return 130
+    own = {"lab": lab, "test": test, "book": book, "lint": lint}
+    if arguments.verb in own:
+        return own[arguments.verb](argv[1:])
+    return call("-m", "gemmlab", arguments.verb, *argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
