@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,7 +25,8 @@ class Predictable(Protocol):
 
     def choose(self, tiling: Tiling | None) -> Tiling: ...
 
-    def work(self, problem: Gemm, tiling: Tiling) -> Work: ...
+    @property
+    def work(self) -> Callable[[Gemm, Tiling], Work] | None: ...
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,14 @@ def predict(
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
         traffic = {"dram": dram}
         times = {
-            "math": problem.flops / _peak(target, problem.dtype),
+            "math": problem.flops / target.peak_of(problem.dtype),
             "dram": dram / target.dram_bandwidth,
             "latency": target.dram_latency or 0.0,
         }
         return Prediction(problem, target.name, None, None, problem.flops, traffic, times)
 
+    if kernel.work is None:
+        raise ValueError(f"there is no model of {kernel.name}; leave out kernel= for the ideal one")
     tiling = kernel.choose(tiling)
     work = kernel.work(problem, tiling)
     occupancy.check_block(target, work.threads, work.shared_bytes)
@@ -122,7 +125,7 @@ def predict(
     }
     pipe = problem.dtype if kernel.tensor_cores else problem.accumulate
     times = {
-        "math": work.flops / _peak(target, pipe),
+        "math": work.flops / target.peak_of(pipe),
         "dram": dram / target.dram_bandwidth,
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
         "l1": work.l1_wavefronts / (target.sms * target.clock),
@@ -137,16 +140,7 @@ def predict(
 
 def _latency(work: Work, device: Device) -> float:
     """The longest chain of dependent steps of a thread, once for each wave of blocks [s]."""
-    loads, shared_loads, fmas = work.chain
-    cycles = fmas * device.fma_latency_cycles + shared_loads * (device.shared_latency_cycles or 0)
-    chain = loads * (device.dram_latency or 0.0) + cycles / device.clock
+    loads, fmas = work.chain
+    chain = loads * (device.dram_latency or 0.0) + fmas * device.fma_latency_cycles / device.clock
     resident = occupancy.resident_blocks(device, work.threads, work.shared_bytes)
     return chain * occupancy.waves(device, work.blocks, resident)
-
-
-def _peak(device: Device, dtype: str) -> float:
-    if dtype not in device.peak:
-        raise ValueError(
-            f"{device.title} has no {dtype} rate; it has one for {', '.join(device.peak)}"
-        )
-    return device.peak[dtype]

@@ -28,7 +28,7 @@ class Work:
     l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
     l1_wavefronts : passes through the L1 and shared-memory pipe
     blocks, threads, shared_bytes : of the launch; threads and bytes are per block
-    chain : (global loads, shared loads, FMAs) that one thread must do one after the other
+    chain : (global loads, FMAs) that one thread must do one after the other
     """
 
     counters: Counter[str]
@@ -38,7 +38,7 @@ class Work:
     blocks: int
     threads: int
     shared_bytes: int
-    chain: tuple[int, int, int]
+    chain: tuple[int, int]
 
 
 class Lanes:
@@ -124,7 +124,7 @@ def naive(problem: Gemm, tiling: Tiling) -> Work:
         blocks=across * down,
         threads=tiling.threads,
         shared_bytes=0,
-        chain=(1, 0, k),
+        chain=(1, k),
     )
 
 
@@ -169,7 +169,7 @@ def tiled(problem: Gemm, tiling: Tiling) -> Work:
         blocks=blocks,
         threads=tiling.threads,
         shared_bytes=tiling.shared_bytes(problem.dtype),
-        chain=(steps, steps, steps * tile),
+        chain=(steps, steps * tile),
     )
 
 
