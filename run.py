@@ -4,7 +4,6 @@
 Standard library only, and syntax that Python 3.6 can read, so that an old one gets a clear line.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment of a .venv made here
 UV = "uv>=0.8,<1"
+GRACE = 15.0  # seconds between Ctrl-C and the end of a verb
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 
 # verb -> (lock file of what it needs, whether it also uses a GPU, one line of help)
@@ -139,6 +139,7 @@ def make_venv() -> None:
             "{}.{} made by run.py.\n".format(*sys.version_info)
             + "Move it away or delete it, then run the same command again."
         )
+    say(f"making {VENV.name} with Python {sys.version.split()[0]} ...")
     shutil.rmtree(VENV, ignore_errors=True)
     VENV.mkdir(exist_ok=True)
     write_state({})
@@ -181,9 +182,9 @@ def quietly(command: list, env: "dict | None" = None) -> "tuple[bool, str]":
 
 
 def uv_environment(pip: "dict[str, str]", env: "dict[str, str]") -> "dict[str, str]":
-    """The environment for uv, which does not read pip's settings: the index pip was given."""
+    """The environment for uv, which does not read pip's settings: the index that pip was given."""
     told = {key.split(".", 1)[-1]: value for key, value in pip.items()}
-    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
+    names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}
     return {**{uv: told[key] for key, uv in names.items() if key in told}, **env}
 
 
@@ -224,7 +225,7 @@ def explain(log: str) -> str:
         "ProxyError",
         "timed out",
     ]
-    lines = [line for line in log.splitlines() if line.strip()]
+    lines = [line for line in log.splitlines() if line.strip() and "WARNING" not in line]
     if any(sign in log for sign in signs):
         why = "the package index cannot be reached."
         cure = (
@@ -250,7 +251,7 @@ def set_up(name: str) -> None:
     if state.get(name) == goal:
         return
     began = time.monotonic()
-    say(f"setting up .venv for `{name}`: once, a minute or so ...")
+    say(f"installing the packages for `{name}`: once, a minute or so ...")
     write_state({key: value for key, value in state.items() if key != name})
     install(["-r", str(ROOT / "requirements" / f"{name}.txt")])
     install(["--no-deps", "-e", str(ROOT)])
@@ -272,14 +273,26 @@ def set_up_gpu() -> None:
 
 
 def call(*command: str) -> int:
-    """Run Python in `.venv` until it ends by itself; Ctrl-C is the child's to handle."""
+    """Run Python in `.venv`; Ctrl-C reaches it too, and it has `GRACE` seconds to end in order."""
     process = subprocess.Popen([str(venv_python()), *command], cwd=str(ROOT))
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return wind_up(process)
+
+
+def wind_up(process: subprocess.Popen) -> int:
+    """Wait for an interrupted process; end it if only this one was interrupted."""
+    timeout: "float | None" = GRACE
     while True:
         try:
-            return process.wait()
+            return process.wait(timeout)
         except KeyboardInterrupt:
             continue
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            timeout = None
 
 
 def has_browser(platform: str, env: "dict[str, str]") -> bool:
@@ -338,23 +351,23 @@ def lint(extra: "list[str]") -> int:
     return call("-m", "ruff", "format", "--check", *extra) or checked
 
 
+def usage() -> str:
+    """The verbs, one line each."""
+    lines = [f"  {verb:<8}{line}" for verb, (_, _, line) in VERBS.items()]
+    return "\n".join(["usage: python3 run.py VERB [arguments of the verb]", "", *lines])
+
+
 def main(argv: "list[str]") -> int:
     """Run one verb; without one, list them."""
     refuse_old_python(sys.version_info, sys.executable)
-    parser = argparse.ArgumentParser(
-        prog="python3 run.py",
-        usage="python3 run.py VERB [arguments passed on]",
-        description="gemmlab: GPU matrix multiplication, predicted, run and compared.",
-        epilog="verbs:\n"
-        + "\n".join(f"  {verb:<7} {line}" for verb, (_, _, line) in VERBS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("verb", nargs="?", choices=list(VERBS), metavar="VERB", help="see below")
-    arguments = parser.parse_args(argv[:1])
-    if arguments.verb is None:
-        parser.print_help()
+    verb = argv[0] if argv else "--help"
+    if verb in ("-h", "--help"):
+        print(usage())
         return 0
-    lock, gpu, _ = VERBS[arguments.verb]
+    if verb not in VERBS:
+        say(f"no verb {verb!r}; there are: {' '.join(VERBS)}")
+        return 2
+    lock, gpu, _ = VERBS[verb]
     try:
         set_up(lock)
         if gpu:
@@ -366,9 +379,9 @@ def main(argv: "list[str]") -> int:
         say("interrupted; run the same command again and it goes on from here")
         return 130
     own = {"lab": lab, "test": test, "book": book, "lint": lint}
-    if arguments.verb in own:
-        return own[arguments.verb](argv[1:])
-    return call("-m", "gemmlab", arguments.verb, *argv[1:])
+    if verb in own:
+        return own[verb](argv[1:])
+    return call("-m", "gemmlab", verb, *argv[1:])
 
 
 if __name__ == "__main__":

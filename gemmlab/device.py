@@ -17,20 +17,8 @@ from typing import Any, NamedTuple
 
 from gemmlab import probe
 from gemmlab.probe import GpuStatus, gpu_status
+from gemmlab.problem import DTYPES
 
-__all__ = [
-    "Device",
-    "GpuStatus",
-    "Source",
-    "detect",
-    "device",
-    "gpu_status",
-    "host",
-    "names",
-    "sources",
-]
-
-DTYPES = ("float64", "float32", "tf32", "bfloat16", "float16")
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 
@@ -278,7 +266,7 @@ _FMA_PER_CYCLE = {
 
 
 def _from_driver(status: GpuStatus) -> Device:
-    """The GPU that the driver describes: by its file if it has one, else by the driver's figures."""
+    """A GPU by its own file if there is one, else by what its driver says."""
     had = status.attributes
     for name in names():
         known = device(name)
@@ -294,6 +282,9 @@ def _from_driver(status: GpuStatus) -> Device:
     bandwidth = 2 * had["memory_clock_khz"] * 1e3 * had["memory_bus_bits"] / 8
     origin = {key: Source(_UNITS[key], said) for key in limits}
     origin["clock"] = Source("Hz", said)
+    for key in ("registers_per_thread", "shared_bytes_per_cycle_per_sm", "fma_latency_cycles"):
+        h200 = device("h200")  # no attribute tells these; they are the same on all GPUs since Volta
+        limits[key], origin[key] = getattr(h200, key), h200.sources[key]
     origin["dram_bandwidth"] = Source("B/s", f"{said}: 2 x memory clock x bus width")
     for dtype in flop:
         origin[f"flop_per_cycle_per_sm.{dtype}"] = Source("FLOP/cycle/SM", guide)

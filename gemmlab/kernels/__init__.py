@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+from gemmlab.kernels.cpu_blocked import cpu_blocked
+from gemmlab.kernels.cpu_naive import cpu_naive
+from gemmlab.kernels.cpu_numpy import cpu_numpy
+from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.naive import naive
 from gemmlab.kernels.tiled import tiled
 
-LADDER = (naive, tiled)
+LADDER = (naive, tiled)  # from the definition up, on a GPU or the simulator
+REFERENCE = cublas  # what the ladder is measured against
+CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
-__all__ = ["LADDER", "Kernel", "naive", "tiled"]
+__all__ = [
+    "CPU",
+    "LADDER",
+    "REFERENCE",
+    "Kernel",
+    "cpu_blocked",
+    "cpu_naive",
+    "cpu_numpy",
+    "cublas",
+    "get",
+    "naive",
+    "tiled",
+]
+
+
+def get(name: str) -> Kernel:
+    """The kernel of this name; ValueError, listing all names, for another.
+
+    >>> get("tiled").idea
+    'tiles of A and B in shared memory'
+    """
+    known = {k.name: k for k in (*LADDER, REFERENCE, *CPU)}
+    if name not in known:
+        raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
+    return known[name]

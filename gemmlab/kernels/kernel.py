@@ -24,6 +24,7 @@ class Kernel:
     launch : (problem, tiling) -> (grid, block)
     work : (problem, tiling) -> what the launch asks of the machine
     check : raises ValueError for a tiling that the kernel cannot use
+    dtypes : formats of A, B and C that it computes
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
     """
@@ -35,6 +36,7 @@ class Kernel:
     launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
     work: Callable[[Gemm, Tiling], Work] | None = None
     check: Callable[[Tiling], None] = _any_tiling
+    dtypes: tuple[str, ...] = ("float32",)
     machine: str = "gpu"
     tensor_cores: bool = False
     library: bool = False

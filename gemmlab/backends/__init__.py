@@ -1,0 +1,101 @@
+"""Where a kernel can run: `run` hands it to the GPU, the CPU, the simulator or the records.
+
+A backend is an argument, never a hidden mode.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measurement import BACKENDS, Measurement
+from gemmlab.probe import gpu_status
+from gemmlab.problem import Gemm, Operands
+from gemmlab.tiling import Tiling
+
+__all__ = ["available", "choose", "run"]
+
+
+def run(
+    kernel: Kernel,
+    problem: Gemm,
+    backend: str = "auto",
+    *,
+    tiling: Tiling | None = None,
+    operands: Operands | None = None,
+    device: str = "h200",
+    repeats: int | None = None,
+) -> Measurement:
+    """Run `kernel` on `problem` and say what was observed.
+
+    backend : "gpu" and "cpu" time it, "simulator" counts, "recorded" replays a measurement made
+        on `device`; "auto" is the GPU if one works, else the simulator, and the CPU for its kernels
+    tiling : the kernel's own where None
+    operands : A, B, C to use instead of random ones; C is not changed
+    repeats : timed runs; as many as a fraction of a second allows where None
+
+    The result is checked against a float64 reference before anything is timed: look at `.passed`.
+    Raises TypeError or ValueError for arguments that do not fit together, quoting them.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel={kernel!r} is not a Kernel; use one of gemmlab.kernels")
+    if not isinstance(problem, Gemm):
+        raise TypeError(f"problem={problem!r} is not a Gemm; use Gemm(m, n, k)")
+    if problem.dtype not in kernel.dtypes:
+        raise ValueError(
+            f"{kernel.name} computes {' and '.join(kernel.dtypes)}, not {problem.dtype}"
+        )
+    if operands is not None:
+        operands = Operands(*operands)
+        problem.check_operands(operands)
+    tiling = kernel.choose(tiling)
+    chosen = choose(kernel, backend)
+    if chosen == "recorded":
+        from gemmlab.backends import recorded
+
+        return recorded.run(kernel, problem, tiling=tiling, device=device)
+    if operands is None:
+        operands = problem.operands()
+    if chosen == "gpu":
+        from gemmlab.backends import gpu
+
+        return gpu.run(kernel, problem, operands, tiling, repeats)
+    if chosen == "cpu":
+        from gemmlab.backends import cpu
+
+        return cpu.run(kernel, problem, operands, tiling, repeats)
+    from gemmlab.backends import simulator
+
+    return simulator.run(kernel, problem, operands, tiling)
+
+
+def choose(kernel: Kernel, backend: str = "auto") -> str:
+    """The backend that `run` would use; ValueError or RuntimeError where it cannot be used."""
+    if backend not in ("auto", *BACKENDS):
+        raise ValueError(f"backend={backend!r} is not known; use auto, {', '.join(BACKENDS)}")
+    fitting = available(kernel)
+    if backend == "auto":
+        if kernel.machine == "gpu" and "gpu" not in fitting:
+            _say_once(f"no GPU is used ({gpu_status().reason}): kernels run on the simulator")
+        return fitting[0]
+    if backend not in fitting:
+        if backend == "gpu" and kernel.machine == "gpu":
+            raise RuntimeError(f"no GPU can be used: {gpu_status().reason}")
+        raise ValueError(
+            f"{kernel.name} cannot run on backend={backend!r}; use {', '.join(fitting)}"
+        )
+    return backend
+
+
+def available(kernel: Kernel) -> tuple[str, ...]:
+    """The backends that can run `kernel` on this machine, the best first."""
+    if kernel.machine == "cpu":
+        return ("cpu",)
+    backends = ("gpu",) if gpu_status().works else ()
+    return (*backends, "recorded") if kernel.library else (*backends, "simulator", "recorded")
+
+
+@cache
+def _say_once(message: str) -> None:
+    print(f"gemmlab: {message}", file=sys.stderr)

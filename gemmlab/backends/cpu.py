@@ -1,0 +1,76 @@
+"""Run a CPU kernel with Numba, timed on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from time import perf_counter
+
+import numpy as np
+
+from gemmlab.backends import timing
+from gemmlab.device import host
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measurement import Measurement
+from gemmlab.problem import Gemm, Operands
+from gemmlab.tiling import Tiling
+
+EVICTION_BYTES = 1 << 26  # written between runs, so that each finds its operands in memory
+
+
+def run(
+    kernel: Kernel,
+    problem: Gemm,
+    operands: Operands,
+    tiling: Tiling | None,
+    repeats: int | None = None,
+) -> Measurement:
+    """Check `kernel` against the reference, then time it with its operands out of cache."""
+    function = _compiled(kernel, tiling)
+    a, b, c = operands
+    scalar = c.dtype.type
+    alpha, beta = scalar(problem.alpha), scalar(problem.beta)
+    evict = np.zeros(EVICTION_BYTES, np.uint8)
+
+    function(alpha, a, b, beta, c.copy())  # compiles it
+    result = timing.poisoned(c, problem.beta)
+    start = perf_counter()
+    function(alpha, a, b, beta, result)
+    first = perf_counter() - start
+    error = problem.error(result, operands)
+
+    samples = []
+    for _ in range(timing.repetitions(first, repeats)):
+        result[...] = c
+        evict += 1
+        start = perf_counter()
+        function(alpha, a, b, beta, result)
+        samples.append(perf_counter() - start)
+
+    device = host()
+    return Measurement(
+        kernel=kernel.name,
+        problem=problem,
+        tiling=tiling,
+        backend="cpu",
+        device=device.name,
+        device_title=device.title,
+        error=error,
+        tolerance=problem.tolerance,
+        samples=tuple(samples),
+        provenance=timing.provenance(kernel),
+    )
+
+
+@lru_cache(maxsize=32)
+def _compiled(kernel: Kernel, tiling: Tiling | None) -> Callable:
+    function = kernel.build(tiling)
+    if kernel.library:
+        return function
+    try:
+        from numba import njit
+    except ImportError:
+        raise RuntimeError(
+            f'{kernel.name} needs Numba, which is not installed; pip install "gemmlab[lab]"'
+        ) from None
+    return njit(parallel=True, fastmath=True)(function)

@@ -1,0 +1,25 @@
+"""Replay of stored measurements: a GPU's times on a machine that has no GPU."""
+
+from __future__ import annotations
+
+from gemmlab import records
+from gemmlab.device import Device
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measurement import Measurement
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+
+def run(
+    kernel: Kernel,
+    problem: Gemm,
+    *,
+    tiling: Tiling | None = None,
+    device: str | Device = "h200",
+) -> Measurement:
+    """The recorded measurement of `kernel` on `problem` and `device`.
+
+    Raises LookupError, which lists the nearest that are recorded, where there is none.
+    """
+    name = device.name if isinstance(device, Device) else device
+    return records.find(kernel, problem, tiling, name)

@@ -1,0 +1,50 @@
+"""Run a kernel on the simulated GPU: exact counts, no times."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measurement import Measurement
+from gemmlab.problem import Gemm, Operands
+from gemmlab.simt import simulate
+from gemmlab.tiling import Tiling
+
+# About a minute: above this, a notebook would look as if it hung.
+LARGEST = Gemm(1024, 1024, 1024).flops
+
+
+def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Measurement:
+    """Simulate `kernel` and check its result; HazardError where it does something wrong.
+
+    Raises ValueError for a problem that would take longer than about a minute.
+    """
+    if tiling.padded_flops(problem) > LARGEST:
+        raise ValueError(
+            f"{problem} with tiles of {tiling} is too large to simulate: it takes "
+            f"{tiling.padded_flops(problem):.3g} FLOP and at most {LARGEST:.3g} are run; "
+            'use a smaller problem, or backend="recorded"'
+        )
+    a, b, c = operands
+    result = np.full_like(c, np.nan) if problem.beta == 0 else c.copy()
+    scalar = c.dtype.type
+    report = simulate(
+        kernel.build(tiling),
+        *kernel.launch(problem, tiling),
+        scalar(problem.alpha),
+        a,
+        b,
+        scalar(problem.beta),
+        result,
+    )
+    return Measurement(
+        kernel=kernel.name,
+        problem=problem,
+        tiling=tiling,
+        backend="simulator",
+        device="simulator",
+        device_title="simulated GPU",
+        error=problem.error(result, operands),
+        tolerance=problem.tolerance,
+        counters=dict(report.counters),
+    )

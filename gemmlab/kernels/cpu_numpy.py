@@ -1,0 +1,35 @@
+"""On a CPU, the reference: NumPy's product, which calls an optimised BLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.tiling import Tiling
+
+
+def build(tiling: Tiling | None) -> Callable:
+    """A function of (alpha, A, B, beta, C), as the kernels are."""
+
+    def cpu_numpy(alpha, A, B, beta, C):
+        if beta == 0:
+            np.matmul(A, B, out=C)
+            C *= alpha
+        else:
+            C *= beta
+            C += alpha * (A @ B)
+
+    return cpu_numpy
+
+
+cpu_numpy = Kernel(
+    name="cpu_numpy",
+    idea="NumPy's BLAS",
+    default=None,
+    build=build,
+    dtypes=("float32", "float64"),
+    machine="cpu",
+    library=True,
+)

@@ -1,0 +1,42 @@
+"""Write the lock files anew from pyproject.toml: `python requirements/lock.py [--upgrade]`.
+
+One resolution for every extra, then one file for each set that run.py installs, so that the files
+agree; each serves Linux, macOS and Windows, and every Python that pyproject.toml allows. Needs uv.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SETS = {"lab": ["lab"], "gpu": ["gpu"], "book": ["book"], "test": ["test"], "browser": ["browser"]}
+
+
+def resolve(extras: list[str], constraints: list[Path], out: Path) -> None:
+    """Resolve the project with these extras into `out`, within the constraints."""
+    command = ["uv", "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11"]
+    command += [part for extra in extras for part in ("--extra", extra)]
+    command += [part for path in constraints for part in ("--constraint", str(path))]
+    command += ["--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--quiet"]
+    command += [
+        "--custom-compile-command",
+        "python requirements/lock.py",
+        "--output-file",
+        str(out),
+    ]
+    subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.DEVNULL)
+
+
+def main() -> None:
+    """Resolve everything once, then each set within that; keep the pins unless upgrading."""
+    with tempfile.TemporaryDirectory() as scratch:
+        everything = Path(scratch) / "everything.txt"
+        old = [] if "--upgrade" in sys.argv[1:] else sorted(HERE.glob("*.txt"))
+        resolve([extra for extras in SETS.values() for extra in extras], old, everything)
+        for name, extras in SETS.items():
+            resolve(extras, [everything], HERE / f"{name}.txt")
+
+
+if __name__ == "__main__":
+    main()
