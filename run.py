@@ -64,9 +64,9 @@ def wanted(name: str) -> str:
     return stamp(lock, project, "{}.{}".format(*sys.version_info), str(ROOT))
 
 
-def venv_python(venv: Path = VENV) -> Path:
-    """The interpreter inside a virtual environment."""
-    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+def venv_python() -> Path:
+    """The interpreter inside `.venv`."""
+    return VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def gpu_driver() -> "str | None":
@@ -284,7 +284,7 @@ def call(*command: str) -> int:
 
 def wind_up(process: subprocess.Popen) -> int:
     """Wait for an interrupted process; end it if only this one was interrupted."""
-    timeout: "float | None" = GRACE
+    timeout = GRACE
     while True:
         try:
             return process.wait(timeout)

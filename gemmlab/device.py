@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gemmlab import probe
-from gemmlab.probe import GpuStatus, gpu_status
+from gemmlab.driver import GpuStatus, gpu_status
 from gemmlab.problem import DTYPES
 
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gemmlab
-from gemmlab.probe import GpuStatus, gpu_status, package_version
+from gemmlab.driver import GpuStatus, gpu_status, package_version
 
 Version = tuple[int, ...]
 

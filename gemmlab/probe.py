@@ -1,4 +1,4 @@
-"""What this machine has: FLOP rate and memory bandwidth of its CPU, measured; its GPU, asked for.
+"""FLOP rate and memory bandwidth of this machine's CPU, measured.
 
 Everything here is a question to the machine; `gemmlab.device` makes a `Device` of the answers.
 Numba is imported only when a rate is measured, and NumPy stands in where it is missing.
@@ -7,8 +7,6 @@ Numba is imported only when a rate is measured, and NumPy stands in where it is 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import io
 import os
 import platform
 import re
@@ -16,18 +14,12 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
-
-# ------------------------------------------------------------------------------------- the CPU
 
 
 class Rate(NamedTuple):
@@ -189,178 +181,3 @@ def _best_seconds(run: Callable[[], object], budget: float = 0.1) -> float:
         run()
         times.append(time.perf_counter())
     return float(np.diff(times).min())
-
-
-# ------------------------------------------------------------------------------------- the GPU
-
-
-@dataclass(frozen=True)
-class GpuStatus:
-    """Whether Numba can run kernels on a GPU here, and if not, why not."""
-
-    works: bool
-    problem: str  # "" no-driver no-gpu no-numba-cuda driver-too-old broken
-    reason: str  # one line
-    name: str | None = None
-    driver: str | None = None  # version of the NVIDIA driver
-    cuda: tuple[int, int] | None = None  # the newest CUDA that this driver can run
-    compute_capability: tuple[int, int] | None = None
-    attributes: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
-
-
-# CUdevice_attribute, CUDA Driver API, section Data types used by CUDA driver.
-_ATTRIBUTES = {
-    "threads_per_block": 1,
-    "shared_bytes_per_block_default": 8,
-    "warp_size": 10,
-    "clock_khz": 13,
-    "sms": 16,
-    "memory_clock_khz": 36,
-    "memory_bus_bits": 37,
-    "l2_bytes": 38,
-    "threads_per_sm": 39,
-    "major": 75,
-    "minor": 76,
-    "shared_bytes_per_sm": 81,
-    "registers_per_sm": 82,
-    "shared_bytes_per_block": 97,
-    "blocks_per_sm": 106,
-}
-
-
-@cache
-def gpu_status() -> GpuStatus:
-    """Ask the driver, then run one kernel; says precisely what is missing. Never raises or prints.
-
-    The driver is asked directly, so that its absence is told from that of a Python package.
-    """
-    found = _driver()
-    if found.problem:
-        return found
-
-    def unusable(problem: str, reason: str) -> GpuStatus:
-        return replace(found, works=False, problem=problem, reason=reason)
-
-    package, wheels = package_version("numba-cuda"), cuda_wheels()
-    if package is None:
-        return unusable("no-numba-cuda", f"there is an {found.name}, but no numba-cuda")
-    if wheels is not None and found.cuda[0] < wheels[0]:
-        has, needs = (f"{major}.{minor}" for major, minor in (found.cuda, wheels))
-        return unusable(
-            "driver-too-old",
-            f"driver {found.driver or ''} runs CUDA up to {has}, the CUDA packages are for {needs}",
-        )
-    trouble = try_kernel()
-    if trouble:
-        return unusable("broken", f"numba-cuda {package} fails: {trouble}")
-    return found
-
-
-def _driver() -> GpuStatus:
-    """The first GPU as its driver describes it, or why there is none."""
-    try:
-        cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return GpuStatus(False, "no-driver", "no NVIDIA driver is installed")
-    driver = _driver_version()
-    try:
-        return _ask(cuda, driver)
-    except Exception as error:
-        reason = f"the NVIDIA driver finds no usable GPU: {one_line(error)}"
-        return GpuStatus(False, "no-gpu", reason, driver=driver)
-
-
-def _ask(cuda: ctypes.CDLL, driver: str | None) -> GpuStatus:
-    def call(function: str, *arguments: object) -> None:
-        status = getattr(cuda, function)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            cuda.cuGetErrorName(status, ctypes.byref(text))
-            raise OSError(f"{(text.value or b'').decode() or status} to {function}")
-
-    number, handle, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
-    call("cuDriverGetVersion", ctypes.byref(number))
-    version = (number.value // 1000, number.value % 1000 // 10)
-    call("cuInit", 0)
-    call("cuDeviceGet", ctypes.byref(handle), 0)
-    name = ctypes.create_string_buffer(256)
-    call("cuDeviceGetName", name, 256, handle)
-    call("cuDeviceTotalMem_v2", ctypes.byref(size), handle)
-    values = {"dram_bytes": size.value}
-    for key, attribute in _ATTRIBUTES.items():
-        call("cuDeviceGetAttribute", ctypes.byref(number), attribute, handle)
-        values[key] = number.value
-    capability = (values.pop("major"), values.pop("minor"))
-    title = name.value.decode()
-    return GpuStatus(True, "", f"{title} runs kernels", title, driver, version, capability, values)
-
-
-def _driver_version() -> str | None:
-    """The version of the NVIDIA driver, as in "580.65.06", from its management library."""
-    with contextlib.suppress(Exception):
-        nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
-        text = ctypes.create_string_buffer(96)
-        if nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0:
-            return text.value.decode()
-    return None
-
-
-def package_version(name: str) -> str | None:
-    """The installed version of a Python package, None if it is not installed."""
-    from importlib import metadata  # a tenth of gemmlab's import time, so only when asked
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def cuda_wheels() -> tuple[int, int] | None:
-    """The CUDA version of the installed CUDA wheels, as (major, minor); None without wheels."""
-    for name in ("cuda-toolkit", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
-        version = re.match(r"(\d+)\.(\d+)", package_version(name) or "")
-        if version:
-            return int(version[1]), int(version[2])
-    return None
-
-
-def numba_cuda() -> ModuleType:
-    """The module ``numba.cuda``, importable with a NumPy that no longer has ``row_stack`` too."""
-    if not hasattr(np, "row_stack"):  # NumPy 2.5 dropped this alias, numba-cuda 0.30 refers to it
-        np.row_stack = np.vstack  # noqa: NPY201
-    from numba import cuda
-
-    return cuda
-
-
-def try_kernel() -> str:
-    """Compile and run one kernel with Numba: "" if it ran, else the error in one line."""
-    try:
-        with _quiet():
-            cuda = numba_cuda()
-
-            @cuda.jit
-            def write_one(out):
-                out[0] = 1.0
-
-            out = cuda.to_device(np.zeros(1, np.float32))
-            write_one[1, 1](out)
-            answer = float(out.copy_to_host()[0])
-    except Exception as error:
-        return one_line(error)
-    return "" if answer == 1.0 else f"a kernel that writes 1.0 wrote {answer}"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    sink = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sink):
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stderr(sink):
-            yield
-
-
-def one_line(error: BaseException, width: int = 200) -> str:
-    """An exception in one line: its type and message, at most ``width`` characters."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= width else text[: width - 3] + "..."

@@ -68,10 +68,10 @@ class Gemm:
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
         for name in ("dtype", "accumulate"):
-            if getattr(self, name) not in DTYPES:
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in DTYPES:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not a known format; "
-                    f"use one of {', '.join(DTYPES)}"
+                    f"{name}={value!r} is not a known format; use one of {', '.join(DTYPES)}"
                 )
 
     def __str__(self) -> str:
@@ -205,6 +205,8 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
 
 def _finite(name: str, value: object) -> float:
     try:
+        if isinstance(value, (str, bytes, bool, np.bool_)):
+            raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"{name}={value!r} is not a number") from None

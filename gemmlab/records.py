@@ -208,7 +208,7 @@ def read(path: str | Path) -> list[Measurement]:
 @lru_cache(maxsize=256)
 def _read(path: Path, mtime_ns: int, size: int) -> tuple[Measurement, ...]:
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}: not UTF-8 ({error}); {_CURE}") from None
     return tuple(

@@ -9,7 +9,8 @@ import pytest
 
 from gemmlab import probe
 from gemmlab.device import Device, detect, device, gpu_status, host, names, parse, sources
-from gemmlab.probe import GpuStatus, Rate
+from gemmlab.driver import GpuStatus
+from gemmlab.probe import Rate
 
 ALL = ["a100_40gb", "a100_80gb", "h100_sxm", "h200", "rtx2060", "rtx4090", "t4", "v100"]
 H200 = (resources.files("gemmlab") / "devices" / "h200.toml").read_text("utf-8")

@@ -10,7 +10,7 @@ from functools import cache
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
-from gemmlab.probe import gpu_status
+from gemmlab.driver import gpu_status
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 

@@ -15,7 +15,7 @@ from gemmlab.device import detect
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.model.occupancy import check_block
-from gemmlab.probe import numba_cuda
+from gemmlab.driver import numba_cuda
 from gemmlab.problem import DTYPES, Gemm, Operands
 from gemmlab.tiling import Tiling
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
 import platform
+import textwrap
+import tokenize
 from datetime import UTC, datetime
 from importlib import metadata
 
 import numpy as np
 
 from gemmlab.kernels.kernel import Kernel
+
+_LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+_LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
 FEWEST, MOST = 5, 100
 SECONDS = 0.3  # of timed runs
@@ -41,9 +47,16 @@ def provenance(kernel: Kernel) -> dict[str, str]:
 
 
 def source_hash(kernel: Kernel) -> str:
-    """SHA-256 of the file that `kernel` is written in, whatever its line ends."""
-    text = inspect.getsource(inspect.getmodule(kernel.build))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of what `kernel.build` says: its tokens, without comments, docstrings and layout."""
+    code, previous = [], tokenize.NEWLINE
+    source = textwrap.dedent(inspect.getsource(kernel.build))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        docstring = token.type == tokenize.STRING and previous in _LINE_STARTS
+        if token.type not in _LAYOUT and not docstring:
+            code.append(token.string)
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            previous = token.type
+    return hashlib.sha256("\n".join(code).encode()).hexdigest()
 
 
 def version(package: str) -> str:

@@ -106,9 +106,7 @@ def naive(problem: Gemm, tiling: Tiling) -> Work:
     lanes = Lanes(bm, bn)
     x, y = lanes.x, lanes.y
     along_k = _axis(k, 1, 1, s)
-    load_a = _access(
-        "load", s, lanes, x * k, x, y, _axis(m, bm, k, s), _axis(n, bn, 0, s), along_k
-    )
+    load_a = _access("load", s, lanes, x * k, x, y, _axis(m, bm, k, s), _axis(n, bn, 0, s), along_k)
     load_b = _access(
         "load", s, lanes, y, x, y, _axis(m, bm, 0, s), _axis(n, bn, 1, s), _axis(k, 1, n, s)
     )

@@ -81,7 +81,7 @@ def simulate(
             except StepLimit:
                 break
     for host, array in arrays:
-        if array.shadow is not None:
+        if array.shadow is not None and (array.shadow.writer >= 0).any():
             host[...] = host_view(array)
     return report
 
@@ -96,12 +96,14 @@ def _bind(
             f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
             f"not {len(args)}"
         )
+    stores = [v for name, v in zip(names, args, strict=True) if name in stored]
     arrays: list[tuple[np.ndarray, Array]] = []
     values: list[Any] = []
     for name, value in zip(names, args, strict=True):
         if isinstance(value, np.ndarray):
             known = [array for host, array in arrays if host is value]
-            array = known[0] if known else from_host(value, name, name in stored)
+            written = any(value is s for s in stores)
+            array = known[0] if known else from_host(value, name, written)
             if not known:
                 arrays.append((value, array))
             values.append(array)

@@ -56,8 +56,8 @@ Clash = tuple[int, int, str]
 class Shadow:
     """Who wrote and read each element of an array since the last barrier.
 
-    Rows are blocks; one row stands for all while every block does the same. Readers are kept as
-    the first and the last, which is enough to know whether another thread has read.
+    Rows are blocks; one row stands for all while every block does the same. Of the readers one is
+    kept, and another one if there is, which is enough to know whether a writer is not alone.
     """
 
     def __init__(self, size: int) -> None:
@@ -65,8 +65,8 @@ class Shadow:
         self.write_epoch = np.full((1, size), -1, np.int32)
         self.read_epoch = np.full((1, size), -1, np.int32)
         self.writer = np.zeros((1, size), np.int32)
-        self.first_reader = np.zeros((1, size), np.int32)
-        self.last_reader = np.zeros((1, size), np.int32)
+        self.reader = np.zeros((1, size), np.int32)
+        self.other_reader = np.zeros((1, size), np.int32)
 
     def widen(self, blocks: int) -> None:
         """Give each block a row of its own."""
@@ -79,9 +79,10 @@ class Shadow:
         writer = self.writer[at]
         clash = (self.write_epoch[at] == epoch) & (writer != thread)
         fresh = self.read_epoch[at] != epoch
-        self.first_reader[tuple(a[fresh] for a in at)] = thread[fresh]
-        backwards = tuple(a[::-1] for a in at)  # of the lanes that read one element the lowest wins
-        self.last_reader[backwards] = thread[::-1]
+        first = tuple(a[fresh] for a in at)
+        self.reader[first] = self.other_reader[first] = thread[fresh]
+        others = self.reader[at] != thread
+        self.other_reader[tuple(a[others] for a in at)] = thread[others]
         self.read_epoch[at] = epoch
         if clash.any():
             lane = int(clash.argmax())
@@ -93,8 +94,8 @@ class Shadow:
         writer = self.writer[at]
         written = (self.write_epoch[at] == epoch) & (writer != thread)
         now = self.read_epoch[at] == epoch
-        first, last = self.first_reader[at], self.last_reader[at]
-        read = now & ((first != thread) | (last != thread))
+        reader, other_reader = self.reader[at], self.other_reader[at]
+        read = now & ((reader != thread) | (other_reader != thread))
         self.writer[at] = thread
         self.write_epoch[at] = epoch
         self.initialised[at] = True
@@ -104,7 +105,7 @@ class Shadow:
             return lane, int(writer[lane]), "overwrites what thread {} wrote"
         if read.any():
             lane = int(read.argmax())
-            other = first if first[lane] != thread[lane] else last
+            other = reader if reader[lane] != thread[lane] else other_reader
             return lane, int(other[lane]), "overwrites what thread {} reads"
         if together.any():
             lane = int(together.argmax())
@@ -114,57 +115,62 @@ class Shadow:
 
 
 class GlobalShadow:
-    """Who wrote each element of an array in global memory, over a whole launch.
+    """Who wrote and read each element of an array in global memory, over a whole launch.
 
     Blocks run in no order, so that two of them must not write one element, nor one read what
-    another writes. Threads of one block are ordered by barriers, as in shared memory.
+    another writes. Threads of one block are ordered by barriers, as in shared memory. A lane is
+    block · threads + thread, and -1 where there is none.
     """
 
     def __init__(self, size: int) -> None:
-        self.writer = np.full(size, -1, np.int64)  # block · threads + thread
+        self.writer = np.full(size, -1, np.int64)
         self.write_epoch = np.full(size, -1, np.int32)
-        self.reader = np.full(size, -1, np.int64)
+        # Two readers of different blocks, if there are; two readers of the last barrier interval.
+        self.visitor, self.other_visitor = np.full((2, size), -1, np.int64)
+        self.reader, self.other_reader = np.full((2, size), -1, np.int64)
         self.read_epoch = np.full(size, -1, np.int32)
-
-    def _clash(
-        self,
-        at: np.ndarray,
-        lane: np.ndarray,
-        threads: int,
-        epoch: np.ndarray,
-        other: np.ndarray,
-        other_epoch: np.ndarray,
-    ) -> np.ndarray:
-        before, when = other[at], other_epoch[at]
-        same_block = before // threads == lane // threads
-        return (before >= 0) & (before != lane) & (~same_block | (when == epoch))
 
     def read(
         self, at: np.ndarray, lane: np.ndarray, threads: int, epoch: np.ndarray
     ) -> Clash | None:
         """Note that `lane` (over the whole grid) reads; the first clash with a write, if any."""
-        clash = self._clash(at, lane, threads, epoch, self.writer, self.write_epoch)
-        self.reader[at], self.read_epoch[at] = lane, epoch
+        writer = self.writer[at]
+        clash = _apart(writer, lane, threads, self.write_epoch[at] == epoch)
+        new = self.visitor[at] < 0
+        self.visitor[at[new]] = lane[new]
+        elsewhere = self.visitor[at] // threads != lane // threads
+        self.other_visitor[at[elsewhere]] = lane[elsewhere]
+        fresh = (self.read_epoch[at] != epoch) | (self.reader[at] // threads != lane // threads)
+        self.reader[at[fresh]] = self.other_reader[at[fresh]] = lane[fresh]
+        others = self.reader[at] != lane
+        self.other_reader[at[others]] = lane[others]
+        self.read_epoch[at] = epoch
         if clash.any():
             i = int(clash.argmax())
-            return i, int(self.writer[at[i]]), "reads what {} wrote"
+            return i, int(writer[i]), "reads what {} wrote"
         return None
 
     def write(
         self, at: np.ndarray, lane: np.ndarray, threads: int, epoch: np.ndarray
     ) -> Clash | None:
         """Note that `lane` (over the whole grid) writes; the first clash, if any."""
-        before, reader = self.writer[at], self.reader[at]
-        written = self._clash(at, lane, threads, epoch, self.writer, self.write_epoch)
-        read = self._clash(at, lane, threads, epoch, self.reader, self.read_epoch)
-        self.writer[at], self.write_epoch[at] = lane, epoch
-        together = self.writer[at] != lane
-        for clash, other, text in (
-            (written, before, "overwrites what {} wrote"),
-            (read, reader, "overwrites what {} reads"),
-            (together, self.writer[at], "writes the same element as {}"),
+        before = self.writer[at]
+        clashes = [(before, self.write_epoch[at] == epoch, "overwrites what {} wrote")]
+        for readers, now in (
+            ((self.visitor, self.other_visitor), np.bool_(False)),
+            ((self.reader, self.other_reader), self.read_epoch[at] == epoch),
         ):
+            clashes += [(readers_of[at], now, "overwrites what {} reads") for readers_of in readers]
+        self.writer[at], self.write_epoch[at] = lane, epoch
+        clashes.append((self.writer[at], np.bool_(True), "writes the same element as {}"))
+        for other, now, text in clashes:
+            clash = _apart(other, lane, threads, now)
             if clash.any():
                 i = int(clash.argmax())
                 return i, int(other[i]), text
         return None
+
+
+def _apart(other: np.ndarray, lane: np.ndarray, threads: int, now: np.ndarray) -> np.ndarray:
+    """Where `other` is another lane that no barrier orders: of another block, or of `now`."""
+    return (other >= 0) & (other != lane) & ((other // threads != lane // threads) | now)

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from gemmlab.driver import numba_cuda
+
 # What a kernel may use of `cuda`, by dotted path; `simt.machine` gives each its meaning.
 INTRINSICS = (
     "threadIdx",
@@ -92,7 +94,7 @@ class StandIn:
     def jit(function: Callable | None = None, **options: object) -> Any:
         """Mark a kernel; a device function (`device=True`) is left as it is."""
         wrap = (lambda f: f) if options.get("device") else SimulatedKernel
-        return wrap if function is None else wrap(function)
+        return wrap(function) if callable(function) else wrap
 
     @staticmethod
     def is_available() -> bool:
@@ -100,18 +102,17 @@ class StandIn:
         return False
 
 
-def _numba_cuda() -> Any:
+def _real() -> Any:
     """The module `numba.cuda`, or None where it is missing or cannot be loaded."""
     try:
-        from numba import cuda
-
+        cuda = numba_cuda()
         return cuda if callable(cuda.jit) else None
     except Exception:  # a broken CUDA install can fail in any way; `gemmlab doctor` says how
         return None
 
 
 stand_in = StandIn()
-cuda = _numba_cuda() or stand_in
+cuda = _real() or stand_in
 
 
 def intrinsic_path(value: object) -> str | None:

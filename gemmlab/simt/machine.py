@@ -126,9 +126,10 @@ class Machine(ControlFlow):
 
     def shared_array(self, shape: Any, dtype: Any) -> Array:
         sizes = shape if isinstance(shape, tuple) else (shape,)
-        key = (self.line, sizes, as_dtype(dtype))
+        dynamic = sizes == (0,)  # every dynamic array is one and the same memory
+        key = ("dynamic" if dynamic else self.place, sizes, as_dtype(dtype))
         if key not in self.shared:
-            if sizes == (0,):
+            if dynamic:
                 sizes = (np.int64(self.shared_bytes // as_dtype(dtype).itemsize),)
             size = int(np.prod(sizes))
             buffer = np.zeros((len(self.blocks), size), as_dtype(dtype))

@@ -51,6 +51,7 @@ class ControlFlow:
         self.loops: list[int] = []  # for each open loop, the depth of its mask
         self.frames = [SimpleNamespace(depth=0, value=None)]  # the kernel, then device functions
         self.max_steps, self.steps = max_steps, 0
+        self.place: tuple = ()  # of the last call: file, line, column
         self.line = 0
 
     def hazard(self, kind: str, line: int, lanes: Mask, other: int | None, text: str) -> None:
@@ -64,28 +65,50 @@ class ControlFlow:
     def unassigned(self, name: str) -> Unassigned:
         return Unassigned(name)
 
-    def at(self, line: int, call: Callable) -> Any:
-        self.line = line
-        return call()
+    def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
+        self.place, self.line = place, place[1]
+        return function(*args, **keywords)
 
-    def assign(self, old: Any, new: Any, name: str) -> Any:
+    def assign(self, old: Any, new: Any, name: str, line: int) -> Any:
         if isinstance(new, Array):
             new.name = new.name or name
-            return new
         if isinstance(new, Unassigned):
-            new._read()
+            raise NameError(f"line {line}: {new.name!r} is read before it is assigned")
         mask = self.masks[-1]
-        if mask is None or isinstance(old, Unassigned) or isinstance(new, (tuple, Range)):
+        if mask is None or isinstance(old, Unassigned):
             return new
         if mask is False:
             return old
-        if old is None or isinstance(old, (tuple, Array)):
-            raise TypeError(f"{name!r} changes its type from one branch to another")
+        for kind in (tuple, Range, Array):
+            if isinstance(old, kind) != isinstance(new, kind):
+                raise TypeError(f"line {line}: {name!r} changes its type between branches")
+        if isinstance(new, tuple):
+            if len(new) != len(old):
+                raise TypeError(f"line {line}: {name!r} changes its length between branches")
+            return tuple(self.assign(*pair, name, line) for pair in zip(old, new, strict=True))
+        if isinstance(new, Range):
+            pairs = zip(old.bounds, new.bounds, strict=True)
+            return Range(*(self.assign(*pair, name, line) for pair in pairs))
+        if isinstance(new, Array):
+            return self._assign_view(old, new, name, line)
         return np.where(mask, new, old)
 
-    def unpack(self, value: Any, count: int) -> tuple:
+    def _assign_view(self, old: Array, new: Array, name: str, line: int) -> Array:
+        """A view whose place may differ from lane to lane; of one and the same memory."""
+        if new.space == "local":
+            return new
+        if new.buffer is not old.buffer or new.strides != old.strides:
+            raise TypeError(
+                f"line {line}: {name!r} is one array in some threads and another one in others; "
+                "choose between elements, not between arrays"
+            )
+        shape = (self.assign(*pair, name, line) for pair in zip(old.shape, new.shape, strict=True))
+        offset = self.assign(old.offset, new.offset, name, line)
+        return new.view(tuple(shape), new.strides, offset)
+
+    def unpack(self, value: Any, count: int, line: int) -> tuple:
         if not isinstance(value, tuple) or len(value) != count:
-            raise ValueError(f"line {self.line}: cannot unpack {value!r} into {count} names")
+            raise ValueError(f"line {line}: cannot unpack {value!r} into {count} names")
         return value
 
     def if_(self, test: Any) -> bool:
@@ -165,11 +188,11 @@ class ControlFlow:
     def continue_(self) -> None:
         self._drop(self.loops[-1] + 1)
 
-    def return_(self, value: Any = None) -> None:
+    def return_(self, value: Any, line: int) -> None:
         frame = self.frames[-1]
         if value is not None:
             earlier = Unassigned("") if frame.value is None else frame.value
-            frame.value = self.assign(earlier, value, "return value")
+            frame.value = self.assign(earlier, value, "return value", line)
         self._drop(frame.depth)
 
     def _drop(self, depth: int) -> None:

@@ -91,8 +91,8 @@ def locate(m: Machine, array: Array, index: Any, line: int) -> tuple[Any, Mask]:
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
         if isinstance(part, slice):
-            start = 0 if part.start is None else part.start
-            stop = extent if part.stop is None else np.minimum(part.stop, extent)
+            start = 0 if part.start is None else _bound(part.start, extent)
+            stop = extent if part.stop is None else _bound(part.stop, extent)
             offset = offset + start * stride
             shape.insert(0, np.maximum(stop - start, 0))
             strides.insert(0, stride)
@@ -100,6 +100,11 @@ def locate(m: Machine, array: Array, index: Any, line: int) -> tuple[Any, Mask]:
             part, mask = _within(m, array, axis, part, extent, mask, line)
             offset = offset + (part if stride == 1 else part * stride)
     return (array.view(tuple(shape), tuple(strides), offset) if shape else offset), mask
+
+
+def _bound(value: Any, extent: Any) -> Any:
+    """The bound of a slice, brought into 0 … extent as Python does it."""
+    return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)[()]
 
 
 def _within(
@@ -111,6 +116,8 @@ def _within(
             f"line {line}: {array.name} is indexed with {part.dtype} numbers; use integers: "
             f"{m.report.source.code(line)}"
         )
+    if getattr(part, "dtype", None) == np.uint64:
+        part = part.astype(np.int64)
     low, high = m.extent(part)
     if np.ndim(extent) == 0 and low >= 0 and high < extent:
         return part, mask
@@ -248,9 +255,9 @@ def track_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
 
 def _element(array: Array, flat: Any) -> str:
     """An element by its indices, such as As[3, 0]."""
-    shape = tuple(int(d) for d in array.shape)
-    inside = len(shape) and int(np.prod(shape)) == array.buffer.shape[-1]
-    index = np.unravel_index(int(flat), shape) if inside else (flat,)
+    size = array.buffer.shape[0 if array.space == "local" else -1]
+    whole = all(np.ndim(d) == 0 for d in array.shape) and array.size == size
+    index = np.unravel_index(int(flat), [int(d) for d in array.shape]) if whole else (flat,)
     return f"{array.name}[{', '.join(str(int(i)) for i in index)}]"
 
 
@@ -284,7 +291,7 @@ def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any
         written = shadow[at, m.row, m.thread]
     unset = both(mask, ~written)
     if unset is not False:
-        first = int(np.asarray(at).reshape(-1)[0])
+        first = int(_spread(m, at)[m.full(unset)][0])
         m.hazard("uninitialised-read", line, unset, None,
                  f"thread {{thread}} reads {_element(array, first)}, which it has not written")  # fmt: skip
     return value

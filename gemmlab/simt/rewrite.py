@@ -20,6 +20,8 @@ from gemmlab.simt.source import INSTEAD, Source, UnsupportedError, read_source
 
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+
+
 @dataclass(frozen=True)
 class Rewritten:
     """A kernel or device function in lock-step form, not yet bound to a machine."""
@@ -55,12 +57,24 @@ def _name(identifier: str) -> ast.Name:
     return ast.Name(identifier, ast.Load())
 
 
+# Names of the rewriter's own begin with a dot, so that no name of a kernel can be one of them.
+_M, _TUPLE, _VALUE, _NEXT, _ARRAY, _INDEX = ".m", ".tuple", ".value", ".next", ".array", ".index"
+
+
+def _set(identifier: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign([ast.Name(identifier, ast.Store())], value)
+
+
 def _machine(method: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(_name("_m"), method, ast.Load()), list(args), [])
+    return ast.Call(ast.Attribute(_name(_M), method, ast.Load()), list(args), [])
+
+
+def _parameters(*names: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
 
 
 def _thunk(expression: ast.expr) -> ast.Lambda:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
+    return ast.Lambda(_parameters(), expression)
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -90,11 +104,10 @@ class _Rewriter(ast.NodeTransformer):
         parameters = [p.arg for p in a.args]
         own = sorted(self.locals - set(parameters))
         start: list[ast.stmt] = [
-            ast.Assign([ast.Name(v, ast.Store())], _machine("unassigned", ast.Constant(v)))
-            for v in own
+            _set(v, _machine("unassigned", ast.Constant(v))) for v in own
         ]
-        arguments = ast.arguments([], [ast.arg(n) for n in ["_m", *parameters]], None, [], [], None, [])
         body = start + self.block(node.body)
+        arguments = _parameters(_M, *parameters)
         return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -111,7 +124,7 @@ class _Rewriter(ast.NodeTransformer):
             self.translate(value)
         except TypeError as error:
             raise self.refuse(node, ast.unparse(node), str(error)) from None
-        name = f"_c{len(self.constants)}"
+        name = f".constant{len(self.constants)}"
         self.constants[name] = value
         return _name(name)
 
@@ -155,9 +168,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        return self.operation(node, self.visit(node.left), self.visit(node.right))
+
+    def operation(
+        self, node: ast.BinOp | ast.AugAssign, left: ast.expr, right: ast.expr
+    ) -> ast.expr:
         if not isinstance(node.op, _OPERATORS + _BITWISE):
             raise self.refuse(node, type(node.op).__name__, "write a loop over elements")
-        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+        return ast.BinOp(left, node.op, right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         operand = self.visit(node.operand)
@@ -178,14 +196,18 @@ class _Rewriter(ast.NodeTransformer):
         if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
             raise self.refuse(node, "is", "use ==")
         values = [self.visit(v) for v in (node.left, *node.comparators)]
-        pairs = [
-            ast.Compare(a, [op], [b])
-            for a, op, b in zip(values[:-1], node.ops, values[1:], strict=True)
-        ]
-        result: ast.expr = pairs[0]
-        for pair in pairs[1:]:
-            result = _machine("and_", result, _thunk(pair))
-        return result
+        return self.chain(values, node.ops)
+
+    def chain(self, values: list[ast.expr], ops: list[ast.cmpop]) -> ast.expr:
+        """Comparisons a < b < c as (lambda b: a < b and b < c)(b): b is evaluated once."""
+        left, right, *more = values
+        if not more:
+            return ast.Compare(left, ops[:1], [right])
+        middle = f".operand{len(more)}"
+        first = ast.Compare(left, ops[:1], [_name(middle)])
+        rest = _thunk(self.chain([_name(middle), *more], ops[1:]))
+        both = ast.Lambda(_parameters(middle), _machine("and_", first, rest))
+        return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         return _machine(
@@ -209,13 +231,11 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
-        call = ast.Call(
-            self.visit(node.func),
-            [self.visit(a) for a in node.args],
-            [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords],
-        )
-        # The line is noted where the call is made, for the hazards that it may meet.
-        return _machine("at", ast.Constant(node.lineno), _thunk(call))
+        # The machine notes where the call is made: for hazards, and to know shared arrays apart.
+        place = ast.Constant((self.source.file, node.lineno, node.col_offset))
+        call = _machine("call", place, self.visit(node.func), *(self.visit(a) for a in node.args))
+        call.keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        return call
 
     # Statements
 
@@ -229,43 +249,49 @@ class _Rewriter(ast.NodeTransformer):
 
     def store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
-            new = _machine("assign", _name(target.id), value, ast.Constant(target.id))
-            return [ast.Assign([ast.Name(target.id, ast.Store())], new)]
+            named = ast.Constant(target.id), ast.Constant(target.lineno)
+            return [_set(target.id, _machine("assign", _name(target.id), value, *named))]
         if isinstance(target, ast.Subscript):
             where = [self.visit(target.value), self.visit(target.slice)]
             return [ast.Expr(_machine("store", *where, value, ast.Constant(target.lineno)))]
         if isinstance(target, ast.Tuple):
-            parts = ast.Assign([ast.Name("_t", ast.Store())], value)
-            count = ast.Constant(len(target.elts))
-            unpack = ast.Assign(
-                [ast.Name("_t", ast.Store())], _machine("unpack", _name("_t"), count)
-            )
-            out: list[ast.stmt] = [parts, unpack]
+            sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
+            out: list[ast.stmt] = [_set(_TUPLE, _machine("unpack", value, *sizes))]
             for i, element in enumerate(target.elts):
                 if isinstance(element, ast.Tuple):
                     raise self.refuse(target, "nested unpacking", "unpack in two lines")
-                out += self.store(
-                    element, ast.Subscript(_name("_t"), ast.Constant(i), ast.Load())
-                )
+                part = ast.Subscript(_name(_TUPLE), ast.Constant(i), ast.Load())
+                out += self.store(element, part)
             return out
         raise self.refuse(target, type(target).__name__, "assign to a name or an element")
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         if len(node.targets) == 1:
             return self.store(node.targets[0], self.visit(node.value))
-        out: list[ast.stmt] = [ast.Assign([ast.Name("_v", ast.Store())], self.visit(node.value))]
+        out: list[ast.stmt] = [_set(_VALUE, self.visit(node.value))]
         for target in node.targets:
-            out += self.store(target, _name("_v"))
+            out += self.store(target, _name(_VALUE))
         return out
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         return self.store(node.target, self.visit(node.value)) if node.value else [ast.Pass()]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
-        old = ast.parse(ast.unparse(node.target), mode="eval").body
-        ast.increment_lineno(old, node.lineno - 1)
-        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
-        return self.store(node.target, self.visit(value))
+        target, line = node.target, ast.Constant(node.lineno)
+        if isinstance(target, ast.Name):
+            old = ast.copy_location(_name(target.id), target)
+            value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+            return self.store(target, self.visit(value))
+        if not isinstance(target, ast.Subscript):
+            raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
+        # Array and index are evaluated once.
+        element = _name(_ARRAY), _name(_INDEX)
+        value = self.operation(node, _machine("load", *element, line), self.visit(node.value))
+        return [
+            _set(_ARRAY, self.visit(target.value)),
+            _set(_INDEX, self.visit(target.slice)),
+            ast.Expr(_machine("store", *element, value, line)),
+        ]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         out: list[ast.stmt] = [ast.If(_machine("if_", self.visit(node.test)), self.block(node.body), [])]
@@ -291,13 +317,13 @@ class _Rewriter(ast.NodeTransformer):
             raise self.refuse(node, "unpacking in for", "unpack in the loop's body")
         values = _machine("iterate", self.visit(node.iter), ast.Constant(node.lineno))
         body = [
-            *self.store(node.target, _name("_i")),
+            *self.store(node.target, _name(_NEXT)),
             *self.block(node.body),
             ast.Expr(_machine("end_iteration")),
         ]
         return [
             ast.Expr(_machine("begin_loop")),
-            ast.For(ast.Name("_i", ast.Store()), values, body, []),
+            ast.For(ast.Name(_NEXT, ast.Store()), values, body, []),
             ast.Expr(_machine("end_loop")),
         ]
 
@@ -308,4 +334,5 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Expr(_machine("continue_"))
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
-        return ast.Expr(_machine("return_", *([self.visit(node.value)] if node.value else [])))
+        value = self.visit(node.value) if node.value else ast.Constant(None)
+        return ast.Expr(_machine("return_", value, ast.Constant(node.lineno)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,9 +44,10 @@ class Source:
     lines: tuple[str, ...]
 
     def code(self, line: int) -> str:
-        """The text of `line`, a line of the file."""
+        """The text of `line`, a line of the file, which may belong to a device function."""
         index = line - self.first_line
-        return self.lines[index].strip() if 0 <= index < len(self.lines) else ""
+        inside = 0 <= index < len(self.lines)
+        return (self.lines[index] if inside else linecache.getline(self.file, line)).strip()
 
     @property
     def stored_parameters(self) -> set[str]:
@@ -75,7 +76,7 @@ class Source:
             a.id
             for n in nodes
             if isinstance(n, ast.Call)
-            for a in n.args
+            for a in (*n.args, *(keyword.value for keyword in n.keywords))
             if isinstance(a, ast.Name) and id(a) not in owned
         }
         if stored <= parameters | made and not passed & parameters:
@@ -93,8 +94,15 @@ def read_source(function: Callable) -> Source:
             f"the source of {function!r} cannot be read ({error}); define kernels with def "
             "in a file or a notebook cell"
         ) from None
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    # An indented kernel is parsed below a line of its own: its comments may stand further left.
+    header = "if True:\n" if lines[0][:1].isspace() else ""
+    try:
+        tree = ast.parse(header + "".join(lines)).body[0]
+    except SyntaxError:  # a lambda in the middle of a statement
+        tree = None
+    if isinstance(tree, ast.If):
+        tree = tree.body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise UnsupportedError(f"{function!r} is not defined with def")
-    ast.increment_lineno(tree, first - 1)
+    ast.increment_lineno(tree, first - 1 - bool(header))
     return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))

@@ -19,17 +19,16 @@ import numpy as np
 class Unassigned:
     """The value of a local variable before its first assignment."""
 
-    __array_ufunc__ = None
-
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _read(self, *args: object) -> Any:
+    def _read(self, *args: object, **options: object) -> Any:
         raise NameError(f"local variable {self.name!r} is read before it is assigned")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _read
     __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __bool__ = _read
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _read  # type: ignore
+    __int__ = __index__ = __float__ = __array__ = __array_ufunc__ = _read
 
 
 class Cast:
@@ -98,7 +97,7 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.int: _int,
     builtins.float: Cast(np.float64),
     builtins.bool: Cast(np.bool_),
-    builtins.len: lambda a: a.shape[0],
+    builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
     builtins.range: lambda *bounds: Range(*bounds),
     math.sqrt: np.sqrt,
     math.exp: np.exp,
@@ -123,7 +122,7 @@ class Range:
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        self.start, self.stop, self.step = start, stop, step
+        self.start, self.stop, self.step = self.bounds = start, stop, step
 
 
 def number(value: Any) -> Any:

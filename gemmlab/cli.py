@@ -1,0 +1,141 @@
+"""The command ``gemmlab``: doctor, lab, record, check, book."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import gemmlab
+from gemmlab import doctor, recording, records
+from gemmlab.device import Device, detect, device
+from gemmlab.driver import gpu_status
+
+RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
+HANDED_OVER = {  # to run.py, with all their arguments
+    "lab": "open the course in JupyterLab",
+    "book": "build the site into book/_build/html",
+}
+DRY_DEVICE = "h200"  # for predictions where there is no GPU
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; its exit code: 0 if all went well."""
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and arguments.verb not in HANDED_OVER:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if arguments.verb is None:
+        parser.print_help()
+        return 0
+    arguments.rest = rest
+    try:
+        return arguments.do(arguments)
+    except (OSError, ValueError) as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("gemmlab", description=gemmlab.__doc__.partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"gemmlab {gemmlab.__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+
+    add = verbs.add_parser(
+        "doctor", help="say what works on this machine, and how to mend the rest"
+    )
+    add.set_defaults(do=_doctor)
+
+    for verb, line in HANDED_OVER.items():
+        add = verbs.add_parser(verb, help=line, add_help=False)
+        add.set_defaults(do=_run_py)
+
+    add = verbs.add_parser("record", help="measure the kernels on this machine's GPU, keep results")
+    names = ",".join(kernel.name for kernel in recording.KERNELS)
+    add.add_argument("--kernels", default=names, help=f"names with commas (default: {names})")
+    add.add_argument(
+        "--sizes",
+        default=recording.SIZES,
+        help="n or mxnxk, with commas (default: %(default)s)",
+    )
+    add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
+    add.add_argument(
+        "--budget",
+        type=float,
+        default=recording.BUDGET,
+        help="leave out what is predicted to take longer for one launch [s] (default: %(default)s)",
+    )
+    add.add_argument("--out", type=Path, help="folder (default: recorded/<device> in the package)")
+    add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
+    add.set_defaults(do=_record)
+
+    add = verbs.add_parser("check", help="validate files of recorded measurements")
+    add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
+    add.set_defaults(do=_check)
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _fail(message: str) -> int:
+    print(f"gemmlab: {message}", file=sys.stderr)
+    return 1
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    print(doctor.report())
+    return 0
+
+
+def _run_py(arguments: argparse.Namespace) -> int:
+    if not RUN_PY.is_file():
+        return _fail(
+            "the notebooks and the book are in gemmlab's repository, not in the installed package; "
+            f"in a clone of it: python run.py {arguments.verb}"
+        )
+    return runpy.run_path(str(RUN_PY))["main"]([arguments.verb, *arguments.rest])
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    status = gpu_status()
+    chosen = recording.parse_kernels(arguments.kernels)
+    problems = recording.parse_sizes(arguments.sizes)
+    if not status.works and not arguments.dry_run:
+        return _fail(
+            f"record needs an NVIDIA GPU that works here, and there is none ({status.reason}); "
+            "`gemmlab doctor` says how to mend that, and `gemmlab record --dry-run` lists what "
+            "would be measured, with predicted times"
+        )
+    target: Device = detect() if status.works else device(DRY_DEVICE)
+    folder = arguments.out or records.ROOT / target.name
+    points = recording.plan(chosen, problems, target, arguments.budget)
+    if arguments.dry_run:
+        print(f"predicted for {target.title}, to be kept in {folder}")
+        print(recording.table(points, folder, target.name))
+        return 0
+    outcome = recording.record(points, folder, target.name, repeats=arguments.repeats)
+    print(
+        f"{outcome.measured} measured and kept in {folder}, {outcome.known} recorded before, "
+        f"{outcome.skipped} left out, {len(outcome.failures)} failed"
+    )
+    if outcome.interrupted:
+        print("interrupted; the same command goes on from here")
+        return 130
+    return 1 if outcome.failures else 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    files = arguments.files or sorted(records.ROOT.glob("*/*.jsonl"))
+    if not files:
+        return _fail(f"there are no recorded measurements in {records.ROOT}")
+    count = sum(len(records.read(path)) for path in files)
+    print(f"{count} measurements in {len(files)} files, all as they were recorded")
+    return 0

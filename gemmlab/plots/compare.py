@@ -1,0 +1,115 @@
+"""Observed against predicted: times by their ratio, counters one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from gemmlab.measurement import Measurement
+from gemmlab.model import Prediction
+from gemmlab.plots import style
+from gemmlab.plots.sizes import size
+
+Pair = tuple[Measurement, Prediction]
+
+
+def residual(
+    ax: Axes, pairs: Iterable[Pair], artists: dict[str, Line2D] | None = None
+) -> dict[str, Line2D]:
+    """Draw measured time over predicted time against ∛(mnk); 1 is a perfect prediction.
+
+    Pairs that were not timed are left out. The artists are keyed by origin and "perfect".
+    """
+    if artists is None:
+        style.prepare(ax, log="xy", base=2)
+        style.plain_axis(ax.xaxis, "size ∛(mnk)")
+        style.plain_axis(ax.yaxis, "measured ÷ predicted time")
+        artists = {"perfect": ax.axhline(1, color=style.INK, linewidth=1.5)}
+        for name, (marker, _) in style.MARKS.items():
+            (artists[name],) = ax.plot([], [], marker, color=style.VERMILION, markersize=7)
+    timed = [(m, p) for m, p in pairs if m.seconds is not None]
+    for name in style.MARKS:
+        mine = [(m, p) for m, p in timed if style.origin(m) == name]
+        artists[name].set_data(
+            [size(m.problem) for m, _ in mine], [m.seconds / p.seconds for m, p in mine]
+        )
+    if timed:
+        xs = [size(m.problem) for m, _ in timed]
+        ratios = [m.seconds / p.seconds for m, p in timed]
+        ax.set_xlim(min(xs) / 1.4, max(xs) * 1.4)
+        ax.set_ylim(*style.decades(min(*ratios, 0.9), max(*ratios, 1.1)))
+    return artists
+
+
+class CounterArtists(NamedTuple):
+    """What `counters` draws, one of each for every counter."""
+
+    predicted: tuple[Rectangle, ...]
+    counted: tuple[Rectangle, ...]
+    differences: tuple[Text, ...]
+    names: tuple[str, ...]
+
+
+def counters(
+    ax: Axes,
+    prediction: Prediction,
+    measurement: Measurement | None = None,
+    artists: CounterArtists | None = None,
+) -> CounterArtists:
+    """Draw counters as bars, counted inside predicted, each with counted − predicted beside it.
+
+    Without a measurement only the prediction is drawn. Counters that are 0 in both are left out;
+    artists of an earlier call are reused where the same counters are shown.
+    """
+    counted = measurement.counters if measurement else {}
+    names = tuple(
+        name
+        for name in sorted({*prediction.counters, *counted})
+        if prediction.counters.get(name, 0) or counted.get(name, 0)
+    )
+    if artists is None or artists.names != names:
+        artists = _new(ax, names)
+    most = 1
+    rows = zip(names, artists.predicted, artists.counted, artists.differences, strict=True)
+    for name, outer, inner, text in rows:
+        expected, found = prediction.counters.get(name, 0), counted.get(name, 0)
+        most = max(most, expected, found)
+        outer.set_width(expected)
+        inner.set_width(found)
+        text.set_text(f"{found - expected:+,d}" if found != expected else "0")
+        text.set_visible(measurement is not None)
+    ax.set_xlim(1, 10 * style.decades(1, most)[1])
+    return artists
+
+
+def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
+    ax.clear()
+    style.prepare(ax, log="x")
+    style.si_axis(ax.xaxis, "transactions", "count")
+    rows = range(len(names))
+    blank = [1] * len(names)
+    outer = ax.barh(rows, blank, 0.75, facecolor="white", edgecolor=style.BLUE, linewidth=1.5)
+    inner = ax.barh(rows, blank, 0.4, facecolor=style.VERMILION)
+    ax.set_yticks(rows, [name.replace("_", " ") for name in names])
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+    ax.invert_yaxis()
+    texts = [
+        ax.text(0.99, row, "", transform=ax.get_yaxis_transform(), ha="right", va="center")
+        for row in rows
+    ]
+    for text in texts:
+        text.set(fontsize=style.NOTE, color=style.INK)
+    ax.text(
+        *(0.99, 1.0, "counted − predicted"),
+        **{"transform": ax.transAxes, "ha": "right", "va": "bottom"},
+        **{"fontsize": style.NOTE, "color": style.INK},
+    )
+    outer.set_label("predicted")
+    inner.set_label("counted")
+    return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names)

@@ -1,0 +1,137 @@
+"""The roofline: attainable speed against arithmetic intensity, and problems as points in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from gemmlab.device import Device
+from gemmlab.measurement import Measurement
+from gemmlab.model import Prediction
+from gemmlab.plots import style
+
+# From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].
+INTENSITIES = (0.05, 2e4)
+MEMORIES = {"dram": (style.VERMILION, "-"), "l2": (style.ORANGE, "--")}
+
+
+class RoofArtists(NamedTuple):
+    """What `roofline` draws: the roof, each memory's slope, the ridge point, and their labels."""
+
+    peak: Line2D
+    slopes: dict[str, Line2D]
+    ridge: Line2D
+    peak_label: Text
+    slope_labels: dict[str, Text]
+    ridge_label: Text
+
+
+def roofline(
+    ax: Axes,
+    device: Device,
+    dtype: str,
+    lowest: float | None = None,
+    artists: RoofArtists | None = None,
+) -> RoofArtists:
+    """Draw min(peak, intensity × bandwidth) of `device` for `dtype`, with the ridge point named.
+
+    lowest : a speed that the axes must reach down to [FLOP/s]
+    artists : of an earlier call on `ax`, to be changed in place
+    Raises ValueError where the device has no rate for `dtype`.
+    """
+    peak = device.peak_of(dtype)
+    if artists is None:
+        artists = _new(ax)
+    left, right = INTENSITIES
+    bandwidths = {"dram": device.dram_bandwidth, "l2": device.l2_bandwidth}
+    foot = left * device.dram_bandwidth
+    ax.set_xlim(left, right)
+    ax.set_ylim(*style.decades(min(foot, lowest or foot), 1.5 * peak))
+
+    ridge = device.ops_per_byte(dtype)
+    nearest = min(peak / b for b in bandwidths.values() if b)
+    artists.peak.set_data([nearest, right], [peak, peak])
+    artists.peak_label.set_position((right, peak * 1.12))
+    artists.peak_label.set_text(f"{dtype} peak, {style.si(peak, 'FLOP/s')}")
+    for level, bandwidth in bandwidths.items():
+        line, label = artists.slopes[level], artists.slope_labels[level]
+        line.set_visible(bool(bandwidth))
+        label.set_visible(bool(bandwidth))
+        if bandwidth:
+            end = peak / bandwidth
+            line.set_data([left, end], [left * bandwidth, peak])
+            at = left * 1.6
+            label.set_position((at, at * bandwidth * 1.1))
+            label.set_rotation(_slope(ax))
+            label.set_text(f"{_NAMES[level]}, {style.si(bandwidth, 'B/s')}")
+    # Where both slopes are shown, the label of the lower one goes below it.
+    both = bool(device.l2_bandwidth)
+    artists.slope_labels["dram"].set_va("top" if both else "bottom")
+    if both:
+        x, y = artists.slope_labels["dram"].get_position()
+        artists.slope_labels["dram"].set_position((x * 1.1, y / 1.25))
+    artists.ridge.set_data([ridge, ridge], [ax.get_ylim()[0], peak])
+    artists.ridge_label.set_position((ridge * 1.08, ax.get_ylim()[0] * 1.3))
+    artists.ridge_label.set_text(f"ridge, {style.number(ridge)} FLOP/B")
+    return artists
+
+
+_NAMES = {"dram": "DRAM", "l2": "L2"}
+
+
+def _new(ax: Axes) -> RoofArtists:
+    style.prepare(ax, log="xy")
+    style.plain_axis(ax.xaxis, "arithmetic intensity", "FLOP/B")
+    style.si_axis(ax.yaxis, "speed", "FLOP/s")
+    text = {"fontsize": style.NOTE, "clip_on": True}
+    (peak,) = ax.plot([], [], color=style.INK, linewidth=2)
+    slopes, labels = {}, {}
+    for level, (colour, dashes) in MEMORIES.items():
+        (slopes[level],) = ax.plot([], [], dashes, color=colour, linewidth=2)
+        labels[level] = ax.text(1, 1, "", color=style.INK, rotation_mode="anchor", **text)
+    (ridge,) = ax.plot([], [], ":", color=style.GREY, linewidth=1.2, marker="o", markevery=[1])
+    return RoofArtists(
+        peak,
+        slopes,
+        ridge,
+        ax.text(1, 1, "", ha="right", va="bottom", color=style.INK, **text),
+        labels,
+        ax.text(1, 1, "", va="bottom", color=style.GREY, **text),
+    )
+
+
+def _slope(ax: Axes) -> float:
+    """The angle on the screen of speed ∝ intensity [degrees]."""
+    (x0, y0), (x1, y1) = ax.transData.transform([(1, 1e9), (10, 1e10)])
+    return math.degrees(math.atan2(y1 - y0, x1 - x0))
+
+
+def points(
+    ax: Axes,
+    items: Iterable[Prediction | Measurement],
+    colour: str = style.BLUE,
+    artists: dict[str, Line2D] | None = None,
+) -> dict[str, Line2D]:
+    """Draw predictions and timed measurements at (compulsory intensity, speed).
+
+    Their shape says where they come from; the artists are keyed by `style.MARKS`. What was not
+    timed has no place in a roofline and is left out.
+    """
+    if artists is None:
+        artists = {}
+        for name, (marker, filled) in style.MARKS.items():
+            (artists[name],) = ax.plot([], [], marker, color=colour, markersize=9, zorder=5)
+            artists[name].set(markerfacecolor=colour if filled else "white", markeredgewidth=2)
+            artists[name].set_label(name)
+    timed = [item for item in items if item.seconds is not None]
+    for name, line in artists.items():
+        mine = [item for item in timed if style.origin(item) == name]
+        line.set_data(
+            [item.problem.intensity for item in mine], [item.flops_per_second for item in mine]
+        )
+    return artists

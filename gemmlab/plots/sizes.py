@@ -1,0 +1,130 @@
+"""Speed or traffic against problem size: data points over the curve that was predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+
+from gemmlab.measurement import Measurement
+from gemmlab.model import Prediction
+from gemmlab.plots import style
+from gemmlab.problem import Gemm
+
+# quantity -> (its name on the axis, unit)
+QUANTITIES = {
+    "speed": ("speed", "FLOP/s"),
+    "global": ("global traffic", "B"),
+    "shared": ("shared-memory traffic", "B"),
+}
+
+
+def size(problem: Gemm) -> float:
+    """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
+    return (problem.m * problem.n * problem.k) ** (1 / 3)
+
+
+@dataclass
+class SizeArtists:
+    """What `sizes` draws: a line for each predicted series, dots and bars for each observed one."""
+
+    lines: dict[str, Line2D] = field(default_factory=dict)
+    dots: dict[tuple[str, str], Line2D] = field(default_factory=dict)
+    bars: LineCollection | None = None
+    legend: Legend | None = None
+
+
+def sizes(
+    ax: Axes,
+    measurements: Iterable[Measurement],
+    predictions: Iterable[Prediction] = (),
+    quantity: str = "speed",
+    artists: SizeArtists | None = None,
+) -> SizeArtists:
+    """Draw `quantity` against ∛(mnk): predictions as lines, measurements as dots.
+
+    quantity : "speed" with bars from the 10th to the 90th percentile, or "global" or "shared"
+        traffic. Items without it are left out. Kernel and tile have a colour, origins a marker.
+    artists : of an earlier call on `ax`, to be changed in place
+    Raises ValueError for another quantity.
+    """
+    if quantity not in QUANTITIES:
+        raise ValueError(f"quantity={quantity!r} is not known; use one of {', '.join(QUANTITIES)}")
+    if artists is None:
+        style.prepare(ax, log="xy", base=2)
+        style.plain_axis(ax.xaxis, "size ∛(mnk)")
+        style.si_axis(ax.yaxis, *QUANTITIES[quantity])
+        artists = SizeArtists(bars=LineCollection([], linewidths=1.5, zorder=4))
+        ax.add_collection(artists.bars, autolim=False)
+    curves = _series(predictions, quantity)
+    observed = _series(measurements, quantity)
+    names = list(dict.fromkeys([name for name, _ in (*curves, *observed)]))
+    colours = {name: style.SERIES[i % len(style.SERIES)] for i, name in enumerate(names)}
+
+    _draw(ax, artists.lines, {name: rows for (name, _), rows in curves.items()}, quantity)
+    for name, line in artists.lines.items():
+        line.set(color=colours[name], linewidth=1.8, label=f"{name}, predicted")
+    _draw(ax, artists.dots, observed, quantity)
+    for (name, origin), line in artists.dots.items():
+        marker, _ = style.MARKS[origin]
+        line.set(color=colours[name], marker=marker, markersize=7, linestyle="none", zorder=5)
+        line.set_label(f"{name}, {origin}")
+
+    bars = [
+        ([(size(m.problem), m.flops / m.percentile(p)) for p in (10, 90)], colours[name])
+        for (name, _), rows in observed.items()
+        for m in rows
+        if quantity == "speed"
+    ]
+    artists.bars.set_segments([bar for bar, _ in bars])
+    artists.bars.set_color([colour for _, colour in bars])
+    _frame(ax, [*artists.lines.values(), *artists.dots.values()])
+    handles = [*artists.lines.values(), *artists.dots.values()]
+    if artists.legend:
+        artists.legend.remove()
+    artists.legend = (
+        ax.legend(handles=handles, fontsize=style.NOTE, frameon=False, handlelength=1.6)
+        if handles
+        else None
+    )
+    return artists
+
+
+def value(item: Prediction | Measurement, quantity: str) -> float | None:
+    """What `sizes` draws of one item; None where it does not have it."""
+    if quantity == "speed":
+        return item.flops_per_second if item.seconds is not None else None
+    return item.bytes.get(quantity)
+
+
+def _series(items: Iterable, quantity: str) -> dict[tuple[str, str], list]:
+    """Items that have the quantity, by (kernel and tile, origin), in order of size."""
+    groups: dict[tuple[str, str], list] = {}
+    for item in items:
+        if value(item, quantity) is not None:
+            name = (item.kernel or "ideal") + (f" {item.tiling}" if item.tiling else "")
+            groups.setdefault((name, style.origin(item)), []).append(item)
+    return {key: sorted(rows, key=lambda r: size(r.problem)) for key, rows in groups.items()}
+
+
+def _draw(ax: Axes, lines: dict, series: dict, quantity: str) -> None:
+    """Make `lines` show `series`: change those that are there, add the new, remove the gone."""
+    for key in [key for key in lines if key not in series]:
+        lines.pop(key).remove()
+    for key, rows in series.items():
+        if key not in lines:
+            (lines[key],) = ax.plot([], [])
+        lines[key].set_data([size(r.problem) for r in rows], [value(r, quantity) for r in rows])
+
+
+def _frame(ax: Axes, lines: list[Line2D]) -> None:
+    """Whole decades of y and half an octave around x."""
+    xs = [x for line in lines for x in line.get_xdata()]
+    ys = [y for line in lines for y in line.get_ydata()]
+    if xs:
+        ax.set_xlim(min(xs) / 1.4, max(xs) * 1.4)
+        ax.set_ylim(*style.decades(min(ys) / 1.2, max(ys) * 1.2))

@@ -1,0 +1,153 @@
+"""How every figure looks: colours, SI units on axes, and where the data comes from."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from gemmlab.measurement import Measurement
+from gemmlab.model import Prediction
+
+# Told apart by everybody, also in grey with the markers below.
+# Source: M. Okabe and K. Ito, Color Universal Design (2008), the palette of eight colours.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+INK, GREY, GRID = "#222222", "#666666", "#DDDDDD"
+
+TITLE, LABEL, TICK, NOTE = 11, 10, 9, 8.5  # font sizes [pt]
+
+
+class Mark(NamedTuple):
+    """How points of one origin are drawn."""
+
+    marker: str
+    filled: bool
+
+
+# Whatever its colour, a point's shape says where it comes from.
+MARKS = {
+    "predicted": Mark("D", False),
+    "measured": Mark("o", True),
+    "recorded": Mark("s", True),
+    "simulated": Mark("^", True),
+}
+_ORIGIN = {
+    "gpu": "measured",
+    "cpu": "measured",
+    "recorded": "recorded",
+    "simulator": "simulated",
+}
+
+
+def origin(item: Prediction | Measurement) -> str:
+    """Where a number comes from, as a key of `MARKS`."""
+    return "predicted" if isinstance(item, Prediction) else _ORIGIN[item.backend]
+
+
+def source(item: Prediction | Measurement) -> str:
+    """Where a number comes from, as figures say it."""
+    return "predicted" if isinstance(item, Prediction) else item.source
+
+
+# -------------------------------------------------------------------------------- numbers
+
+_PREFIXES = "n µ m _ k M G T P E".replace("_", "").split(" ")
+
+
+def si(value: float, unit: str) -> str:
+    """`value` with three digits and the SI prefix that fits it.
+
+    >>> si(66.9e12, "FLOP/s"), si(3.37e-7, "s"), si(999.9e9, "B"), si(0, "B")
+    ('66.9 TFLOP/s', '337 ns', '1 TB', '0 B')
+    """
+    rounded = float(f"{value:.3g}")
+    power = math.floor(math.log10(abs(rounded)) / 3) if rounded else 0
+    power = min(max(power, -3), len(_PREFIXES) - 4)
+    return f"{number(rounded / 1000.0**power)} {_PREFIXES[power + 3]}{unit}"
+
+
+def number(value: float) -> str:
+    """`value` with three digits, or all of its whole ones, and no exponent where it is readable.
+
+    >>> number(2730.67), number(138.9), number(0.1667)
+    ('2,731', '139', '0.167')
+    """
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def si_axis(axis: Axis, quantity: str, unit: str) -> None:
+    """Label an axis "quantity [unit]" and give each tick its SI prefix: 10 G, 1 T."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: si(x, "").strip()))
+    axis.set_label_text(f"{quantity} [{unit}]", fontsize=LABEL, color=INK)
+
+
+def plain_axis(axis: Axis, quantity: str, unit: str = "") -> None:
+    """Label an axis "quantity [unit]" and write its ticks as plain numbers."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
+    axis.set_label_text(f"{quantity} [{unit}]" if unit else quantity, fontsize=LABEL, color=INK)
+
+
+def decades(low: float, high: float) -> tuple[float, float]:
+    """The powers of ten around two positive numbers.
+
+    >>> decades(0.3, 40)
+    (0.1, 100.0)
+    """
+    return 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+
+
+# ---------------------------------------------------------------------------------- looks
+
+
+def figure(
+    width: float = 7.0, height: float = 4.0, columns: int = 1, **spacing: float
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `width` × `height` inches without a window, and its axes side by side."""
+    made = Figure(figsize=(width, height), dpi=96)
+    FigureCanvasAgg(made)
+    axes = made.subplots(1, columns, squeeze=False)[0]
+    margins = {"left": 0.8 / width, "right": 1 - 0.2 / width}
+    made.subplots_adjust(
+        **margins, bottom=0.55 / height, top=1 - 0.4 / height, **{"wspace": 0.35, **spacing}
+    )
+    return made, list(axes)
+
+
+def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
+    """Give `ax` the common look; the axes named in `log` ("x", "y", "xy") become logarithmic."""
+    for name, axis, set_scale, of in (
+        ("x", ax.xaxis, ax.set_xscale, base),
+        ("y", ax.yaxis, ax.set_yscale, 10),
+    ):
+        if name in log:
+            set_scale("log", base=of)
+            axis.set_major_locator(LogLocator(of, numticks=10))
+        else:
+            axis.set_major_locator(MaxNLocator(6))
+        axis.set_minor_locator(NullLocator())
+    ax.tick_params(labelsize=TICK, colors=INK, length=3)
+    ax.grid(color=GRID, linewidth=0.7)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def title(ax: Axes, text: str) -> None:
+    """Set the title of `ax`, flush left."""
+    ax.set_title(text, loc="left", fontsize=TITLE, color=INK)
+
+
+def provenance(ax: Axes, text: str, label: Text | None = None) -> Text:
+    """Say above `ax`, at its right, where its data comes from; `label` is changed if given."""
+    if label is None:
+        label = ax.text(1, 1.02, "", transform=ax.transAxes, ha="right", va="bottom")
+        label.set(fontsize=NOTE, color=GREY, style="italic", in_layout=False)
+    label.set_text(text)
+    return label

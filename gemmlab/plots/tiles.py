@@ -1,0 +1,107 @@
+"""Matrices cut into tiles: what one thread block computes, and what it holds while it does."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from gemmlab.plots import style
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+COLOURS = {"A": style.BLUE, "B": style.GREEN, "C": style.VERMILION}
+MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
+
+
+class TileArtists(NamedTuple):
+    """What `tiles` draws, keyed by matrix: outline, grid, strip, tile in use, and name."""
+
+    outlines: dict[str, Rectangle]
+    grids: dict[str, LineCollection]
+    strips: dict[str, Rectangle]
+    tiles: dict[str, Rectangle]
+    names: dict[str, Text]
+
+
+def tiles(
+    ax: Axes,
+    problem: Gemm,
+    tiling: Tiling,
+    block: tuple[int, int] = (0, 0),
+    step: int = 0,
+    artists: TileArtists | None = None,
+) -> TileArtists:
+    """Draw A left of C and B above it, cut into tiles; one block's tiles stand out.
+
+    block : (x, y), the block's place along the columns and rows of C
+    step : along k; the tiles of A and B of this step are dark, those of the other steps pale.
+    Tiles that reach beyond a ragged edge are drawn whole. Raises ValueError for a block or a step
+    outside the problem.
+    """
+    (across, down), steps = tiling.grid(problem), tiling.steps(problem)
+    for name, got, end in (("x", block[0], across), ("y", block[1], down), ("step", step, steps)):
+        if not 0 <= got < end:
+            raise ValueError(f"{name}={got} is outside; use 0 to {end - 1}")
+    artists = artists or _new(ax)
+    bm, bn, bk = tiling.block
+    m, n, k = problem.m, problem.n, problem.k
+    gap = 0.12 * max(m, n, k)
+    # matrix: left, top, rows, columns, tile, (row, column) of the tile in use
+    places = {
+        "A": (0, k + gap, m, k, (bm, bk), (block[1], step)),
+        "B": (k + gap, 0, k, n, (bk, bn), (step, block[0])),
+        "C": (k + gap, k + gap, m, n, (bm, bn), (block[1], block[0])),
+    }
+    for name, (left, top, rows, columns, (th, tw), (row, column)) in places.items():
+        artists.outlines[name].set_bounds(left, top, columns, rows)
+        segments = [((left + x, top), (left + x, top + rows)) for x in _cuts(columns, tw)]
+        segments += [((left, top + y), (left + columns, top + y)) for y in _cuts(rows, th)]
+        artists.grids[name].set_segments(segments)
+        artists.tiles[name].set_bounds(left + column * tw, top + row * th, tw, th)
+    left, top, rows, columns, (th, tw), (row, _) = places["A"]
+    artists.strips["A"].set_bounds(left, top + row * th, columns, min(th, rows - row * th))
+    left, top, rows, columns, (th, tw), (_, column) = places["B"]
+    artists.strips["B"].set_bounds(left + column * tw, top, min(tw, columns - column * tw), rows)
+
+    space = 0.03 * max(m, n, k)
+    artists.names["A"].set_position((-space, k + gap + m / 2))
+    artists.names["A"].set_text(f"A\n{m}×{k}")
+    artists.names["B"].set_position((k + gap + n / 2, -space))
+    artists.names["B"].set_text(f"B  {k}×{n}")
+    artists.names["C"].set_position((k + gap + n / 2, k + gap + m + space))
+    artists.names["C"].set_text(f"C  {m}×{n}")
+    ax.set_xlim(-3 * gap, max(k + gap + n, across * bn + k + gap) + gap / 4)
+    ax.set_ylim(max(k + gap + m, down * bm + k + gap) + 1.4 * gap, -1.4 * gap)
+    return artists
+
+
+def _cuts(length: int, tile: int) -> range:
+    """Where tile edges lie inside 0 … length; none where they would lie too close to see."""
+    return range(tile, length, tile) if length / tile <= MOST_LINES else range(0)
+
+
+def _new(ax: Axes) -> TileArtists:
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    made = TileArtists({}, {}, {}, {}, {})
+    align = {"A": ("right", "center"), "B": ("center", "bottom"), "C": ("center", "top")}
+    for name, colour in COLOURS.items():
+        if name != "C":
+            made.strips[name] = ax.add_patch(_box(facecolor=colour, alpha=0.25))
+        made.tiles[name] = ax.add_patch(_box(facecolor=colour, alpha=0.85))
+        made.grids[name] = LineCollection([], colors=style.GREY, linewidths=0.5)
+        ax.add_collection(made.grids[name], autolim=False)
+        made.outlines[name] = ax.add_patch(
+            _box(facecolor="none", edgecolor=style.INK, linewidth=1.5)
+        )
+        ha, va = align[name]
+        made.names[name] = ax.text(0, 0, "", ha=ha, va=va, fontsize=style.LABEL, color=style.INK)
+    return made
+
+
+def _box(**look: object) -> Rectangle:
+    return Rectangle((0, 0), 1, 1, **look)

@@ -1,0 +1,229 @@
+"""Problems: arithmetic, bytes, operands, tolerance and the refusal of bad input."""
+
+import numpy as np
+import pytest
+
+from gemmlab.problem import DTYPES, NUMPY_DTYPES, Gemm, Operands, whole_number
+
+SHAPES = [(1, 1, 1), (1, 7, 3), (17, 1, 40), (33, 65, 1), (64, 48, 129), (20, 30, 1000)]
+
+
+def test_worked_intensities():
+    """The two worked products of 8192 in float16, in FLOP/B."""
+    narrow = Gemm(8192, 128, 8192, dtype="float16")
+    square = Gemm(8192, 8192, 8192, dtype="float16")
+    assert round(narrow.intensity, 1) == 124.1
+    assert int(square.intensity) == 2730
+    assert narrow.flops == 2 * 8192 * 128 * 8192
+    assert narrow.bytes == 2 * (8192 * 8192 + 8192 * 128 + 8192 * 128)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 8192])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_matrix_vector_products_stay_below_one_flop_a_byte(size, dtype):
+    assert Gemm(size, 1, 8192, dtype=dtype).intensity < 1
+    assert Gemm(1, size, 8192, dtype=dtype).intensity < 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bytes_and_intensity_of_a_cube(dtype):
+    """Intensity of n³ is 2n / 3s."""
+    p = Gemm(96, 96, 96, dtype=dtype)
+    s = DTYPES[dtype].bytes
+    assert p.bytes == 3 * s * 96**2
+    assert p.intensity == pytest.approx(2 * 96 / (3 * s), rel=1e-15)
+
+
+def test_scaling_flops():
+    assert Gemm(3, 5, 7).scaling_flops == 0
+    assert Gemm(3, 5, 7, alpha=2).scaling_flops == 15
+    assert Gemm(3, 5, 7, beta=2).scaling_flops == 30
+    assert Gemm(3, 5, 7, alpha=-1, beta=1).scaling_flops == 45
+
+
+@pytest.mark.parametrize("name", ["m", "n", "k"])
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (0, ValueError),
+        (-4, ValueError),
+        (2.0, TypeError),
+        (2.5, TypeError),
+        (True, TypeError),
+        (np.bool_(True), TypeError),
+        ("16", TypeError),
+        (float("nan"), TypeError),
+        (float("inf"), TypeError),
+        (None, TypeError),
+        ([16], TypeError),
+    ],
+)
+def test_bad_sizes_are_quoted(name, value, error):
+    sizes = {"m": 4, "n": 4, "k": 4, name: value}
+    with pytest.raises(error) as caught:
+        Gemm(**sizes)
+    assert f"{name}={value!r}" in str(caught.value)
+    assert "at least 1" in str(caught.value)
+
+
+def test_numpy_integers_are_sizes():
+    p = Gemm(np.int32(3), np.uint8(4), np.int64(5))
+    assert p == Gemm(3, 4, 5)
+    assert all(type(size) is int for size in (p.m, p.n, p.k))
+    assert whole_number("x", 0, least=0) == 0
+
+
+@pytest.mark.parametrize("name", ["dtype", "accumulate"])
+@pytest.mark.parametrize("value", ["float31", "", None, np.float32, ["float32"], 32])
+def test_unknown_formats_are_quoted(name, value):
+    with pytest.raises(ValueError) as caught:
+        Gemm(4, 4, 4, **{name: value})
+    assert f"{name}={value!r}" in str(caught.value)
+    assert all(known in str(caught.value) for known in DTYPES)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_bad_scalars_are_quoted(name):
+    for value in (float("nan"), float("inf"), -float("inf"), np.float32("nan")):
+        with pytest.raises(ValueError, match=f"{name}=.*(nan|inf).*finite"):
+            Gemm(4, 4, 4, **{name: value})
+    for value in ("2", b"2", None, True, 1j, [1.0, 2.0]):
+        with pytest.raises(TypeError) as caught:
+            Gemm(4, 4, 4, **{name: value})
+        assert f"{name}={value!r}" in str(caught.value)
+
+
+def test_problems_are_values():
+    assert Gemm(2, 3, 4) == Gemm(2, 3, 4, 1, 0) != Gemm(2, 3, 4, beta=1)
+    assert len({Gemm(2, 3, 4), Gemm(2, 3, 4)}) == 1
+    with pytest.raises(AttributeError):
+        Gemm(2, 3, 4).m = 5
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+@pytest.mark.parametrize("kind", ["normal", "integers"])
+def test_operands(dtype, kind):
+    p = Gemm(3, 5, 7, dtype=dtype)
+    first, again, other = p.operands(1, kind), p.operands(1, kind), p.operands(2, kind)
+    assert [x.shape for x in first] == [(3, 7), (7, 5), (3, 5)]
+    assert {x.dtype for x in first} == {np.dtype(dtype)}
+    assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
+    assert not all(np.array_equal(x, y) for x, y in zip(first, other, strict=True))
+    p.check_operands(first)
+    if kind == "integers":
+        assert all(np.array_equal(x, np.round(x)) and np.abs(x).max() <= 2 for x in first)
+
+
+def test_operands_that_cannot_be_made():
+    with pytest.raises(ValueError, match="'uniform'.*normal.*integers"):
+        Gemm(3, 5, 7).operands(kind="uniform")
+    with pytest.raises(ValueError, match="bfloat16.*float64, float32, float16"):
+        Gemm(3, 5, 7, dtype="bfloat16").operands()
+
+
+def test_wrong_operands_are_refused():
+    p = Gemm(3, 5, 7)
+    a, b, c = p.operands()
+    for bad, error, text in (
+        ((a.T, b, c), ValueError, r"A has shape \(7, 3\).*\(3, 7\)"),
+        ((a, b[:, :4], c), ValueError, r"B has shape \(7, 4\).*\(7, 5\)"),
+        ((a, b, c.ravel()), ValueError, r"C has shape \(15,\).*\(3, 5\)"),
+        ((a.astype("float64"), b, c), TypeError, "A has dtype float64.*float32"),
+        ((a, b.astype("int32"), c), TypeError, "B has dtype int32.*float32"),
+        ((a, b.tolist(), c), TypeError, "B is a list"),
+    ):
+        with pytest.raises(error, match=text):
+            p.check_operands(Operands(*bad))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_operands_must_be_finite_where_they_are_read(value):
+    p = Gemm(3, 5, 7)
+    for which, name in enumerate("AB"):
+        operands = Operands(*(x.copy() for x in p.operands()))
+        operands[which][2, 1] = value
+        with pytest.raises(ValueError) as caught:
+            p.check_operands(operands)
+        assert f"{name}[2, 1] is {value}" in str(caught.value)
+    operands = p.operands()
+    operands.c[0, 0] = value
+    p.check_operands(operands)  # β = 0: C is not read
+    with pytest.raises(ValueError, match=r"C\[0, 0\] is"):
+        Gemm(3, 5, 7, beta=0.5).check_operands(operands)
+
+
+def test_reference():
+    p = Gemm(2, 2, 2, alpha=2, beta=-1)
+    o = Operands(
+        *(np.array(x, np.float32) for x in ([[1, 2], [3, 4]], [[5, 6], [7, 8]], [[1, 1], [1, 1]]))
+    )
+    assert p.reference(o).tolist() == [[37, 43], [85, 99]]
+    poisoned = o._replace(c=np.full((2, 2), np.nan, np.float32))
+    assert Gemm(2, 2, 2).reference(poisoned).tolist() == [[19, 22], [43, 50]]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 0), (2.5, 0), (1, 1), (-0.5, 3)])
+def test_float32_arithmetic_passes(shape, alpha, beta):
+    """In NumPy's order of summation, and one term after the other as a kernel does it."""
+    p = Gemm(*shape, alpha=alpha, beta=beta)
+    for seed in range(3):
+        o = p.operands(seed)
+        in_turn = np.zeros((p.m, p.n), np.float32)
+        for i in range(p.k):
+            in_turn += o.a[:, i, None] * o.b[None, i]
+        for product in (o.a @ o.b, in_turn):
+            result = np.float32(alpha) * product + np.float32(beta) * o.c
+            assert result.dtype == np.float32
+            assert p.error(result, o) <= p.tolerance
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s[2] > 1])
+def test_a_dropped_term_fails(shape):
+    p = Gemm(*shape)
+    o = p.operands()
+    assert p.error(o.a[:, :-1] @ o.b[:-1], o) > p.tolerance
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s[2] > 1])
+def test_float16_accumulation_fails(shape):
+    p = Gemm(*shape)
+    o = p.operands()
+    total = np.zeros((p.m, p.n), np.float16)
+    for i in range(p.k):
+        total += (o.a[:, i, None] * o.b[None, i]).astype(np.float16)
+    assert p.error(total, o) > p.tolerance
+
+
+def test_float16_operands_pass_with_float32_sums_alone():
+    p = Gemm(32, 32, 512, dtype="float16")
+    o = p.operands()
+    good = (o.a.astype(np.float32) @ o.b.astype(np.float32)).astype(np.float16)
+    assert p.error(good, o) <= p.tolerance
+    total = np.zeros((32, 32), np.float16)
+    for i in range(p.k):
+        total += o.a[:, i, None] * o.b[None, i]
+    assert p.error(total, o) > p.tolerance
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_results_that_are_not_finite_always_fail(value):
+    for p in (Gemm(3, 5, 7), Gemm(3, 5, 7, alpha=0), Gemm(3, 5, 1 << 20, accumulate="float16")):
+        o = Operands(*(np.zeros(s, np.float32) for s in ((3, p.k), (p.k, 5), (3, 5))))
+        result = np.zeros((3, 5), np.float32)
+        assert p.error(result, o) == 0
+        result[1, 2] = value
+        assert p.error(result, o) == np.inf > p.tolerance
+        assert np.argwhere(np.isinf(p.errors(result, o))).tolist() == [[1, 2]]
+
+
+def test_error_of_a_result_of_another_shape():
+    p = Gemm(3, 5, 7)
+    with pytest.raises(ValueError, match=r"C has shape \(5, 3\).*\(3, 5\)"):
+        p.error(np.zeros((5, 3)), p.operands())
+
+
+def test_tolerance_grows_with_k_and_with_coarser_formats():
+    assert Gemm(1, 1, 10).tolerance < Gemm(1, 1, 100).tolerance < Gemm(1, 1, 10**6).tolerance
+    assert Gemm(1, 1, 10).tolerance < Gemm(1, 1, 10, accumulate="float16").tolerance
+    assert Gemm(1, 1, 10).tolerance == pytest.approx(15 * 2.0**-24, rel=1e-5)
