@@ -251,7 +251,7 @@ def set_up(name: str) -> None:
     if state.get(name) == goal:
         return
     began = time.monotonic()
-    say(f"installing the packages for `{name}`: once, a minute or so ...")
+    say(f"installing the packages for `{name}`: once, a minute or a few ...")
     write_state({key: value for key, value in state.items() if key != name})
     install(["-r", str(ROOT / "requirements" / f"{name}.txt")])
     install(["--no-deps", "-e", str(ROOT)])

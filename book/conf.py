@@ -42,7 +42,6 @@ external_toc_path = "_toc.yml"
 # Every page is executed anew: a cache keyed by the cells would not see a change in gemmlab.
 nb_execution_mode = "force"
 nb_execution_timeout = 300
-nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
 nb_render_markdown_format = "myst"  # tables and formulas in the outputs of cells

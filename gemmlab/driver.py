@@ -150,8 +150,9 @@ def numba_cuda() -> ModuleType:
     """The module ``numba.cuda``, importable with a NumPy that no longer has ``row_stack`` too."""
     if not hasattr(np, "row_stack"):  # NumPy 2.5 dropped this alias, numba-cuda 0.30 refers to it
         np.row_stack = np.vstack  # noqa: NPY201
-    from numba import cuda
+    from numba import config, cuda
 
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # small grids are part of what the course shows
     return cuda
 
 

@@ -3,27 +3,17 @@
 import matplotlib
 import pytest
 
+from gemmlab.driver import gpu_status
+
 matplotlib.use("Agg")
-
-
-def _why_no_gpu() -> str | None:
-    """Why kernels cannot run on a GPU here; None if they can."""
-    try:
-        from numba import cuda
-
-        cuda.current_context()
-    except Exception as error:  # a broken installation raises whatever it likes
-        return f"no working CUDA GPU ({type(error).__name__})"
-    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests marked `gpu` where no GPU works."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
-    reason = _why_no_gpu() if marked else None
-    if reason:
+    if marked and not gpu_status().works:
         for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
+            item.add_marker(pytest.mark.skip(reason=f"no GPU in use: {gpu_status().reason}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

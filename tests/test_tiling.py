@@ -64,8 +64,3 @@ def test_thread_tiles_must_divide():
         Tiling(block=(16, 12, 8), thread=(3, 3))
     with pytest.raises(ValueError, match=r"of 5 .* of 12 along n; use one of 1, 2, 3, 4, 6, 12$"):
         Tiling(block=(16, 12, 8), thread=(4, 5))
-
-
-def test_unknown_formats_have_no_bytes():
-    with pytest.raises(KeyError):
-        Tiling.square(16).shared_bytes("float31")

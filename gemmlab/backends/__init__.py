@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from functools import cache
 
+from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
-from gemmlab.driver import gpu_status
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 

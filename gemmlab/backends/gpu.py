@@ -12,11 +12,12 @@ import numpy as np
 
 from gemmlab.backends import timing
 from gemmlab.device import detect
+from gemmlab.driver import numba_cuda
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.model.occupancy import check_block
-from gemmlab.driver import numba_cuda
 from gemmlab.problem import DTYPES, Gemm, Operands
+from gemmlab.records import UNKNOWN
 from gemmlab.tiling import Tiling
 
 # Above this size the float64 reference is computed on the GPU, where CuPy can do it.
@@ -154,24 +155,24 @@ def _under_load(cuda: Any, launch: Callable, seconds: float) -> dict[str, str]:
     """Clock and power while the kernel runs back to back, from the driver's own tool."""
     for _ in range(max(1, int(LOAD_SECONDS / seconds))):
         launch()
-    values = _ask_driver("clocks.sm,power.draw,driver_version")
+    clock, power, driver = _ask_driver("clocks.sm", "power.draw", "driver_version")
     cuda.synchronize()
-    if values is None:
-        return {"sm_clock_hz": "unknown", "power_watts": "unknown", "driver": "unknown"}
-    clock, power, driver = values
-    return {"sm_clock_hz": str(int(float(clock) * 1e6)), "power_watts": power, "driver": driver}
+    hertz = UNKNOWN if clock == UNKNOWN else str(int(float(clock) * 1e6))
+    return {"sm_clock_hz": hertz, "power_watts": power, "driver": driver}
 
 
-def _ask_driver(fields: str) -> list[str] | None:
+def _ask_driver(*fields: str) -> list[str]:
+    """What the driver says of the first GPU; UNKNOWN for what it does not report."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return None
-    command = [tool, f"--query-gpu={fields}", "--format=csv,noheader,nounits", "--id=0"]
+        return [UNKNOWN] * len(fields)
+    command = [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "--id=0"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None
-    return [v.strip() for v in answer.stdout.strip().splitlines()[0].split(",")]
+        return [UNKNOWN] * len(fields)
+    values = [v.strip() for v in answer.stdout.strip().split(",")]
+    return [UNKNOWN if v.startswith("[") else v for v in values]  # [N/A], [Not Supported]
 
 
 @cache
@@ -185,5 +186,15 @@ def _versions() -> dict[str, str]:
         "cuda": f"{major}.{minor}",
         "numba_cuda": timing.version("numba-cuda"),
         "cupy": cupy,
-        "cublas": timing.version("nvidia-cublas"),
+        "cublas": _cublas_version(),
     }
+
+
+def _cublas_version() -> str:
+    """As cuBLAS itself says it, such as "130100"."""
+    try:
+        import cupy
+        from cupy_backends.cuda.libs import cublas
+    except ImportError:
+        return "not installed"
+    return str(cublas.getVersion(cupy.cuda.device.get_cublas_handle()))

@@ -112,6 +112,8 @@ def predict(
 
     if kernel.work is None:
         raise ValueError(f"there is no model of {kernel.name}; leave out kernel= for the ideal one")
+    if target.kind != "gpu":
+        raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
     tiling = kernel.choose(tiling)
     work = kernel.work(problem, tiling)
     occupancy.check_block(target, work.threads, work.shared_bytes)
@@ -141,6 +143,7 @@ def predict(
 def _latency(work: Work, device: Device) -> float:
     """The longest chain of dependent steps of a thread, once for each wave of blocks [s]."""
     loads, fmas = work.chain
-    chain = loads * (device.dram_latency or 0.0) + fmas * device.fma_latency_cycles / device.clock
+    fma_latency = (device.fma_latency_cycles or 0) / device.clock
+    chain = loads * (device.dram_latency or 0.0) + fmas * fma_latency
     resident = occupancy.resident_blocks(device, work.threads, work.shared_bytes)
     return chain * occupancy.waves(device, work.blocks, resident)

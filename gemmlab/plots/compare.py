@@ -13,30 +13,39 @@ from matplotlib.text import Text
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
-from gemmlab.plots.sizes import size
+from gemmlab.plots.sizes import SIZE, size
 
 Pair = tuple[Measurement, Prediction]
 
 
 def residual(
-    ax: Axes, pairs: Iterable[Pair], artists: dict[str, Line2D] | None = None
-) -> dict[str, Line2D]:
+    ax: Axes, pairs: Iterable[Pair], artists: dict[tuple[str, str], Line2D] | None = None
+) -> dict[tuple[str, str], Line2D]:
     """Draw measured time over predicted time against ∛(mnk); 1 is a perfect prediction.
 
-    Pairs that were not timed are left out. The artists are keyed by origin and "perfect".
+    Pairs that were not timed are left out. The artists are keyed by (kernel and tile, origin).
     """
     if artists is None:
         style.prepare(ax, log="xy", base=2)
-        style.plain_axis(ax.xaxis, "size ∛(mnk)")
+        style.plain_axis(ax.xaxis, SIZE)
         style.plain_axis(ax.yaxis, "measured ÷ predicted time")
-        artists = {"perfect": ax.axhline(1, color=style.INK, linewidth=1.5)}
-        for name, (marker, _) in style.MARKS.items():
-            (artists[name],) = ax.plot([], [], marker, color=style.VERMILION, markersize=7)
+        ax.axhline(1, color=style.INK, linewidth=1.5)
+        ax.set_ylim(0.1, 10)
+        artists = {}
     timed = [(m, p) for m, p in pairs if m.seconds is not None]
-    for name in style.MARKS:
-        mine = [(m, p) for m, p in timed if style.origin(m) == name]
-        artists[name].set_data(
-            [size(m.problem) for m, _ in mine], [m.seconds / p.seconds for m, p in mine]
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for m, p in timed:
+        groups.setdefault((style.series(m), style.origin(m)), []).append((m, p))
+    colours = style.colours(name for name, _ in groups)
+    for key in [key for key in artists if key not in groups]:
+        artists.pop(key).remove()
+    for key, group in groups.items():
+        if key not in artists:
+            marker, _ = style.MARKS[key[1]]
+            (artists[key],) = ax.plot([], [], marker, markersize=7)
+        artists[key].set(color=colours[key[0]], label=f"{key[0]}, {key[1]}")
+        artists[key].set_data(
+            [size(m.problem) for m, _ in group], [m.seconds / p.seconds for m, p in group]
         )
     if timed:
         xs = [size(m.problem) for m, _ in timed]
@@ -90,7 +99,7 @@ def counters(
 def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
     ax.clear()
     style.prepare(ax, log="x")
-    style.si_axis(ax.xaxis, "transactions", "count")
+    style.si_axis(ax.xaxis, "count", "B where bytes")
     rows = range(len(names))
     blank = [1] * len(names)
     outer = ax.barh(rows, blank, 0.75, facecolor="white", edgecolor=style.BLUE, linewidth=1.5)
@@ -110,6 +119,11 @@ def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
         **{"transform": ax.transAxes, "ha": "right", "va": "bottom"},
         **{"fontsize": style.NOTE, "color": style.INK},
     )
-    outer.set_label("predicted")
-    inner.set_label("counted")
+    if names:
+        ax.legend(
+            [outer[0], inner[0]],
+            ["predicted", "counted"],
+            **{"loc": "lower left", "bbox_to_anchor": (0, 0.99), "ncols": 2, "borderpad": 0.2},
+            **{"fontsize": style.NOTE, "frameon": False},
+        )
     return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names)

@@ -51,7 +51,7 @@ def roofline(
     bandwidths = {"dram": device.dram_bandwidth, "l2": device.l2_bandwidth}
     foot = left * device.dram_bandwidth
     ax.set_xlim(left, right)
-    ax.set_ylim(*style.decades(min(foot, lowest or foot), 1.5 * peak))
+    ax.set_ylim(style.decades(min(foot, lowest or foot), peak)[0], 4 * peak)
 
     ridge = device.ops_per_byte(dtype)
     nearest = min(peak / b for b in bandwidths.values() if b)
@@ -66,7 +66,7 @@ def roofline(
             end = peak / bandwidth
             line.set_data([left, end], [left * bandwidth, peak])
             at = left * 1.6
-            label.set_position((at, at * bandwidth * 1.1))
+            label.set_position((at, at * bandwidth * 1.3))
             label.set_rotation(_slope(ax))
             label.set_text(f"{_NAMES[level]}, {style.si(bandwidth, 'B/s')}")
     # Where both slopes are shown, the label of the lower one goes below it.
@@ -74,7 +74,7 @@ def roofline(
     artists.slope_labels["dram"].set_va("top" if both else "bottom")
     if both:
         x, y = artists.slope_labels["dram"].get_position()
-        artists.slope_labels["dram"].set_position((x * 1.1, y / 1.25))
+        artists.slope_labels["dram"].set_position((x * 1.2, y / 1.6))
     artists.ridge.set_data([ridge, ridge], [ax.get_ylim()[0], peak])
     artists.ridge_label.set_position((ridge * 1.08, ax.get_ylim()[0] * 1.3))
     artists.ridge_label.set_text(f"ridge, {style.number(ridge)} FLOP/B")

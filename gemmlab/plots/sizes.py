@@ -21,6 +21,7 @@ QUANTITIES = {
     "global": ("global traffic", "B"),
     "shared": ("shared-memory traffic", "B"),
 }
+SIZE = "n, or ∛(mnk) where they differ"
 
 
 def size(problem: Gemm) -> float:
@@ -56,14 +57,13 @@ def sizes(
         raise ValueError(f"quantity={quantity!r} is not known; use one of {', '.join(QUANTITIES)}")
     if artists is None:
         style.prepare(ax, log="xy", base=2)
-        style.plain_axis(ax.xaxis, "size ∛(mnk)")
+        style.plain_axis(ax.xaxis, SIZE)
         style.si_axis(ax.yaxis, *QUANTITIES[quantity])
         artists = SizeArtists(bars=LineCollection([], linewidths=1.5, zorder=4))
         ax.add_collection(artists.bars, autolim=False)
     curves = _series(predictions, quantity)
     observed = _series(measurements, quantity)
-    names = list(dict.fromkeys([name for name, _ in (*curves, *observed)]))
-    colours = {name: style.SERIES[i % len(style.SERIES)] for i, name in enumerate(names)}
+    colours = style.colours(name for name, _ in (*curves, *observed))
 
     _draw(ax, artists.lines, {name: rows for (name, _), rows in curves.items()}, quantity)
     for name, line in artists.lines.items():
@@ -106,8 +106,7 @@ def _series(items: Iterable, quantity: str) -> dict[tuple[str, str], list]:
     groups: dict[tuple[str, str], list] = {}
     for item in items:
         if value(item, quantity) is not None:
-            name = (item.kernel or "ideal") + (f" {item.tiling}" if item.tiling else "")
-            groups.setdefault((name, style.origin(item)), []).append(item)
+            groups.setdefault((style.series(item), style.origin(item)), []).append(item)
     return {key: sorted(rows, key=lambda r: size(r.problem)) for key, rows in groups.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -55,6 +56,16 @@ def origin(item: Prediction | Measurement) -> str:
 def source(item: Prediction | Measurement) -> str:
     """Where a number comes from, as figures say it."""
     return "predicted" if isinstance(item, Prediction) else item.source
+
+
+def series(item: Prediction | Measurement) -> str:
+    """What shares a colour: the kernel and its tile; "ideal" for a prediction without a kernel."""
+    return (item.kernel or "ideal") + (f" {item.tiling}" if item.tiling else "")
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name, in the order in which they first come."""
+    return {name: SERIES[i % len(SERIES)] for i, name in enumerate(dict.fromkeys(names))}
 
 
 # -------------------------------------------------------------------------------- numbers

@@ -1,0 +1,127 @@
+"""What explorers share: a picture drawn in place, a read-out, and one sentence for an error."""
+
+from __future__ import annotations
+
+import html
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+
+import ipywidgets as widgets
+from matplotlib.figure import Figure
+
+from gemmlab.problem import Gemm
+
+# A slider's name stands left of it, as wide as the longest of them.
+CONTROL = {
+    "style": {"description_width": "5em"},
+    "layout": {"width": "24em"},
+}
+
+
+class Picture:
+    """A figure without a window, shown by an image widget and drawn again in place."""
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure = figure
+        width, height = figure.get_size_inches() * figure.dpi
+        # The height follows the width, also while the next picture loads: nothing jumps.
+        self.image = widgets.Image(
+            format="png",
+            layout={
+                "width": f"{width:.0f}px",
+                "max_width": "100%",
+                "height": "auto",
+                "object_fit": "contain",
+            },
+        )
+
+    def draw(self, description: str) -> None:
+        """Show the figure as it is now; `description` is what a screen reader says of it."""
+        png = BytesIO()
+        self.figure.canvas.print_png(png, pil_kwargs={"compress_level": 1})
+        self.image.value = png.getvalue()
+        self.image.tooltip = description
+
+
+class Explorer(widgets.VBox):
+    """Controls, a picture and a caption. `show` turns the controls' values into both.
+
+    A subclass makes its controls and its picture, calls `arrange`, and defines `show`. Values that
+    the library refuses become the caption; the controls stay as they were and go on working.
+    ipywidgets sends the next value of a slider when the last one has been dealt with, so that a
+    burst of key presses skips pictures instead of queueing them.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self.picture = picture
+        self.caption = widgets.HTML(layout={"max_width": "48em"})
+        self.message = ""  # the caption as plain text
+        self._held = False
+        # A run reports from its own thread while the controls stay alive.
+        self._drawing = threading.RLock()
+        super().__init__()
+
+    def arrange(
+        self, rows: Sequence[widgets.Widget], watched: Sequence[widgets.Widget] = ()
+    ) -> None:
+        """Lay out `rows` above picture and caption, watch controls, and show the first picture."""
+        self.children = (*rows, self.picture.image, self.caption)
+        for control in watched:
+            control.observe(self.refresh, "value")
+        self.refresh()
+
+    def show(self) -> str:
+        """Change the artists to what the controls say; the sentence that describes the result."""
+        raise NotImplementedError
+
+    def refresh(self, _change: object = None) -> None:
+        """Draw what the controls say now, or say in one sentence why that is not possible."""
+        if self._held:
+            return
+        with self._drawing:
+            try:
+                text = self.show()
+            except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+                self.say(str(error), error=True)
+                return
+            self.say(text)
+            self.picture.draw(self.message)
+
+    def say(self, text: str, error: bool = False) -> None:
+        """Set the caption, which screen readers announce; an error is marked in words too."""
+        self.message = f"Not possible: {text}" if error else text
+        colour = "#B00020" if error else "inherit"
+        lines = "<br>".join(html.escape(line) for line in self.message.split("\n"))
+        self.caption.value = (
+            f'<div role="{"alert" if error else "status"}" '
+            f'style="line-height:1.5; color:{colour}">{lines}</div>'
+        )
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Changes of several controls that make one picture."""
+        held, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = held
+        self.refresh()
+
+
+def size_slider(name: str, value: int, low: int = 0, high: int = 14) -> widgets.FloatLogSlider:
+    """A slider over powers of two from 2^low to 2^high, beside which any number can be typed."""
+    return widgets.FloatLogSlider(
+        value=value, base=2, min=low, max=high, step=1, description=name, readout_format=".0f",
+        **CONTROL,
+    )  # fmt: skip
+
+
+def sizes_of(problem: Gemm, largest: int) -> dict[str, int]:
+    """m, n and k of a problem; ValueError where one is above 2^largest, the end of its slider."""
+    sizes = {name: getattr(problem, name) for name in "mnk"}
+    for name, value in sizes.items():
+        if value > 2**largest:
+            raise ValueError(f"{name}={value} is too large; use 1 to {2**largest}")
+    return sizes

@@ -1,0 +1,108 @@
+"""The roofline explorer: move a problem along the roof and read what limits it."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from gemmlab import plots
+from gemmlab.device import Device, names
+from gemmlab.device import device as load_device
+from gemmlab.explorers.base import CONTROL, Explorer, Picture, size_slider, sizes_of
+from gemmlab.model import Prediction, predict
+from gemmlab.plots import number, si, style
+from gemmlab.problem import DTYPES, Gemm
+
+LARGEST = 14  # 2^14 = 16384
+
+
+class Roofline(Explorer):
+    """An ideal GEMM as a point under the roof of a device.
+
+    device : a name of `gemmlab.device.names()`, or a `Device`, which then joins the list
+    dtype : the format of A, B and C; m, n, k : from 1 to 16384
+
+    Raises TypeError or ValueError for values that no control could show.
+
+    >>> explorer = Roofline("v100", m=8192, n=128, k=8192)
+    >>> explorer.prediction.limiter
+    'memory'
+    """
+
+    def __init__(
+        self,
+        device: str | Device = "h200",
+        dtype: str = "float16",
+        m: int = 8192,
+        n: int = 128,
+        k: int = 8192,
+    ) -> None:
+        figure, (self.ax,) = plots.figure(7.5, 4.2)
+        super().__init__(Picture(figure))
+        self._devices = {load_device(name).title: load_device(name) for name in names()}
+        chosen = load_device(device)
+        self._devices[chosen.title] = chosen
+        chosen.peak_of(dtype)
+        sizes = sizes_of(Gemm(m, n, k), LARGEST)
+
+        self.device = widgets.Dropdown(
+            options=list(self._devices), value=chosen.title, description="device", **CONTROL
+        )
+        self.dtype = widgets.Dropdown(
+            options=_formats(chosen), value=dtype, description="dtype", **CONTROL
+        )
+        self.m, self.n, self.k = (size_slider(x, sizes[x], high=LARGEST) for x in "mnk")
+        self.prediction: Prediction | None = None
+        self.roof = self.points = self.origin = None
+        self.device.observe(self._offer_formats, "value")
+        self.arrange(
+            [widgets.HBox([self.device, self.dtype]), self.m, self.n, self.k],
+            watched=(self.device, self.dtype, self.m, self.n, self.k),
+        )
+
+    def show(self) -> str:
+        """Move the point; the limiter in words, with the numbers that decide it."""
+        target = self._devices[self.device.value]
+        sizes = {x: round(getattr(self, x).value) for x in "mnk"}
+        p = predict(Gemm(**sizes, dtype=self.dtype.value), target)
+        self.roof = plots.roofline(
+            self.ax, target, self.dtype.value, p.flops_per_second / 2, self.roof
+        )
+        self.points = plots.points(self.ax, [p], artists=self.points)
+        if self.origin is None:
+            self.origin = plots.provenance(self.ax, style.source(p))
+        style.title(self.ax, f"{p.problem} on {target.title}")
+        self.prediction = p
+        return describe(p, target)
+
+    def _offer_formats(self, _change: object) -> None:
+        """Keep the format where the new device has it; else take the first that it has."""
+        formats, had = _formats(self._devices[self.device.value]), self.dtype.value
+        with self.together():
+            self.dtype.options = formats
+            self.dtype.value = had if had in formats else formats[0]
+
+
+def describe(p: Prediction, target: Device) -> str:
+    """What limits a problem on a device, with intensity, ops:byte, times and speed."""
+    dtype = p.problem.dtype
+    peak, ridge = target.peak_of(dtype), target.ops_per_byte(dtype)
+    roof = f"{si(peak, 'FLOP/s')} ÷ {si(target.dram_bandwidth, 'B/s')}"
+    side = "below" if p.intensity < ridge else "above"
+    lines = [
+        f"{p.problem} on {target.title} is predicted to be limited by {p.limiter}.",
+        f"Its arithmetic intensity of {number(p.intensity)} FLOP/B lies {side} the device's "
+        f"ops:byte ratio of {number(ridge)} FLOP/B ({roof}).",
+        f"{si(p.flops, 'FLOP')} of math take {si(p.times['math'], 's')}; moving "
+        f"{si(p.bytes['dram'], 'B')} takes {si(p.times['dram'], 's')}"
+        + (f"; one trip to memory takes {si(p.times['latency'], 's')}." if target.dram_latency
+           else "."),
+        f"Predicted: {si(p.seconds, 's')}, {si(p.flops_per_second, 'FLOP/s')}, "
+        f"{number(100 * p.flops_per_second / peak)} % of the peak.",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _formats(target: Device) -> list[str]:
+    """The formats that a device has a rate for, in the order of `DTYPES`."""
+    return [dtype for dtype in DTYPES if dtype in target.peak]
+

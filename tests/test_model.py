@@ -1,0 +1,193 @@
+"""Predictions: the worked numbers of GPU matrix multiplication, limits, and bad input."""
+
+from dataclasses import replace
+
+import pytest
+
+from gemmlab import kernels
+from gemmlab.device import device
+from gemmlab.model import occupancy, predict
+from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
+from gemmlab.problem import DTYPES, Gemm
+from gemmlab.tiling import Tiling
+
+V100 = device("v100")
+
+
+def test_ops_per_byte_of_v100():
+    assert round(V100.ops_per_byte("float16"), 1) == 138.9
+    assert round(V100.ops_per_byte("float16", "l2")) == 40
+
+
+@pytest.mark.parametrize("name", ["a100_40gb", "a100_80gb"])
+def test_peaks_of_a100_follow_from_sms_and_clock(name):
+    d = device(name)
+    for dtype, expected in (("tf32", 156e12), ("float16", 312e12)):
+        rate = d.sms * d.clock_of(dtype) * d.flop_per_cycle_per_sm[dtype]
+        assert round(rate / 1e12) * 1e12 == expected == d.peak_of(dtype)
+
+
+def test_which_of_the_two_worked_products_is_limited_by_memory():
+    narrow = predict(Gemm(8192, 128, 8192, dtype="float16"), "v100")
+    square = predict(Gemm(8192, 8192, 8192, dtype="float16"), V100)
+    assert (round(narrow.intensity, 1), narrow.limiter) == (124.1, "memory")
+    assert (int(square.intensity), square.limiter) == (2730, "math")
+    assert narrow.seconds == narrow.bytes["dram"] / V100.dram_bandwidth
+    assert square.seconds == square.flops / V100.peak_of("float16")
+
+
+@pytest.mark.parametrize("shape", [(8192, 1, 8192), (1, 8192, 8192)])
+@pytest.mark.parametrize("name", ["v100", "t4", "a100_80gb", "h200", "rtx4090"])
+def test_matrix_vector_products_are_limited_by_memory(shape, name):
+    p = predict(Gemm(*shape, dtype="float16"), name)
+    assert p.intensity < 1
+    assert p.limiter == "memory"
+
+
+def test_the_table_of_five_operations():
+    """Arithmetic intensities of layers in float16, and what limits them on a V100."""
+    balance = V100.ops_per_byte("float16")
+    large, small = linear(4096, 1024, batch=512), linear(4096, 1024, batch=1)
+    assert round(large.intensity) == 315
+    assert predict(large, V100).limiter == "math"
+    assert round(small.intensity) == 1
+    assert predict(small, V100).limiter == "memory"
+    assert max_pooling(1 << 20, window=3).intensity == 2.25
+    assert relu(1 << 20).intensity == 0.25
+    for width in (1, 2, 64, 1024, 1 << 20):
+        assert layer_norm(512, width).intensity < 10
+    for layer in (max_pooling(1 << 20), relu(1 << 20), layer_norm(512, 1024)):
+        assert layer.intensity < balance
+
+
+def test_layers_count_whole_tensors():
+    assert relu(10) == (10, 40)
+    assert relu(10, "float32").bytes == 80
+    assert max_pooling(10, window=5).flops == 250
+    assert layer_norm(2, 8).bytes == 2 * (2 * 16 + 2 * 8)
+
+
+def test_layers_refuse_bad_sizes_and_formats():
+    for make in (relu, max_pooling, lambda n: layer_norm(n, 4), lambda n: layer_norm(4, n)):
+        with pytest.raises(ValueError, match="=0 is too small"):
+            make(0)
+        with pytest.raises(TypeError, match=r"=2\.5 is not a whole number"):
+            make(2.5)
+    with pytest.raises(ValueError, match="float31.*float32"):
+        relu(4, "float31")
+
+
+def test_one_thread_is_limited_by_latency():
+    """One thread that moves a few bytes and adds 8000 products: 1000 FLOP/B, and yet idle pipes.
+
+    Intensity says math; the chain of dependent FMAs says otherwise.
+    """
+    alone = Tiling(block=(1, 1, 1))
+    p = predict(Gemm(1, 1, 8000), V100, kernel=kernels.naive, tiling=alone)
+    assert p.limiter == "latency"
+    chain = 8000 * V100.fma_latency_cycles / V100.clock
+    assert p.seconds == p.times["latency"] >= chain
+    assert p.flops_per_second < 1e-4 * V100.peak_of("float32")
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+@pytest.mark.parametrize("name", ["v100", "t4", "a100_40gb", "h100_sxm", "h200", "rtx2060"])
+def test_a_kernel_is_never_predicted_faster_than_the_ideal(kernel, name):
+    for shape in ((1, 1, 1), (16, 16, 4096), (256, 256, 256), (1000, 50, 333), (4096, 4096, 4096)):
+        p = Gemm(*shape)
+        ideal, real = predict(p, name), predict(p, name, kernel=kernel)
+        assert real.seconds >= ideal.seconds
+        assert real.flops == ideal.flops == p.flops
+        assert set(real.times) >= set(ideal.times)
+        assert real.bytes["dram"] == ideal.bytes["dram"]
+        assert real.seconds == max(real.times.values()) == real.times[real.bottleneck]
+        assert real.limiter in ("math", "memory", "latency")
+
+
+def test_tiles_reuse_what_they_load():
+    """A tile of t reads each element of A and B n/t times: traffic falls by t."""
+    n = 512
+    c_sectors = n * n * 4 // 32
+    for tile in (8, 16, 32):
+        p = predict(Gemm(n, n, n), "h200", kernel=kernels.tiled, tiling=Tiling.square(tile))
+        assert p.counters["global_load_bytes"] == 2 * 4 * n**3 // tile
+        assert p.counters["global_load_sectors"] == 2 * 4 * n**3 // tile // 32
+        assert p.counters["global_store_sectors"] == c_sectors
+        assert p.counters["barriers"] == 2 * (n // tile) ** 3
+    assert predict(Gemm(n, n, n), "h200", kernel=kernels.naive).counters["global_load_bytes"] == (
+        2 * 4 * n**3
+    )
+
+
+def test_beta_reads_c_once():
+    for kernel in (None, *kernels.LADDER):
+        without = predict(Gemm(96, 80, 64), V100, kernel=kernel)
+        with_c = predict(Gemm(96, 80, 64, beta=0.5), V100, kernel=kernel)
+        assert with_c.bytes["dram"] - without.bytes["dram"] == 4 * 96 * 80
+        if kernel is not None:
+            more = with_c.counters["global_load_bytes"] - without.counters["global_load_bytes"]
+            assert more == 4 * 96 * 80
+
+
+def test_bad_input_is_quoted():
+    p = Gemm(64, 64, 64)
+    with pytest.raises(ValueError, match="'v101'.*a100_40gb.*v100"):
+        predict(p, "v101")
+    with pytest.raises(ValueError, match="tf32.*float64, float32, float16"):
+        predict(Gemm(64, 64, 64, dtype="tf32"), V100)
+    with pytest.raises(ValueError, match="16×16×16.*without a kernel"):
+        predict(p, V100, tiling=Tiling.square(16))
+    with pytest.raises(TypeError, match=r"tiling=\(16, 16, 16\)"):
+        predict(p, V100, kernel=kernels.tiled, tiling=(16, 16, 16))
+    with pytest.raises(ValueError, match=r"32×16×16.*square"):
+        predict(p, V100, kernel=kernels.tiled, tiling=Tiling(block=(32, 16, 16)))
+    with pytest.raises(ValueError, match="4096 threads is too large.*1024"):
+        predict(p, V100, kernel=kernels.naive, tiling=Tiling(block=(64, 64, 1)))
+
+
+def test_a_kernel_on_a_device_with_unknown_latencies():
+    """What a driver does not say is left out, not guessed."""
+    d = replace(V100, fma_latency_cycles=None, dram_latency=None, l2_bandwidth=None)
+    p = predict(Gemm(256, 256, 256), d, kernel=kernels.tiled)
+    assert p.times["latency"] == 0
+    assert "l2" not in p.times
+
+
+def test_a_kernel_for_gpus_is_not_predicted_on_a_cpu():
+    cpu = replace(V100, kind="cpu", title="Some CPU", clock=None, threads_per_block=None)
+    with pytest.raises(ValueError, match=r"naive.*Some CPU"):
+        predict(Gemm(64, 64, 64), cpu, kernel=kernels.naive)
+    assert predict(Gemm(64, 64, 64), cpu).seconds > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_format_with_a_peak_is_predicted(dtype):
+    for d in map(device, ("v100", "h200")):
+        if dtype in d.peak:
+            assert predict(Gemm(64, 64, 64, dtype=dtype), d).times["math"] == (
+                2 * 64**3 / d.peak[dtype]
+            )
+        else:
+            with pytest.raises(ValueError, match=f"no peak for dtype '{dtype}'"):
+                predict(Gemm(64, 64, 64, dtype=dtype), d)
+
+
+def test_resident_blocks():
+    """Each of the four limits of a V100 binds in turn: 2048 threads, 32 blocks, 96 KB, 65536."""
+    assert occupancy.resident_blocks(V100, 256) == 8
+    assert occupancy.resident_blocks(V100, 32) == 32
+    assert occupancy.resident_blocks(V100, 33) == 32
+    assert occupancy.resident_blocks(V100, 256, shared_bytes=48 * 1024) == 2
+    assert occupancy.resident_blocks(V100, 256, registers=64) == 4
+    assert occupancy.resident_blocks(V100, 1024, registers=64) == 1
+    with pytest.raises(ValueError, match="1025 threads.*1024"):
+        occupancy.resident_blocks(V100, 1025)
+    with pytest.raises(ValueError, match="200000 B.*98304 B"):
+        occupancy.resident_blocks(V100, 32, shared_bytes=200_000)
+
+
+def test_waves():
+    assert occupancy.waves(V100, 1, 1) == 1
+    assert occupancy.waves(V100, 80, 1) == 1
+    assert occupancy.waves(V100, 81, 1) == 2
+    assert occupancy.waves(replace(V100, sms=8), 12, 1) == 2  # 8 SMs, 12 blocks, one at a time
