@@ -4,6 +4,7 @@ Each is a class whose arguments are the first values of its controls; it shows i
 expression of a cell.
 """
 
+from gemmlab.explorers.kernel_lab import KernelLab
 from gemmlab.explorers.roofline import Roofline
 
-__all__ = ["Roofline"]
+__all__ = ["KernelLab", "Roofline"]

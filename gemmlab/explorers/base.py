@@ -76,18 +76,19 @@ class Explorer(widgets.VBox):
         """Change the artists to what the controls say; the sentence that describes the result."""
         raise NotImplementedError
 
-    def refresh(self, _change: object = None) -> None:
-        """Draw what the controls say now, or say in one sentence why that is not possible."""
+    def refresh(self, _change: object = None) -> bool:
+        """Draw what the controls say now, or say in one sentence why not; whether it was drawn."""
         if self._held:
-            return
+            return False
         with self._drawing:
             try:
                 text = self.show()
             except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
                 self.say(str(error), error=True)
-                return
+                return False
             self.say(text)
             self.picture.draw(self.message)
+        return True
 
     def say(self, text: str, error: bool = False) -> None:
         """Set the caption, which screen readers announce; an error is marked in words too."""

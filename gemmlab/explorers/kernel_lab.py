@@ -8,30 +8,33 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
+from gemmlab.backends import simulator
 from gemmlab.device import Device, detect, host
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import CONTROL, Explorer, Picture, size_slider, sizes_of
 from gemmlab.explorers.job import Job, Stopped
+from gemmlab.explorers.readout import expected, observed
 from gemmlab.kernels import Kernel
-from gemmlab.measurement import Measurement, residual
+from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction, predict
-from gemmlab.plots import number, si, style
-from gemmlab.problem import Gemm
+from gemmlab.plots import si, style
+from gemmlab.problem import Gemm, whole_number
 from gemmlab.tiling import Tiling
 
-LARGEST = 13  # 2^13 = 8192, the largest size that is recorded
-CURVE = tuple(2**i for i in range(4, LARGEST + 1))
+LARGEST = 13  # 2^13 = 8192
+SIZES = tuple(2**i for i in range(4, LARGEST + 1))  # where curves are predicted
 
 
 class KernelLab(Explorer):
     """Choose a kernel, a size and a tile; run it; compare with the prediction.
 
-    kernel : a name of the GPU ladder, its reference, or a CPU kernel, which brings its own list
-    n : m = n = k, from 1 to 8192; tile : the block tile's side, None for the kernel's own
+    kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others
+    n : m = n = k, from 1 to 8192; tile : the side of the block tile, None for the kernel's own
     backend : as in `gemmlab.run`
-    device : whose records are replayed, and whose roofline predicts where nothing else is known
+    device : whose measurements are replayed, and for which simulated kernels are predicted
 
-    Raises TypeError or ValueError for values that no control could show.
+    `history` holds every `Measurement` made. Raises TypeError, ValueError or RuntimeError for
+    values that no control could show.
     """
 
     def __init__(
@@ -42,21 +45,196 @@ class KernelLab(Explorer):
         backend: str = "auto",
         device: str = "h200",
     ) -> None:
-        super().__init__(Picture(plots.figure(9.5, 4.2, 2, wspace=0.62)[0]))
+        figure, (self.left, self.right) = plots.figure(9.8, 4.2, 2, wspace=0.6)
+        super().__init__(Picture(figure))
         chosen = kernels.get(kernel)
         family = kernels.CPU if chosen in kernels.CPU else (*kernels.LADDER, kernels.REFERENCE)
         self.device = load_device(device)
+        backends.choose(chosen, backend)
+        sizes = sizes_of(Gemm(n, n, n), LARGEST)
+        side = chosen.default.block[0] if chosen.default else 1
+        if tile is not None:
+            chosen.choose(_tiling(chosen, whole_number("tile", tile)))
         self.history: list[Measurement] = []
         self.job: Job | None = None
-        self._shown: tuple[str, ...] | None = None
+        self._mode = ""
 
-        side = sizes_of(Gemm(n, n, n), LARGEST)["n"]
-        self.kernel = widgets.Dropdown(
-            options=[k.name for k in family], value=kernel, description="kernel", **CONTROL
+        self.kernel = _dropdown("kernel", [k.name for k in family], kernel)
+        self.backend = _dropdown("backend", ("auto", *backends.available(chosen)), backend)
+        self.size = size_slider("m = n = k", n, high=LARGEST)
+        self.tile = widgets.BoundedIntText(tile or side, 1, 1024, description="tile", **CONTROL)
+        self.tile.disabled = chosen.default is None
+        self.ragged = widgets.Checkbox(False, description="choose m, n and k one by one")
+        self.m, self.n, self.k = (
+            widgets.BoundedIntText(value, 1, 2**LARGEST, description=x, layout={"width": "10em"},
+                                   style={"description_width": "2em"})
+            for x, value in sizes.items()
+        )  # fmt: skip
+        self.sides = widgets.HBox([self.m, self.n, self.k], layout={"display": "none"})
+        self.run = widgets.Button(description="Run", button_style="primary", icon="play")
+        self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
+        self.clear = widgets.Button(description="Clear", icon="trash")
+        self.status = widgets.HTML()
+
+        self.kernel.observe(self._offer_backends, "value")
+        self.ragged.observe(self._offer_sides, "value")
+        self.run.on_click(lambda _: self.start())
+        self.stop.on_click(lambda _: self.job and self.job.stop())
+        self.clear.on_click(lambda _: self.forget())
+        watched = self.kernel, self.backend, self.size, self.tile, self.m, self.n, self.k
+        self.arrange(
+            [
+                widgets.HBox([self.kernel, self.backend]),
+                widgets.HBox([self.size, self.tile]),
+                widgets.HBox([self.ragged, self.sides]),
+                widgets.HBox([self.run, self.stop, self.clear, self.status]),
+            ],
+            watched,
         )
-        self.backend = widgets.Dropdown(
-            options=("auto", *backends.available(chosen)), description="backend", **CONTROL
-        )
-        self.backend.value = backends.choose(chosen, backend) if backend != "auto" else backend
-        self.n = size_slider("n", side, high=LARGEST)
-        self.ragged = widgets.Checkbox(False, description="choose m, n and k one by one", indent=False)
+
+    # ------------------------------------------------------------------ what the controls say
+
+    @property
+    def problem(self) -> Gemm:
+        """The problem that the controls ask for."""
+        if self.ragged.value:
+            return Gemm(self.m.value, self.n.value, self.k.value)
+        side = round(self.size.value)
+        return Gemm(side, side, side)
+
+    @property
+    def choice(self) -> tuple[Kernel, Tiling | None, str]:
+        """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
+        kernel = kernels.get(self.kernel.value)
+        tiling = kernel.choose(_tiling(kernel, self.tile.value))
+        return kernel, tiling, backends.choose(kernel, self.backend.value)
+
+    def target(self, backend: str) -> Device:
+        """The device that a run on `backend` is predicted for."""
+        return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
+
+    # ----------------------------------------------------------------------------- the picture
+
+    def show(self) -> str:
+        """Draw history, curves and residuals; what is expected or, once it has run, what came."""
+        problem, (kernel, tiling, backend) = self.problem, self.choice
+        target = self.target(backend)
+        p = _predict(kernel, problem, tiling, target)
+        if backend == "simulator" and tiling.padded_flops(problem) > simulator.LARGEST:
+            raise ValueError(
+                f"{problem} is too large to simulate while you wait: {si(problem.flops, 'FLOP')}, "
+                f"and at most {si(simulator.LARGEST, 'FLOP')} are run; choose smaller sizes, or "
+                'the backend "recorded"'
+            )
+        mine = [m for m in self.history if m.backend == backend]
+        asked = kernel.name, problem, tiling
+        latest = next((m for m in mine[::-1] if (m.kernel, m.problem, m.tiling) == asked), None)
+        counted = backend == "simulator"
+        self._prepare("counted" if counted else "timed")
+
+        series = dict.fromkeys([(m.kernel, m.tiling) for m in mine] + [(kernel.name, tiling)])
+        curves = [q for name, t in series for q in _curve(name, t, target, counted)]
+        quantity = "global" if counted else "speed"
+        self.sizes = plots.sizes(self.left, mine, curves, quantity, self.sizes)
+        self.here.set_data([plots.size(problem)], [plots.value(p, quantity)])
+        if counted:
+            self.compared = plots.counters(self.right, p, latest, self.compared)
+        else:
+            pairs = [(m, _predict(kernels.get(m.kernel), m.problem, m.tiling, target)) for m in mine]
+            self.compared = plots.residual(self.right, pairs, self.compared)
+        shown = latest or (mine[-1] if mine else p)
+        self.origin = plots.provenance(self.left, style.source(shown), self.origin)
+        return observed(latest, p, target) if latest else expected(p, kernel, target, backend)
+
+    def _prepare(self, mode: str) -> None:
+        """Begin both plots anew where they are to show something else than before."""
+        if mode != self._mode:
+            self._mode = mode
+            self.left.clear()
+            self.right.clear()
+            self.sizes = self.compared = self.origin = None
+            (self.here,) = self.left.plot([], [], "D", markersize=10, zorder=6)
+            self.here.set(markerfacecolor="none", color=style.INK, markeredgewidth=1.5)
+
+    def _offer_backends(self, _change: object) -> None:
+        """Keep the backend where it can run the new kernel; else let it be chosen."""
+        kernel, had = kernels.get(self.kernel.value), self.backend.value
+        self.tile.disabled = kernel.default is None
+        with self.together():
+            self.backend.options = ("auto", *backends.available(kernel))
+            self.backend.value = had if had in self.backend.options else "auto"
+
+    def _offer_sides(self, _change: object) -> None:
+        """Show one size or three."""
+        self.sides.layout.display = "flex" if self.ragged.value else "none"
+        self.size.disabled = self.ragged.value
+        self.refresh()
+
+    # ----------------------------------------------------------------------------------- runs
+
+    def start(self) -> None:
+        """Run what the controls say, in the background; what the Run button does."""
+        if self.run.disabled or not self.refresh():
+            return
+        problem, (kernel, tiling, backend) = self.problem, self.choice
+        self.run.disabled, self.stop.disabled = True, False
+        self._report(0.0)
+        self.job = Job(
+            lambda: backends.run(
+                kernel, problem, backend, tiling=tiling, device=self.device.name
+            ),
+            self._report,
+            self._done,
+        ).start()  # fmt: skip
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the run to end; False if it takes longer than `seconds`."""
+        return self.job is None or self.job.wait(seconds)
+
+    def forget(self) -> None:
+        """Drop the history; what the Clear button does."""
+        self.history.clear()
+        self.refresh()
+
+    def _report(self, seconds: float) -> None:
+        self.status.value = f'<span role="status">running… {seconds:.1f} s</span>'
+
+    def _done(self, result: Measurement | None, error: BaseException | None) -> None:
+        self.status.value = ""
+        self.run.disabled, self.stop.disabled = False, True
+        if error is None:
+            self.history.append(result)
+            self.refresh()
+        elif isinstance(error, Stopped):
+            self.say("Stopped: nothing was added. Press Run to start again.")
+        else:
+            self.say(str(error) or type(error).__name__, error=True)
+
+
+def _dropdown(name: str, options: list[str] | tuple[str, ...], value: str) -> widgets.Dropdown:
+    return widgets.Dropdown(options=options, value=value, description=name, **CONTROL)
+
+
+def _tiling(kernel: Kernel, side: int) -> Tiling | None:
+    """The kernel's own tiling, scaled so that the block tile is `side` high."""
+    if kernel.default is None:
+        return None
+    block = kernel.default.block
+    return replace(
+        kernel.default, block=tuple(max(1, s * side // block[0]) if s > 1 else 1 for s in block)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _predict(kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Device) -> Prediction:
+    """The kernel's prediction, or the ideal one where there is no model of the kernel."""
+    if kernel.work is None:
+        return predict(problem, target)
+    return predict(problem, target, kernel, tiling)
+
+
+def _curve(name: str, tiling: Tiling | None, target: Device, counted: bool) -> list[Prediction]:
+    """Predictions over m = n = k, as far as such runs go."""
+    most = simulator.LARGEST if counted else Gemm(*[2**LARGEST] * 3).flops
+    problems = [p for n in SIZES if (p := Gemm(n, n, n)).flops <= most]
+    return [_predict(kernels.get(name), p, tiling, target) for p in problems]

@@ -37,7 +37,8 @@ class Prediction:
     bytes : traffic by memory level [B]: "dram", and with a kernel "l2", "global" (sectors
         that threads ask L1 for) and "shared" too
     seconds : the longest of `times`: parts that overlap perfectly [s]
-    times : what each resource needs alone [s]: "math", a memory level, "latency"
+    times : what each resource needs alone [s]: "math", a memory level, "latency" (the longest chain
+        of dependent steps, or one SM's work where there are fewer blocks than SMs)
     limiter : "math", "memory" or "latency"; `bottleneck` names the entry of `times`
     counters : exact transactions, by the names that the simulator uses; empty without a kernel
     """
@@ -126,13 +127,17 @@ def predict(
         "shared": LINE * shared,
     }
     pipe = problem.dtype if kernel.tensor_cores else problem.accumulate
-    times = {
-        "math": work.flops / target.peak_of(pipe),
-        "dram": dram / target.dram_bandwidth,
+    # Blocks come whole: the SM with most of them decides when its own resources are done.
+    imbalance = occupancy.waves(target, work.blocks, 1) * target.sms / work.blocks
+    on_sm = {
+        "math": work.flops / target.peak_of(pipe) * imbalance,
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
-        "l1": work.l1_wavefronts / (target.sms * target.clock),
-        "latency": _latency(work, target),
+        "l1": work.l1_wavefronts / (target.sms * target.clock) * imbalance,
     }
+    times = {**on_sm, "dram": dram / target.dram_bandwidth, "latency": _latency(work, target)}
+    if work.blocks < target.sms:  # too little work to fill the device: no resource of it is short
+        times["latency"] = max(times["latency"], *on_sm.values())
+        times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
     if target.l2_bandwidth:
         times["l2"] = work.l2_bytes / target.l2_bandwidth
     return Prediction(

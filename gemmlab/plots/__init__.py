@@ -8,7 +8,7 @@
 
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.roofline import points, roofline
-from gemmlab.plots.sizes import sizes
+from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.style import figure, number, provenance, si
 from gemmlab.plots.tiles import tiles
 
@@ -21,6 +21,8 @@ __all__ = [
     "residual",
     "roofline",
     "si",
+    "size",
     "sizes",
     "tiles",
+    "value",
 ]

@@ -73,13 +73,13 @@ class Machine(ControlFlow):
     def _device_function(self, function: Callable) -> Callable:
         body: list[Callable] = []
 
-        def call(*args: Any) -> Any:
+        def call(*args: Any, **keywords: Any) -> Any:
             if not body:
                 body.append(rewrite(function, self.translate).bind(self.translate))
             self.masks.append(self.masks[-1])
             depth, loops, self.loops = len(self.masks) - 1, self.loops, []
             self.frames.append(SimpleNamespace(depth=depth, value=None))
-            body[0](self, *args)
+            body[0](self, *args, **keywords)
             self.loops = loops
             del self.masks[depth:]
             return self.frames.pop().value

@@ -6,6 +6,7 @@ buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Array:
 
     @property
     def size(self) -> Any:
-        return np.int64(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
 
     def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
         return Array(self.space, self.buffer, shape, strides, offset, self.name, self.shadow)
