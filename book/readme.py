@@ -47,14 +47,24 @@ def with_table(readme: str) -> str:
 
 def draw(path: Path) -> None:
     """The recorded rates of the ladder over size, on their predictions."""
-    from matplotlib.figure import Figure
-
     from gemmlab import plots
 
-    figure = Figure(figsize=(9, 4.5), dpi=110, layout="constrained")
-    plots.sizes(figure.add_subplot(), DEVICE, (*kernels.LADDER, kernels.REFERENCE))
+    square = [
+        m
+        for kernel in (*kernels.LADDER, kernels.REFERENCE)
+        for m in records.load(DEVICE, kernel)
+        if m.problem.m == m.problem.n == m.problem.k and m.tiling == kernel.default
+    ]
+    predicted = [
+        predict(m.problem, DEVICE, kernels.get(m.kernel), m.tiling)
+        for m in square
+        if m.kernel != kernels.REFERENCE.name
+    ]
+    figure, (ax,) = plots.figure(width=9, height=4.5)
+    plots.sizes(ax, square, predicted)
+    plots.provenance(ax, f"dots: {square[0].source}; lines: predicted, nothing fitted")
     path.parent.mkdir(exist_ok=True)
-    figure.savefig(path)
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Picture:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
-        width, height = figure.get_size_inches() * figure.dpi
+        width, _ = figure.get_size_inches() * figure.dpi
         # The height follows the width, also while the next picture loads: nothing jumps.
         self.image = widgets.Image(
             format="png",

@@ -140,10 +140,12 @@ class KernelLab(Explorer):
         if counted:
             self.compared = plots.counters(self.right, p, latest, self.compared)
         else:
-            pairs = [(m, _predict(kernels.get(m.kernel), m.problem, m.tiling, target)) for m in mine]
+            pairs = [
+                (m, _predict(kernels.get(m.kernel), m.problem, m.tiling, target)) for m in mine
+            ]
             self.compared = plots.residual(self.right, pairs, self.compared)
-        shown = latest or (mine[-1] if mine else p)
-        self.origin = plots.provenance(self.left, style.source(shown), self.origin)
+        sources = dict.fromkeys(style.source(item) for item in (p, *mine[-1:]))
+        self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
         return observed(latest, p, target) if latest else expected(p, kernel, target, backend)
 
     def _prepare(self, mode: str) -> None:

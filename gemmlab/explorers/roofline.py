@@ -105,4 +105,3 @@ def describe(p: Prediction, target: Device) -> str:
 def _formats(target: Device) -> list[str]:
     """The formats that a device has a rate for, in the order of `DTYPES`."""
     return [dtype for dtype in DTYPES if dtype in target.peak]
-

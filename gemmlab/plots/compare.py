@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from matplotlib.ticker import LogLocator
 
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
@@ -30,7 +31,8 @@ def residual(
         style.plain_axis(ax.xaxis, SIZE)
         style.plain_axis(ax.yaxis, "measured ÷ predicted time")
         ax.axhline(1, color=style.INK, linewidth=1.5)
-        ax.set_ylim(0.1, 10)
+        ax.yaxis.set_major_locator(LogLocator(10, (1, 2, 5), numticks=7))
+        ax.set(xlim=(16, 8192), ylim=(0.1, 10))
         artists = {}
     timed = [(m, p) for m, p in pairs if m.seconds is not None]
     groups: dict[tuple[str, str], list[Pair]] = {}
@@ -99,13 +101,12 @@ def counters(
 def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
     ax.clear()
     style.prepare(ax, log="x")
-    style.si_axis(ax.xaxis, "count", "B where bytes")
+    style.si_axis(ax.xaxis, "count, or bytes", "B")
     rows = range(len(names))
     blank = [1] * len(names)
     outer = ax.barh(rows, blank, 0.75, facecolor="white", edgecolor=style.BLUE, linewidth=1.5)
     inner = ax.barh(rows, blank, 0.4, facecolor=style.VERMILION)
     ax.set_yticks(rows, [name.replace("_", " ") for name in names])
-    ax.tick_params(axis="y", length=0)
     ax.grid(visible=False, axis="y")
     ax.invert_yaxis()
     texts = [
@@ -115,7 +116,7 @@ def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
     for text in texts:
         text.set(fontsize=style.NOTE, color=style.INK)
     ax.text(
-        *(0.99, 1.0, "counted − predicted"),
+        *(0.99, 1.02, "counted − predicted"),
         **{"transform": ax.transAxes, "ha": "right", "va": "bottom"},
         **{"fontsize": style.NOTE, "color": style.INK},
     )
@@ -123,7 +124,7 @@ def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
         ax.legend(
             [outer[0], inner[0]],
             ["predicted", "counted"],
-            **{"loc": "lower left", "bbox_to_anchor": (0, 0.99), "ncols": 2, "borderpad": 0.2},
+            **{"loc": "lower left", "bbox_to_anchor": (0, 0.985), "ncols": 2, "borderpad": 0.2},
             **{"fontsize": style.NOTE, "frameon": False},
         )
     return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names)

@@ -140,11 +140,12 @@ def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
     ):
         if name in log:
             set_scale("log", base=of)
-            axis.set_major_locator(LogLocator(of, numticks=10))
+            axis.set_major_locator(LogLocator(of, numticks=7))
         else:
             axis.set_major_locator(MaxNLocator(6))
         axis.set_minor_locator(NullLocator())
-    ax.tick_params(labelsize=TICK, colors=INK, length=3)
+    # The grid marks the ticks already.
+    ax.tick_params(labelsize=TICK, colors=INK, bottom=False, left=False)
     ax.grid(color=GRID, linewidth=0.7)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,39 @@
+"""Exercises: a problem, a check that says why, hints chosen by what went wrong, a solution.
+
+>>> q = get("04.1")
+>>> q.check(None).diagnosis
+'wrong-type'
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from gemmlab.exercises.exercise import Exercise, Verdict
+
+__all__ = ["Exercise", "Verdict", "get", "names"]
+
+# Chapter and number -> the module that states the exercise.
+_MODULES = {
+    "01.1": "gemm_in_numpy",
+    "01.2": "counts",
+    "01.3": "linear_layer",
+    "04.1": "tiled_kernel",
+    "04.2": "barriers",
+    "04.3": "traffic_budget",
+}
+
+
+def names() -> list[str]:
+    """The names that `get` accepts, in the order of the chapters."""
+    return list(_MODULES)
+
+
+def get(name: str) -> Exercise:
+    """The exercise called `name`, with no attempt made yet.
+
+    Raises ValueError for an unknown name; `names` lists the known ones.
+    """
+    if not isinstance(name, str) or name not in _MODULES:
+        raise ValueError(f"unknown exercise {name!r}; use one of {', '.join(_MODULES)}")
+    return Exercise(importlib.import_module(f"{__name__}.{_MODULES[name]}").TASK)

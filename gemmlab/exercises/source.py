@@ -1,0 +1,95 @@
+"""Answers as source: the solution as it is shown, the skeleton cut from it, and comparisons.
+
+In a solution the lines from ``# [answer]`` to ``# [end]`` are the learner's; the skeleton has in
+their place what follows ``[answer]``, or ``...``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+_START, _END = "# [answer]", "# [end]"
+
+
+def _lines(function: Callable) -> list[str]:
+    return textwrap.dedent(inspect.getsource(function)).rstrip().splitlines()
+
+
+def solution(function: Callable) -> str:
+    """The source of `function` without the marks."""
+    return "\n".join(
+        line for line in _lines(function) if not line.strip().startswith((_START, _END))
+    )
+
+
+def skeleton(function: Callable) -> str:
+    """The source of `function` with a gap for each marked part."""
+    out, inside = [], False
+    for line in _lines(function):
+        text = line.strip()
+        if text.startswith(_START):
+            indent = line[: len(line) - len(line.lstrip())]
+            out.append(indent + (text.removeprefix(_START).strip() or "..."))
+            inside = True
+        elif text.startswith(_END):
+            inside = False
+        elif not inside:
+            out.append(line)
+    return "\n".join(out)
+
+
+def unchanged(answer: Callable, given: Callable) -> bool:
+    """Whether `given` compiles to what the skeleton of `answer` does, comments aside."""
+    compiled = compile(skeleton(answer), "<skeleton>", "exec", dont_inherit=True)
+    code = next(c for c in compiled.co_consts if isinstance(c, CodeType))
+    return _same(code, getattr(given, "__code__", None))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not isinstance(a, CodeType) or not isinstance(b, CodeType):
+        return type(a) is type(b) and a == b
+    return (
+        a.co_code == b.co_code
+        and a.co_names == b.co_names
+        and a.co_varnames == b.co_varnames
+        and len(a.co_consts) == len(b.co_consts)
+        and all(map(_same, a.co_consts, b.co_consts))
+    )
+
+
+def wrong_type(wanted: tuple[Callable, ...], given: tuple, finding: Callable) -> Any:
+    """What is wrong with the kind of the answers, as a `finding`, or None."""
+    for function, answer in zip(wanted, given, strict=True):
+        text = parameters_wrong(answer, list(inspect.signature(function).parameters))
+        if text:
+            fact = ("Found", f"{function.__name__}: {text}")
+            return finding("wrong-type", (fact,), {"answer": function.__name__})
+    return None
+
+
+def parameters_wrong(answer: Any, names: list[str]) -> str:
+    """Why `answer` cannot be called with `names`; empty where it can."""
+    function = getattr(answer, "py_func", answer)
+    wanted = f"a function of ({', '.join(names)})"
+    if not callable(function):
+        return f"{_short(answer)} is a {type(answer).__name__}; use {wanted}"
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*names)
+    except TypeError:
+        return f"its parameters are {signature}; use {wanted}"
+    except ValueError:  # some built-in functions do not tell their parameters
+        pass
+    return ""
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        return "the answer"
+    return text if len(text) <= 60 else text[:57] + "..."
