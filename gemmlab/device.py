@@ -129,8 +129,6 @@ class Device:
         return self.peak_of(dtype) / self.bandwidth_of(level)
 
 
-# ------------------------------------------------------------------------------- device files
-
 _UNITS = {f.name: f.metadata["unit"] for f in fields(Device) if "unit" in f.metadata}
 _PER_DTYPE = ("flop_per_cycle_per_sm", "peak")
 _REQUIRED = ("compute_capability", "clock", "dram_bytes", "dram_bandwidth", *_PER_DTYPE)
@@ -211,9 +209,6 @@ def _number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source
         raise ValueError(f"{name}.toml: {key} has no source")
     origin[key] = Source(unit, entry["source"])
     return entry["value"]
-
-
-# ------------------------------------------------------------------------- the machine at hand
 
 
 @cache

@@ -52,9 +52,6 @@ class RecordError(ValueError):
     """A measurement that cannot be stored, or a stored line that cannot be trusted."""
 
 
-# ------------------------------------------------------------------------------------- one line
-
-
 def to_line(measurement: Measurement) -> str:
     """The JSON line of `measurement`, without a newline.
 
@@ -171,9 +168,6 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-# ---------------------------------------------------------------------------------------- files
-
-
 def append(path: str | Path, measurement: Measurement) -> None:
     """Add `measurement` to the file at `path` and wait until it is on the disk.
 
@@ -216,9 +210,6 @@ def _read(path: Path, mtime_ns: int, size: int) -> tuple[Measurement, ...]:
         for number, line in enumerate(lines, start=1)
         if line.strip()
     )
-
-
-# ---------------------------------------------------------------------------------- the library
 
 
 def devices(root: str | Path = ROOT) -> list[str]:

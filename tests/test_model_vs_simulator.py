@@ -69,9 +69,10 @@ def test_tiled(shape, tile):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 @pytest.mark.parametrize("tile", [8, 10, 16])
-def test_naive_with_other_formats(dtype, tile):
-    check(kernels.naive, Gemm(33, 20, 17, dtype=dtype), Tiling(block=(tile, tile, 1)))
+def test_other_formats(kernel, dtype, tile):
+    check(kernel, Gemm(33, 20, 17, dtype=dtype), Tiling(block=(tile, tile, tile)))
 
 
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)

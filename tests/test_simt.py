@@ -4,18 +4,21 @@ import inspect
 import itertools
 import linecache
 import math
+import re
 import textwrap
 import threading
 import types
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy import float32, int32
 
 import gemmlab
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt.hazards import KINDS
+from gemmlab.simt.hazards import KINDS, GlobalShadow, Shadow
 from gemmlab.simt.language import stand_in
 
 # ------------------------------------------------------------------ a second, obvious interpreter
@@ -32,7 +35,9 @@ class _Thread:
         self.warpsize = 32
         linear = position[0] + block[0] * (position[1] + block[1] * position[2])
         self.laneid = linear % 32
-        self._position = [b * d + t for b, d, t in zip(block_position, block, position, strict=True)]
+        self._position = [
+            b * d + t for b, d, t in zip(block_position, block, position, strict=True)
+        ]
         self._extent = [b * d for b, d in zip(block, grid, strict=True)]
         self.syncthreads = barrier.wait
         self._shared, self._count = shared, itertools.count()
@@ -51,7 +56,7 @@ class _Thread:
 
 
 def _three(sizes):
-    return (*(sizes if isinstance(sizes, tuple) else (sizes,)), 1, 1)[:3]
+    return (*(sizes if isinstance(sizes, (tuple, list)) else (sizes,)), 1, 1)[:3]
 
 
 def _positions(sizes):
@@ -161,7 +166,7 @@ def uniform_loop(x, out):
             total += x[i] * j
         for j in range(5, 0, -2):
             total -= j
-        for j in range(0):
+        for j in range(0):  # noqa: B007
             total = float32(-100)
         out[i] = total
 
@@ -231,7 +236,7 @@ def comparisons(x, out):
         out[i] = 0
         if -2 < x[i] <= 3:
             out[i] += 1
-        if not x[i] == 3:
+        if not x[i] == 3:  # noqa: SIM201
             out[i] += 2
         if i != 2 != x[i] >= -5:
             out[i] += 4
@@ -241,9 +246,15 @@ def short_circuit(x, out):
     i = cuda.grid(1)
     if i < x.size and x[i] > 0 and x[i - 1] != 0:
         out[i] = 1
-    if i >= x.size or x[i] < -5 or (i > 0 and x[i - 1] > 5):
+    if i >= x.size or x[i] < -5 or (i > 0 and x[i - 1] > 5):  # noqa: SIM102
         if i < out.size:
             out[i] = 2
+
+
+def values_of_and_and_or(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = (x[i] and 5) + (x[i] or 7) + (i and x[i] and 2) + (i % 2 or x[i] or i)
 
 
 def augmented(x, out):
@@ -366,17 +377,6 @@ def odd_names(x, out):
                 out[_t] = _t + _v + _m + m + _c0 + _
 
 
-# A comment of a kernel may stand at the left margin.
-def make_indented():
-    def indented(x, out):
-        i = cuda.grid(1)
-# like this one
-        if i < x.size:
-            out[i] = (x[i] +
-                      SCALE)  # fmt: skip
-    return indented
-
-
 def make_closure(factor):
     offset = factor + 1
 
@@ -404,9 +404,9 @@ def strided(x, out):
 
 LANGUAGE = [
     if_elif_else, early_return, uniform_loop, per_thread_loop, while_break_continue,
-    return_in_a_loop, ternaries, comparisons, short_circuit, augmented, tuples, calls, scopes,
-    negative_indices, views, local_arrays, shared_arrays, casts_and_functions, arithmetic,
-    odd_names, make_indented(), make_closure(3), annotated, strided,
+    return_in_a_loop, ternaries, comparisons, short_circuit, values_of_and_and_or, augmented,
+    tuples, calls, scopes, negative_indices, views, local_arrays, shared_arrays,
+    casts_and_functions, arithmetic, odd_names, make_closure(3), annotated, strided,
 ]  # fmt: skip
 LAUNCHES = [(100, 1), (1, 1), (2, 33), (3, 40), (4, 32), (2, 64)]
 
@@ -425,6 +425,32 @@ def test_language(kernel, grid, block):
     np.testing.assert_array_equal(out, expected)
     assert report.hazards == []
     assert np.array_equal(x, integers(100))
+
+
+def compiled(kernel, cuda):
+    """`kernel` and the device functions that it calls, compiled for the GPU."""
+    scope = dict(kernel.__globals__)
+    for name in kernel.__code__.co_names:
+        if isinstance(scope.get(name), types.FunctionType):
+            scope[name] = cuda.jit(device=True)(scope[name])
+    return cuda.jit(
+        types.FunctionType(kernel.__code__, scope, kernel.__name__, None, kernel.__closure__)
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", LANGUAGE, ids=lambda k: k.__name__)
+def test_language_on_a_gpu(kernel):
+    """The simulator gives to every construct the meaning that it has on a GPU."""
+    from numba import cuda
+
+    on_gpu = compiled(kernel, cuda)
+    for grid, block in LAUNCHES:
+        x = integers(100)
+        expected, out = np.full((2, 100), -77, np.float32)
+        simulate(kernel, grid, block, x, expected)
+        on_gpu[grid, block](x, out)
+        np.testing.assert_array_equal(out, expected)
 
 
 def positions(out):
@@ -450,7 +476,7 @@ def positions(out):
 )
 def test_positions_in_one_to_three_dimensions(grid, block):
     expected, out = np.full((2, 6, 14, 160), -1, np.int64)
-    one_by_one(positions, tuple(grid) if isinstance(grid, list) else grid, tuple(_three(tuple(block) if isinstance(block, list) else block)), expected)  # fmt: skip
+    one_by_one(positions, grid, block, expected)
     simulate(positions, grid, block, out)
     np.testing.assert_array_equal(out, expected)
 
@@ -469,7 +495,13 @@ def rows(a, out):
 @pytest.mark.parametrize("order", ["C", "F", "strided"])
 def test_views_of_two_dimensional_arrays(order):
     a = integers((6, 9))
-    a = np.asfortranarray(a) if order == "F" else integers((12, 27))[::2, ::3] if order != "C" else a
+    a = (
+        np.asfortranarray(a)
+        if order == "F"
+        else integers((12, 27))[::2, ::3]
+        if order != "C"
+        else a
+    )
     expected, out = np.zeros((2, 6, 9), np.float32)
     one_by_one(rows, (2, 2), (4, 5), a, expected)
     assert simulate(rows, (2, 2), (4, 5), a, out).hazards == []
@@ -605,6 +637,18 @@ def test_kernels_of_notebook_cells():
         simulate(scope["lost"], 1, 1, np.zeros(1))
 
 
+def test_comments_may_stand_further_left_than_their_kernel():
+    text = "def make():\n    def kernel(x):\n        x[0] = 1\n# here\n        x[1] = 2\n"
+    text += "    return kernel\n"
+    linecache.cache["<left>"] = (len(text), None, text.splitlines(True), "<left>")
+    scope = {}
+    exec(compile(text, "<left>", "exec"), scope)
+    x = np.zeros(2)
+    report = simulate(scope["make"](), 1, 1, x)
+    assert x.tolist() == [1, 2]
+    assert sorted(report.by_line) == [3, 5]
+
+
 def test_numba_types_are_casts():
     numba = pytest.importorskip("numba")
     n32, n64, u64 = numba.float32, numba.int64, numba.uint64
@@ -706,7 +750,7 @@ def test_refused(statements):
     message = str(caught.value)
     assert f"line {line}: " in message
     assert "# here" in message
-    assert __import__("re").search(REFUSED[statements], message), message
+    assert re.search(REFUSED[statements], message), message
 
 
 def test_refused_functions():
@@ -721,8 +765,8 @@ def test_refused_functions():
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         scope = {}
         exec(compile(text, file, "exec"), scope)
-        with pytest.raises((UnsupportedError, TypeError), match=r"plain name|arguments|takes"):
-            simulate(scope["kernel"], 1, 8, *([x] if "**" not in parameters else [x]))
+        with pytest.raises(UnsupportedError, match="use plain names"):
+            simulate(scope["kernel"], 1, 8, x)
 
 
 @pytest.mark.parametrize(
@@ -749,7 +793,7 @@ def test_mistakes_that_python_would_find_too(statements, error, text):
     x, out = np.zeros((2, 8), np.float32)
     with pytest.raises(error) as caught:
         simulate(kernel, 1, 8, x, out)
-    assert __import__("re").search(text, str(caught.value), __import__("re").DOTALL)
+    assert re.search(text, str(caught.value), re.DOTALL)
     assert not out.any()
 
 
@@ -763,12 +807,39 @@ def test_mistakes_that_python_would_find_too(statements, error, text):
         (1, (), ValueError, r"block=\(\) has 0 dimensions"),
         (1, 1025, ValueError, "1025 threads is too large; use at most 1024"),
         (1, (33, 32), ValueError, "1056 threads"),
+        (1, (1, 1, 65), ValueError, r"block=\(1, 1, 65\) is too deep; use at most 64"),
         ("1", 32, TypeError, r"grid\[0\]='1'"),
     ],
 )
 def test_launches_that_no_gpu_takes(grid, block, error, text):
     with pytest.raises(error, match=text):
         simulate(double, grid, block, np.zeros(4))
+
+
+def too_large(out):
+    first = cuda.shared.array((64, 64), float32)
+    second = cuda.shared.array((64, 129), float32)
+    first[0, 0] = second[0, 0] = out[0] = 1
+
+
+def test_shared_arrays_that_no_gpu_takes():
+    with pytest.raises(ValueError, match="of 49408 B a block are too large; use at most 49152 B"):
+        simulate(too_large, 1, 1, np.zeros(1))
+
+
+def factorial(n):
+    if n <= 1:
+        return 1
+    return n * factorial(n - 1)
+
+
+def recursive(out):
+    out[0] = factorial(4)
+
+
+def test_recursion_is_refused():
+    with pytest.raises(UnsupportedError, match="factorial calls itself: write a loop"):
+        simulate(recursive, 1, 1, np.zeros(1))
 
 
 def test_arguments_that_no_kernel_takes():
@@ -793,8 +864,9 @@ def copy(x, out, stride, offset):
 
 
 @pytest.mark.parametrize(
-    ("stride", "offset", "sectors"), [(1, 0, 4), (1, 1, 5), (1, 8, 4), (2, 0, 8), (8, 0, 32), (0, 0, 1)]
-)  # fmt: skip
+    ("stride", "offset", "sectors"),
+    [(1, 0, 4), (1, 1, 5), (1, 8, 4), (2, 0, 8), (8, 0, 32), (0, 0, 1)],
+)
 def test_counters_of_a_copy(stride, offset, sectors):
     """Three warps, 32 lanes each: the strides and offsets of a copy, sector by sector."""
     out = np.zeros(96, np.float32)
@@ -961,7 +1033,7 @@ def forever(x):
         (half_a_barrier, "divergent-barrier", (0, 40), r"thread \(0\) waits .* thread \(40\) does"),
         (nobody_wrote, "uninitialised-read", (0,), r"thread \(0\) reads s\[0\]"),
         (never_set, "uninitialised-read", (5,), r"thread \(5\) reads v\[2\]"),
-        (forever, "step-limit", None, "more than 500 loop iterations"),
+        (forever, "step-limit", None, "more than max_steps=500 loop iterations"),
     ],
     ids=lambda v: getattr(v, "__name__", None),
 )
@@ -973,7 +1045,7 @@ def test_each_hazard_is_found(kernel, kind, threads, text):
     assert hazard.line == line_of(kernel, "# fault")
     assert "# fault" in hazard.code
     assert hazard.block == (0, 0, 0)
-    assert __import__("re").search(text, hazard.message), hazard.message
+    assert re.search(text, hazard.message), hazard.message
     if threads is not None:
         assert hazard.threads == tuple((t, 0, 0) for t in threads)
     with pytest.raises(HazardError) as caught:
@@ -1060,6 +1132,51 @@ def test_races_that_another_reader_could_hide(kernel, grid, block, kind, lanes, 
     assert (kind, line_of(kernel, "# fault")) in [(h.kind, h.line) for h in found]
 
 
+accesses = st.lists(
+    st.one_of(
+        st.none(),  # a barrier of every block
+        st.tuples(
+            st.sampled_from(["read", "write"]),
+            st.lists(st.integers(-1, 2), min_size=4, max_size=4),  # each lane's element, -1: none
+        ),
+    ),
+    max_size=8,
+)
+
+
+def raced(steps, threads):
+    """Whether two lanes clash, by comparing all pairs of accesses."""
+    seen, epoch = [], 0
+    for step in steps:
+        if step is None:
+            epoch += 1
+            continue
+        seen += [(step[0], e, lane, epoch) for lane, e in enumerate(step[1]) if e >= 0]
+    return any(
+        e == f and i != j and "write" in (a, b) and (s == t or i // threads != j // threads)
+        for (a, e, i, s), (b, f, j, t) in itertools.combinations(seen, 2)
+    )
+
+
+@given(accesses, st.sampled_from([2, 4]))
+@settings(deadline=None, max_examples=300)
+def test_races_are_found_if_and_only_if_there_are_any(steps, threads):
+    """In global memory, by four lanes in blocks of 2 or of 4; in shared memory, by one block."""
+    everywhere, in_block = GlobalShadow(3), Shadow(3)
+    found, found_in_block, epoch = [], [], 0
+    for step in steps:
+        if step is None:
+            epoch += 1
+            continue
+        elements = np.array(step[1])
+        lanes = np.flatnonzero(elements >= 0)
+        at, epochs = elements[lanes], np.full(len(lanes), epoch)
+        found.append(getattr(everywhere, step[0])(at, lanes, threads, epochs))
+        found_in_block.append(getattr(in_block, step[0])((np.zeros_like(at), at), lanes, epochs))
+    assert any(clash is not None for clash in found) == raced(steps, threads)
+    assert any(clash is not None for clash in found_in_block) == raced(steps, 4)
+
+
 def ordered(x):
     t = cuda.threadIdx.x
     for step in range(3):
@@ -1103,7 +1220,7 @@ def test_the_step_limit_counts_a_thread_not_the_grid():
     x = np.zeros(100_000, np.float32)
     assert simulate(double, 3125, 32, x, max_steps=1).hazards == []
     simulate(uniform_loop, 4, 32, integers(100), np.zeros(100), max_steps=8)
-    with pytest.raises(HazardError, match="more than 5 loop iterations"):
+    with pytest.raises(HazardError, match="more than max_steps=5 loop iterations"):
         simulate(uniform_loop, 4, 32, integers(100), np.zeros(100), max_steps=5)
 
 

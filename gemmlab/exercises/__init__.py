@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 
-from gemmlab.exercises.exercise import Exercise, Verdict
+from gemmlab.exercises.exercise import Exercise
+from gemmlab.exercises.verdict import Verdict
 
 __all__ = ["Exercise", "Verdict", "get", "names"]
 

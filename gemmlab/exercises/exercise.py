@@ -4,117 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.exercises import source
-
-
-class Markdown(str):
-    """Text that a notebook renders and a terminal prints."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_markdown_(self) -> str:
-        return str(self)
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What lies behind a wrong answer.
-
-    cause : the likely cause, one sentence
-    question : the first hint, which turns the eye to the right place
-    partial : the last hint, code or algebra with a gap
-    """
-
-    cause: str
-    question: str
-    partial: str = ""
-
-
-# What may happen to an answer to any exercise.
-GENERAL = {
-    "not-attempted": Diagnosis("The skeleton is unchanged.", "What is asked for, in one sentence?"),
-    "wrong-type": Diagnosis(
-        "The answer is not of the kind that was asked for.",
-        "Which name in the skeleton does the check expect, and with which parameters?",
-    ),
-    "raises": Diagnosis(
-        "The code stops with an error, so that there is no result to judge.",
-        "What does the error say, and which value at that line differs from what you expect?",
-    ),
-    "never-ends": Diagnosis(
-        "A loop runs far longer than this case needs.",
-        "Which statement brings the loop nearer to its end, in every pass?",
-    ),
-    "wrong-values": Diagnosis(
-        "The result is not the one that the definition gives.",
-        "Work the failing case out by hand, for the one element that is named: "
-        "where does the code first depart from it?",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The judgement of one attempt.
-
-    passed : whether the answer is right
-    diagnosis : "passed", or the id of what is wrong
-    facts : (label, text) in the order in which they are read
-    details : the same for programs: case, index, expected, got, block, threads, line, ...
-    """
-
-    exercise: str
-    passed: bool
-    diagnosis: str
-    facts: tuple[tuple[str, str], ...]
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def attempted(self) -> bool:
-        """Whether there was anything to judge; an untouched skeleton counts as no attempt."""
-        return self.diagnosis != "not-attempted"
-
-    @property
-    def title(self) -> str:
-        """The judgement in a few words."""
-        state = "passed" if self.passed else "not passed" if self.attempted else "not attempted yet"
-        return f"Exercise {self.exercise}: {state}"
-
-    @property
-    def message(self) -> str:
-        """The whole verdict as text, one fact a paragraph."""
-        return "\n".join([self.title, *(f"{label}: {text}" for label, text in self.facts)])
-
-    def __repr__(self) -> str:
-        return self.message
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<dt><strong>{escape(label)}</strong></dt>"
-            f'<dd style="white-space: pre-wrap">{escape(text)}</dd>'
-            for label, text in self.facts
-        )
-        title = escape(self.title)
-        return (
-            f'<section role="status" aria-label="{title}">'
-            f"<p><strong>{title}</strong></p><dl>{rows}</dl></section>"
-        )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a judge found: a diagnosis, and what was seen; "passed" where nothing is wrong."""
-
-    diagnosis: str
-    facts: tuple[tuple[str, str], ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+from gemmlab.exercises.verdict import GENERAL, Diagnosis, Finding, Markdown, Verdict
 
 
 @dataclass(frozen=True)
@@ -171,7 +65,7 @@ class Exercise:
                 (("Found", f"{len(answers)} answers; use q.check({', '.join(wanted)})"),),
             )
         else:
-            found = source.wrong_type(self.task.answers, answers, Finding)
+            found = source.wrong_type(self.task.answers, answers)
             if found is None and all(map(source.unchanged, self.task.answers, answers)):
                 found = Finding("not-attempted")
             found = found or self.task.judge(*answers)
@@ -186,14 +80,16 @@ class Exercise:
         """
         last = self.verdicts[-1] if self.verdicts else self._verdict(Finding("not-attempted"))
         if last.passed:
-            return Markdown("Passed: there is nothing left to hint at. `q.solution()` shows one way.")
+            return Markdown(
+                "Passed: there is nothing left to hint at. `q.solution()` shows one way."
+            )
         rung = self._hinted.count(last.diagnosis) + 1
         self._hinted.append(last.diagnosis)
         about = self._diagnosis(last.diagnosis)
         facts = last.facts if last.attempted else ()
         rungs = [
             about.question,
-            "What happened in your run:\n\n" + "\n".join(f"- {a}: {b}" for a, b in facts[1:-1])
+            "What happened in your run:\n\n" + "\n".join(f"- {a}: {b}" for a, b in facts[1:-2])
             if facts
             else "",
             about.partial,
@@ -201,7 +97,7 @@ class Exercise:
         rungs = [text for text in rungs if text]
         text = rungs[min(rung, len(rungs)) - 1]
         end = "" if rung < len(rungs) else "\n\nThat was the last hint on this: `q.solution()`."
-        return Markdown(f"**Hint {min(rung, len(rungs))} of {len(rungs)}.** {text}{end}")
+        return Markdown(f"**Hint {min(rung, len(rungs))} of {len(rungs)}.**\n\n{text}{end}")
 
     def solution(self) -> Markdown:
         """One right answer, as code to read."""
@@ -217,7 +113,11 @@ class Exercise:
         if passed:
             facts = (asked, *found.facts, ("Shown", self.task.praise))
         elif found.diagnosis == "not-attempted":
-            facts = (asked, *found.facts, ("Next", "replace each ... of the skeleton; try q.hint()"))
+            facts = (
+                asked,
+                *found.facts,
+                ("Next", "replace each ... of the skeleton; try q.hint()"),
+            )
         else:
             cause = self._diagnosis(found.diagnosis).cause
             more = f"see {self.task.section}, or try q.hint()"

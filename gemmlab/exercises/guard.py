@@ -6,11 +6,11 @@ import linecache
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmlab.exercises.exercise import Finding
+from gemmlab.exercises.verdict import Finding
 
 # Lines of the answer's own code that one call may run: thousands of times what a case needs.
 LINES = 300_000
@@ -27,7 +27,6 @@ class Outcome:
 
     value: Any = None
     fault: Finding | None = None
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 def attempt(function: Callable, *args: Any, lines: int = LINES) -> Outcome:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from gemmlab.exercises.verdict import Finding
+
 _START, _END = "# [answer]", "# [end]"
 
 
@@ -61,13 +63,13 @@ def _same(a: Any, b: Any) -> bool:
     )
 
 
-def wrong_type(wanted: tuple[Callable, ...], given: tuple, finding: Callable) -> Any:
-    """What is wrong with the kind of the answers, as a `finding`, or None."""
+def wrong_type(wanted: tuple[Callable, ...], given: tuple) -> Finding | None:
+    """What is wrong with the kind of the answers, if anything is."""
     for function, answer in zip(wanted, given, strict=True):
         text = parameters_wrong(answer, list(inspect.signature(function).parameters))
         if text:
             fact = ("Found", f"{function.__name__}: {text}")
-            return finding("wrong-type", (fact,), {"answer": function.__name__})
+            return Finding("wrong-type", (fact,), {"answer": function.__name__})
     return None
 
 
@@ -76,7 +78,7 @@ def parameters_wrong(answer: Any, names: list[str]) -> str:
     function = getattr(answer, "py_func", answer)
     wanted = f"a function of ({', '.join(names)})"
     if not callable(function):
-        return f"{_short(answer)} is a {type(answer).__name__}; use {wanted}"
+        return f"{short(answer)} is a {type(answer).__name__}; use {wanted}"
     try:
         signature = inspect.signature(function)
         signature.bind(*names)
@@ -87,7 +89,8 @@ def parameters_wrong(answer: Any, names: list[str]) -> str:
     return ""
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """`value` as text of one short line, whatever it is."""
     try:
         text = repr(value)
     except Exception:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from typing import Any
 
 import ipywidgets as widgets
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
 from gemmlab.problem import Gemm
 
@@ -25,6 +29,8 @@ class Picture:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
+        self._frame: Hashable = None
+        self._still: Any = None
         width, _ = figure.get_size_inches() * figure.dpi
         # The height follows the width, also while the next picture loads: nothing jumps.
         self.image = widgets.Image(
@@ -37,10 +43,25 @@ class Picture:
             },
         )
 
-    def draw(self, description: str) -> None:
-        """Show the figure as it is now; `description` is what a screen reader says of it."""
+    def draw(self, description: str, moving: Sequence[Artist] = (), frame: Hashable = None) -> None:
+        """Show the figure as it is now; `description` is what a screen reader says of it.
+
+        While `frame`, which stands for everything else in the figure, stays equal, only the
+        `moving` artists are drawn again, over a copy of the rest.
+        """
+        canvas = self.figure.canvas
+        if frame is None or frame != self._frame:
+            for artist in moving:
+                artist.set_animated(True)
+            canvas.draw()
+            self._frame, self._still = frame, canvas.copy_from_bbox(self.figure.bbox)
+        else:
+            canvas.restore_region(self._still)
+        for artist in moving:
+            artist.axes.draw_artist(artist)
         png = BytesIO()
-        self.figure.canvas.print_png(png, pil_kwargs={"compress_level": 1})
+        rgb = np.asarray(canvas.buffer_rgba())[..., :3]
+        imsave(png, rgb, format="png", pil_kwargs={"compress_level": 1})
         self.image.value = png.getvalue()
         self.image.tooltip = description
 
@@ -58,10 +79,13 @@ class Explorer(widgets.VBox):
         self.picture = picture
         self.caption = widgets.HTML(layout={"max_width": "48em"})
         self.message = ""  # the caption as plain text
+        self.moving: Sequence[Artist] = ()  # what `show` changes while `frame` stays equal
+        self.frame: Hashable = None
         self._held = False
         # A run reports from its own thread while the controls stay alive.
         self._drawing = threading.RLock()
         super().__init__()
+        self.add_class(f"gemmlab-{type(self).__name__.lower()}")
 
     def arrange(
         self, rows: Sequence[widgets.Widget], watched: Sequence[widgets.Widget] = ()
@@ -87,7 +111,7 @@ class Explorer(widgets.VBox):
                 self.say(str(error), error=True)
                 return False
             self.say(text)
-            self.picture.draw(self.message)
+            self.picture.draw(self.message, self.moving, self.frame)
         return True
 
     def say(self, text: str, error: bool = False) -> None:

@@ -146,6 +146,9 @@ class KernelLab(Explorer):
             self.compared = plots.residual(self.right, pairs, self.compared)
         sources = dict.fromkeys(style.source(item) for item in (p, *mine[-1:]))
         self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
+        self.moving = self.here, *(self.compared.moving if counted else ())
+        limits = (ax.get_xlim() + ax.get_ylim() for ax in (self.left, self.right))
+        self.frame = (*series, target, backend, len(self.history), *limits)
         return observed(latest, p, target) if latest else expected(p, kernel, target, backend)
 
     def _prepare(self, mode: str) -> None:

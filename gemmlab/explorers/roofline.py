@@ -70,7 +70,9 @@ class Roofline(Explorer):
         self.points = plots.points(self.ax, [p], artists=self.points)
         if self.origin is None:
             self.origin = plots.provenance(self.ax, style.source(p))
-        style.title(self.ax, f"{p.problem} on {target.title}")
+        title = style.title(self.ax, f"{p.problem} on {target.title}")
+        self.moving = title, *self.points.values()
+        self.frame = target, self.dtype.value, self.ax.get_ylim()
         self.prediction = p
         return describe(p, target)
 

@@ -18,6 +18,8 @@ from gemmlab.model import transactions
 from gemmlab.problem import DTYPES, Gemm
 from gemmlab.tiling import Tiling
 
+TILE_DTYPE = "float32"  # what the SIMT kernels keep in shared memory, whatever the operands are
+
 
 @dataclass(frozen=True)
 class Work:
@@ -149,9 +151,10 @@ def tiled(problem: Gemm, tiling: Tiling) -> Work:
     counters = load_a + load_b + _update_c(problem, lanes, y * n + x, y, x, c_rows, c_cols)
 
     blocks = across * down
-    stores = _shared("store", s, lanes, [y * tile + x] * 2)  # As[y, x] and Bs[y, x]
+    held = DTYPES[TILE_DTYPE].bytes
+    stores = _shared("store", held, lanes, [y * tile + x] * 2)  # As[y, x] and Bs[y, x]
     loads = _shared(  # As[y, p] and Bs[p, x], for each p of the tile
-        "load", s, lanes, [z for p in range(tile) for z in (y * tile + p, p * tile + x)]
+        "load", held, lanes, [z for p in range(tile) for z in (y * tile + p, p * tile + x)]
     )
     for name, count in (stores + loads).items():
         counters[name] += count * blocks * steps
@@ -166,7 +169,7 @@ def tiled(problem: Gemm, tiling: Tiling) -> Work:
         * (counters["global_load_sectors"] + counters["global_store_sectors"]),
         blocks=blocks,
         threads=tiling.threads,
-        shared_bytes=tiling.shared_bytes(problem.dtype),
+        shared_bytes=tiling.shared_bytes(TILE_DTYPE),
         chain=(steps, steps * tile),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -65,6 +66,11 @@ class CounterArtists(NamedTuple):
     differences: tuple[Text, ...]
     names: tuple[str, ...]
 
+    @property
+    def moving(self) -> tuple[Rectangle | Text, ...]:
+        """The artists that change while the same counters are shown."""
+        return *self.predicted, *self.counted, *self.differences
+
 
 def counters(
     ax: Axes,
@@ -92,9 +98,11 @@ def counters(
         most = max(most, expected, found)
         outer.set_width(expected)
         inner.set_width(found)
+        inner.set_visible(measurement is not None)
         text.set_text(f"{found - expected:+,d}" if found != expected else "0")
         text.set_visible(measurement is not None)
-    ax.set_xlim(1, 10 * style.decades(1, most)[1])
+    # In steps of a thousand, so that the axis seldom changes while a size does.
+    ax.set_xlim(1, 1000 ** math.ceil(math.log(10 * most, 1000)))
     return artists
 
 
@@ -104,27 +112,20 @@ def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
     style.si_axis(ax.xaxis, "count, or bytes", "B")
     rows = range(len(names))
     blank = [1] * len(names)
-    outer = ax.barh(rows, blank, 0.75, facecolor="white", edgecolor=style.BLUE, linewidth=1.5)
+    outer = ax.barh(rows, blank, 0.75, facecolor="none", edgecolor=style.BLUE, linewidth=1.5)
     inner = ax.barh(rows, blank, 0.4, facecolor=style.VERMILION)
     ax.set_yticks(rows, [name.replace("_", " ") for name in names])
     ax.grid(visible=False, axis="y")
-    ax.invert_yaxis()
     texts = [
         ax.text(0.99, row, "", transform=ax.get_yaxis_transform(), ha="right", va="center")
         for row in rows
     ]
     for text in texts:
         text.set(fontsize=style.NOTE, color=style.INK)
-    ax.text(
-        *(0.99, 1.02, "counted − predicted"),
-        **{"transform": ax.transAxes, "ha": "right", "va": "bottom"},
-        **{"fontsize": style.NOTE, "color": style.INK},
-    )
-    if names:
-        ax.legend(
-            [outer[0], inner[0]],
-            ["predicted", "counted"],
-            **{"loc": "lower left", "bbox_to_anchor": (0, 0.985), "ncols": 2, "borderpad": 0.2},
-            **{"fontsize": style.NOTE, "frameon": False},
-        )
+    if names:  # a row of its own above the bars says what they are
+        ax.set_ylim(len(names) - 0.4, -1.6)
+        head = {"fontsize": style.NOTE, "transform": ax.get_yaxis_transform(), "va": "center"}
+        ax.text(0.99, -1, "counted − predicted", ha="right", color=style.INK, **head)
+        ax.text(0.02, -1, "□ predicted", color=style.BLUE, **head)
+        ax.text(0.26, -1, "■ counted", color=style.VERMILION, **head)
     return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from gemmlab.measurement import Measurement
@@ -36,7 +35,7 @@ class SizeArtists:
     lines: dict[str, Line2D] = field(default_factory=dict)
     dots: dict[tuple[str, str], Line2D] = field(default_factory=dict)
     bars: LineCollection | None = None
-    legend: Legend | None = None
+    labels: list[str] = field(default_factory=list)  # of the legend
 
 
 def sizes(
@@ -84,13 +83,10 @@ def sizes(
     artists.bars.set_color([colour for _, colour in bars])
     _frame(ax, [*artists.lines.values(), *artists.dots.values()])
     handles = [*artists.lines.values(), *artists.dots.values()]
-    if artists.legend:
-        artists.legend.remove()
-    artists.legend = (
-        ax.legend(handles=handles, fontsize=style.NOTE, frameon=False, handlelength=1.6)
-        if handles
-        else None
-    )
+    labels = [handle.get_label() for handle in handles]
+    if artists.labels != labels:
+        artists.labels = labels
+        ax.legend(handles, labels, fontsize=style.NOTE, frameon=False, handlelength=1.6)
     return artists
 
 

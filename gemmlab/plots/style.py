@@ -151,9 +151,9 @@ def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def title(ax: Axes, text: str) -> None:
+def title(ax: Axes, text: str) -> Text:
     """Set the title of `ax`, flush left."""
-    ax.set_title(text, loc="left", fontsize=TITLE, color=INK)
+    return ax.set_title(text, loc="left", fontsize=TITLE, color=INK)
 
 
 def provenance(ax: Axes, text: str, label: Text | None = None) -> Text:

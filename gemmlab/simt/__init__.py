@@ -16,7 +16,7 @@ import numpy as np
 from gemmlab.problem import whole_number
 from gemmlab.simt.hazards import Hazard, HazardError
 from gemmlab.simt.machine import Machine
-from gemmlab.simt.masks import StepLimit
+from gemmlab.simt.masks import StepLimitError
 from gemmlab.simt.memory import Array, from_host, host_view
 from gemmlab.simt.report import Dim3, Report
 from gemmlab.simt.rewrite import rewrite
@@ -28,7 +28,8 @@ __all__ = ["Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
 # Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
 LANES = 1 << 16
 MAX_THREADS = 1024
-MAX_STEPS = 1 << 20
+MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
+MAX_STEPS = 1 << 16
 
 
 def simulate(
@@ -64,6 +65,8 @@ def simulate(
     threads = block3[0] * block3[1] * block3[2]
     if threads > MAX_THREADS:
         raise ValueError(f"a block of {threads} threads is too large; use at most {MAX_THREADS}")
+    if block3[2] > MAX_Z:
+        raise ValueError(f"block={block!r} is too deep; use at most {MAX_Z} along z")
 
     report = Report(read_source(function), grid3, block3, on_hazard)
     arrays, values = _bind(function, args, report.source.stored_parameters)
@@ -78,7 +81,7 @@ def simulate(
             kernel = kernel or rewrite(function, machine.translate)
             try:
                 kernel.bind(machine.translate)(machine, *values)
-            except StepLimit:
+            except StepLimitError:
                 break
     for host, array in arrays:
         if array.shadow is not None and (array.shadow.writer >= 0).any():
@@ -123,5 +126,5 @@ def _dim3(name: str, value: Any) -> Dim3:
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"{name}={value!r} has {len(sizes)} dimensions; use 1, 2 or 3")
     whole = [whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes)]
-    x, y, z = (whole + [1, 1])[:3]
+    x, y, z = [*whole, 1, 1][:3]
     return x, y, z

@@ -21,7 +21,13 @@ from gemmlab.simt.masks import ControlFlow, Mask
 from gemmlab.simt.memory import Array
 from gemmlab.simt.report import Dim3, Report
 from gemmlab.simt.rewrite import rewrite
+from gemmlab.simt.source import UnsupportedError
 from gemmlab.simt.values import as_dtype, translate
+
+# Shared arrays of a fixed size may take 48 KB a block together: CUDA C++ Programming Guide,
+# Compute Capabilities (more must be allocated dynamically, by opting in).
+STATIC_SHARED_BYTES = 48 * 1024
+MAX_CALLS = 50  # device functions inside each other
 
 
 class Machine(ControlFlow):
@@ -47,6 +53,7 @@ class Machine(ControlFlow):
         super().__init__(base, max_steps)
         self.epoch: Any = 0  # barrier interval: a number, or one for each block
         self.shared: dict[tuple, Array] = {}
+        self.static_bytes = 0  # of the shared arrays whose size the source states
         self.counted: dict[tuple, tuple[int, int, int]] = {}
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
         self.functions: dict[Any, Callable] = {}
@@ -74,6 +81,8 @@ class Machine(ControlFlow):
         body: list[Callable] = []
 
         def call(*args: Any, **keywords: Any) -> Any:
+            if len(self.frames) > MAX_CALLS:
+                raise UnsupportedError(f"{function.__name__} calls itself: write a loop instead")
             if not body:
                 body.append(rewrite(function, self.translate).bind(self.translate))
             self.masks.append(self.masks[-1])
@@ -89,9 +98,9 @@ class Machine(ControlFlow):
     # What `cuda` offers
 
     def _intrinsics(self) -> dict[str, Any]:
-        x, y, z = self.block
+        x, y, _ = self.block
         thread = self.thread
-        gx, gy, gz = self.grid
+        gx, gy, _ = self.grid
         tid = SimpleNamespace(x=thread % x, y=thread // x % y, z=thread // (x * y))
         bid = SimpleNamespace(
             x=self.blocks % gx, y=self.blocks // gx % gy, z=self.blocks // (gx * gy)
@@ -125,6 +134,7 @@ class Machine(ControlFlow):
         }
 
     def shared_array(self, shape: Any, dtype: Any) -> Array:
+        """The block's shared array of this place in the source; the same at every call."""
         sizes = shape if isinstance(shape, tuple) else (shape,)
         dynamic = sizes == (0,)  # every dynamic array is one and the same memory
         key = ("dynamic" if dynamic else self.place, sizes, as_dtype(dtype))
@@ -135,9 +145,17 @@ class Machine(ControlFlow):
             buffer = np.zeros((len(self.blocks), size), as_dtype(dtype))
             shape = tuple(np.int64(s) for s in sizes)
             self.shared[key] = Array("shared", buffer, shape, shadow=Shadow(size))
+            if not dynamic:
+                self.static_bytes += size * buffer.itemsize
+            if self.static_bytes > STATIC_SHARED_BYTES:
+                raise ValueError(
+                    f"line {self.line}: shared arrays of {self.static_bytes} B a block are too "
+                    f"large; use at most {STATIC_SHARED_BYTES} B, or shape 0 with shared_bytes="
+                )
         return self.shared[key]
 
     def local_array(self, shape: Any, dtype: Any) -> Array:
+        """An array of each thread's own, not yet written."""
         sizes = shape if isinstance(shape, tuple) else (shape,)
         size = int(np.prod(sizes))
         buffer = np.zeros((size, len(self.blocks), self.threads), as_dtype(dtype))
@@ -146,6 +164,7 @@ class Machine(ControlFlow):
         return array
 
     def syncthreads(self) -> None:
+        """Begin a new barrier interval in each block that gets here."""
         here, alive = self.masks[-1], self.masks[self.frames[0].depth]
         if here is False:
             return
@@ -158,8 +177,8 @@ class Machine(ControlFlow):
             came, missing = int(arrived[b].argmax()), int(waiting[b].argmax())
             lanes = np.zeros(shape, bool)
             lanes[b, came] = True
-            self.hazard("divergent-barrier", self.line, lanes, missing,
-                        "thread {thread} waits at a barrier that thread {other} does not reach")  # fmt: skip
+            text = "thread {thread} waits at a barrier that thread {other} does not reach"
+            self.hazard("divergent-barrier", self.line, lanes, missing, text)
         in_block = arrived.any(axis=1)
         if in_block.all():
             self.epoch = self.epoch + 1
@@ -177,11 +196,13 @@ class Machine(ControlFlow):
     # Memory
 
     def load(self, array: Any, index: Any, line: int) -> Any:
+        """The element `array[index]` of each lane, counted and checked."""
         if isinstance(array, tuple):
             return array[int(index)]
         return memory_access.load(self, array, index, line)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
+        """Set `array[index]` in each active lane, counted and checked."""
         if not isinstance(array, Array):
             raise TypeError(f"line {line}: {array!r} does not support item assignment")
         memory_access.store(self, array, index, value, line)
@@ -200,17 +221,21 @@ class Machine(ControlFlow):
     # Findings
 
     def count(self, line: int, name: str, value: int) -> None:
+        """Add `value` to a counter of `line`."""
         self.report.by_line.setdefault(line, Counter())[name] += value
 
     def thread_at(self, thread: int) -> Dim3:
+        """A thread's place in its block, from its linear index."""
         x, y, _ = self.block
         return (thread % x, thread // x % y, thread // (x * y))
 
     def block_at(self, block: int) -> Dim3:
+        """A block's place in the grid, from its linear index."""
         x, y, _ = self.grid
         return (block % x, block // x % y, block // (x * y))
 
     def block_name(self, block: int) -> str:
+        """A block's place as messages write it."""
         return short(self.block_at(block), self.grid)
 
     def hazard(self, kind: str, line: int, lanes: Mask, other: int | None, text: str) -> None:
@@ -222,6 +247,7 @@ class Machine(ControlFlow):
     def report_hazard(
         self, kind: str, line: int, block: int, thread: int, other: int | None, text: str
     ) -> None:
+        """Report that `thread` of `block` is at fault; `text` may name {thread} and {other}."""
         threads = tuple(self.thread_at(t) for t in (thread, other) if t is not None)
         message = text.format(
             thread=short(threads[0], self.block), other=short(threads[-1], self.block)

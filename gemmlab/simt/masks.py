@@ -38,7 +38,7 @@ def without(a: Mask, lanes: Mask) -> Mask:
     return False if lanes is None else both(a, ~lanes)
 
 
-class StepLimit(Exception):
+class StepLimitError(Exception):
     """A loop ran longer than the step budget allows."""
 
 
@@ -49,6 +49,7 @@ class ControlFlow:
         self.masks: list[Mask] = [base]
         self.others: list[Mask] = []  # for each open `if`, the lanes of its `else`
         self.loops: list[int] = []  # for each open loop, the depth of its mask
+        self.turns: list[list[int]] = []  # for each open loop, its iterations so far and its line
         self.frames = [SimpleNamespace(depth=0, value=None)]  # the kernel, then device functions
         self.max_steps, self.steps = max_steps, 0
         self.place: tuple = ()  # of the last call: file, line, column
@@ -63,13 +64,16 @@ class ControlFlow:
         raise NotImplementedError
 
     def unassigned(self, name: str) -> Unassigned:
+        """What a local variable holds before its first assignment."""
         return Unassigned(name)
 
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
+        """Call a function of the kernel, and remember from where."""
         self.place, self.line = place, place[1]
         return function(*args, **keywords)
 
     def assign(self, old: Any, new: Any, name: str, line: int) -> Any:
+        """The value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
         if isinstance(new, Unassigned):
@@ -107,11 +111,13 @@ class ControlFlow:
         return new.view(tuple(shape), new.strides, offset)
 
     def unpack(self, value: Any, count: int, line: int) -> tuple:
+        """The `count` parts of a tuple."""
         if not isinstance(value, tuple) or len(value) != count:
             raise ValueError(f"line {line}: cannot unpack {value!r} into {count} names")
         return value
 
     def if_(self, test: Any) -> bool:
+        """Enter the body of an `if`; whether any lane does."""
         parent = self.masks[-1]
         then = both(parent, np.not_equal(test, 0))
         self.masks.append(then)
@@ -119,18 +125,23 @@ class ControlFlow:
         return then is not False
 
     def else_(self) -> bool:
+        """Enter its `else`; whether any lane does."""
         self.masks[-1] = self.others[-1]
         return self.masks[-1] is not False
 
     def end_if(self) -> None:
+        """Leave the `if`: the lanes of both branches run again."""
         self.masks.pop()
         self.others.pop()
 
     def begin_loop(self) -> None:
+        """Enter a loop."""
         self.masks.append(self.masks[-1])
         self.loops.append(len(self.masks) - 1)
+        self.turns.append([0, 0])
 
     def while_(self, test: Any, line: int) -> bool:
+        """Whether any lane begins another iteration."""
         self._step(line)
         self.masks[-1] = both(self.masks[-1], np.not_equal(test, 0))
         self.masks.append(self.masks[-1])
@@ -140,6 +151,7 @@ class ControlFlow:
         return True
 
     def iterate(self, values: Any, line: int) -> Iterator[Any]:
+        """The values of the variable of a `for` loop, one iteration after the other."""
         if not isinstance(values, Range):
             values = values if isinstance(values, tuple) else self._elements(values, line)
             for value in values:
@@ -176,19 +188,25 @@ class ControlFlow:
         return (self.load(array, np.int64(i), line) for i in range(int(array.shape[0])))
 
     def end_iteration(self) -> None:
+        """Let the lanes that met `continue` run again."""
         self.masks.pop()
 
     def end_loop(self) -> None:
+        """Leave the loop: the lanes that met `break` run again."""
         self.masks.pop()
         self.loops.pop()
+        self.turns.pop()
 
     def break_(self) -> None:
+        """Stop the active lanes until the end of the loop."""
         self._drop(self.loops[-1])
 
     def continue_(self) -> None:
+        """Stop the active lanes until the end of the iteration."""
         self._drop(self.loops[-1] + 1)
 
     def return_(self, value: Any, line: int) -> None:
+        """Stop the active lanes until the end of the function, which gets `value` for them."""
         frame = self.frames[-1]
         if value is not None:
             earlier = Unassigned("") if frame.value is None else frame.value
@@ -202,33 +220,39 @@ class ControlFlow:
 
     def _step(self, line: int) -> None:
         self.steps += 1
+        self.turns[-1] = [self.turns[-1][0] + 1, line]
         if self.steps > self.max_steps:
-            self.line = line
-            self.hazard("step-limit", line, self.masks[-1], None,
-                        f"more than {self.max_steps} loop iterations: does this loop end?")  # fmt: skip
-            raise StepLimit
+            _, line = max(self.turns, key=lambda turn: turn[0])  # not a short loop inside it
+            text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
+            self.hazard("step-limit", line, self.masks[-1], None, text)
+            raise StepLimitError
 
     # Conditions
 
     def not_(self, value: Any) -> Any:
+        """Lanes where `value` is zero."""
         return np.equal(value, 0)
 
     def and_(self, first: Any, second: Callable) -> Any:
-        return self._short(first, second, np.not_equal(first, 0), np.logical_and, np.bool_(False))
+        """The value of `first and second`; `second` is evaluated where `first` is true."""
+        return self._short(first, second, np.not_equal(first, 0))
 
     def or_(self, first: Any, second: Callable) -> Any:
-        return self._short(first, second, np.equal(first, 0), np.logical_or, np.bool_(True))
+        """The value of `first or second`; `second` is evaluated where `first` is false."""
+        return self._short(first, second, np.equal(first, 0))
 
-    def _short(self, first: Any, second: Callable, go: Any, join: Callable, decided: Any) -> Any:
+    def _short(self, first: Any, second: Callable, go: Any) -> Any:
+        """The second operand in the lanes that `go` on to evaluate it, and the first in others."""
         lanes = both(self.masks[-1], go)
         if lanes is False:
-            return np.broadcast_to(decided, np.shape(first))[()]
+            return first
         self.masks.append(lanes)
         value = second()
         self.masks.pop()
-        return join(first, value)
+        return np.where(go, value, first)[()]
 
     def select(self, test: Any, then: Callable, other: Callable) -> Any:
+        """The value of `then if test else other`, each evaluated where it is chosen."""
         yes = both(self.masks[-1], np.not_equal(test, 0))
         no = both(self.masks[-1], np.equal(test, 0))
         values = []

@@ -1,7 +1,7 @@
 """Arrays as a kernel sees them, in global, shared, local and constant memory.
 
-An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too. Global
-buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
+An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too.
+Global buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
 """
 
 from __future__ import annotations
@@ -33,21 +33,26 @@ class Array:
 
     @property
     def dtype(self) -> np.dtype:
+        """The format of an element."""
         return self.buffer.dtype
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.buffer.itemsize
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> Any:
+        """Number of elements."""
         return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
 
     def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
+        """Another shape over the same memory."""
         return Array(self.space, self.buffer, shape, strides, offset, self.name, self.shadow)
 
 

@@ -129,8 +129,8 @@ def _within(
         value = int(np.broadcast_to(part, where.shape)[row, thread])
         size = int(np.broadcast_to(extent, where.shape)[row, thread])
         place = ", ".join(str(value) if a == axis else "…" for a in range(array.ndim))
-        m.hazard("out-of-bounds", line, outside, None,
-                 f"{array.name}[{place}] is outside, its dimension {axis} has {size} elements")  # fmt: skip
+        text = f"{array.name}[{place}] is outside, its dimension {axis} has {size} elements"
+        m.hazard("out-of-bounds", line, outside, None, text)
         mask = both(mask, ~bad)
     if np.ndim(part) == 0:
         return (part + extent if part < 0 else part), mask
@@ -157,9 +157,7 @@ def count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     m.count(line, "shared_bank_conflicts", passes - least)
 
 
-def _per_launch(
-    m: Machine, array: Array, at: Any, mask: Mask, rule: Any
-) -> tuple[int, int, int]:
+def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tuple[int, int, int]:
     """(requests, transactions by `rule`, active lanes) of all blocks of the batch.
 
     Where neither address nor mask depends on the block, one block is counted for all of them, and
@@ -175,7 +173,7 @@ def _per_launch(
     shape = (rows, m.threads)
     on = np.ones(warps, bool) if mask is None else np.broadcast_to(mask, shape).reshape(warps)
     requests = int(transactions.requests(on).sum())
-    if at.ndim == 2 and at.shape[1] == 1 or at.ndim == 0:  # one address for a whole warp
+    if (at.ndim == 2 and at.shape[1] == 1) or at.ndim == 0:  # one address for a whole warp
         passes = requests * (max(1, array.itemsize // 4) if array.space == "shared" else 1)
     else:
         address = np.broadcast_to(at, shape).reshape(warps) * array.itemsize
@@ -292,8 +290,8 @@ def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any
     unset = both(mask, ~written)
     if unset is not False:
         first = int(_spread(m, at)[m.full(unset)][0])
-        m.hazard("uninitialised-read", line, unset, None,
-                 f"thread {{thread}} reads {_element(array, first)}, which it has not written")  # fmt: skip
+        text = f"thread {{thread}} reads {_element(array, first)}, which it has not written"
+        m.hazard("uninitialised-read", line, unset, None, text)
     return value
 
 

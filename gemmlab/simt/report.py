@@ -26,6 +26,7 @@ class Report:
 
     @property
     def counters(self) -> Counter[str]:
+        """Totals over all lines, by name."""
         return sum(self.by_line.values(), Counter())
 
     def add(self, hazard: Hazard) -> None:

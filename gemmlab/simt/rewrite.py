@@ -103,9 +103,7 @@ class _Rewriter(ast.NodeTransformer):
             raise self.refuse(node, "a parameter other than a plain name", "use plain names")
         parameters = [p.arg for p in a.args]
         own = sorted(self.locals - set(parameters))
-        start: list[ast.stmt] = [
-            _set(v, _machine("unassigned", ast.Constant(v))) for v in own
-        ]
+        start: list[ast.stmt] = [_set(v, _machine("unassigned", ast.Constant(v))) for v in own]
         body = start + self.block(node.body)
         arguments = _parameters(_M, *parameters)
         return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
@@ -294,7 +292,9 @@ class _Rewriter(ast.NodeTransformer):
         ]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        out: list[ast.stmt] = [ast.If(_machine("if_", self.visit(node.test)), self.block(node.body), [])]
+        out: list[ast.stmt] = [
+            ast.If(_machine("if_", self.visit(node.test)), self.block(node.body), [])
+        ]
         if node.orelse:
             out.append(ast.If(_machine("else_"), self.block(node.orelse), []))
         return [*out, ast.Expr(_machine("end_if"))]

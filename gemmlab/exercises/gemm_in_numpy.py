@@ -1,0 +1,163 @@
+"""Exercise 01.1: GEMM in NumPy, with α, β and what β = 0 means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab.exercises import guard, matrices
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.matrices import Run, case
+from gemmlab.exercises.verdict import Diagnosis, Finding
+
+CASES = (
+    case(1, 1, 1),
+    case(1, 1, 1, alpha=2, beta=-3),
+    case(1, 2, 3),
+    case(3, 1, 2, alpha=2, beta=-3),
+    case(2, 2, 2, alpha=-1, beta=0.5),
+    case(3, 3, 3),
+    case(4, 3, 5, alpha=2),
+    case(5, 7, 3, alpha=2, beta=-3),
+    matrices.Case(matrices.Gemm(3, 4, 17, 2, 1), large=True),
+)
+
+
+def gemm(alpha, A, B, beta, C):
+    # [answer] return ...
+    product = alpha * (A @ B)
+    if beta == 0:
+        return product
+    return product + beta * C
+    # [end]
+
+
+def judge(answer: Any) -> Finding:
+    """Run every case, smallest first."""
+    runs: list[Run] = []
+    for each in CASES:
+        p, operands = each.problem, each.operands()
+        given = [x.copy() for x in operands]
+        outcome = guard.attempt(answer, p.alpha, given[0], given[1], p.beta, given[2])
+        facts = (("Smallest failing case", str(each)),)
+        details: dict[str, Any] = {"shape": (p.m, p.n, p.k)}
+        earlier = [run for run in runs if run.wrong.any()]
+        if earlier:
+            found = None
+        elif outcome.fault:
+            found = outcome.fault.diagnosis, outcome.fault.facts, outcome.fault.details
+        else:
+            found = _contract(each, outcome.value, given, operands)
+        if found:
+            return Finding(found[0], facts + found[1], details | dict(found[2]))
+        value = outcome.value
+        if isinstance(value, np.ndarray) and value.shape == operands.c.shape:
+            runs.append(Run(each, operands, value.astype(np.float64)))
+    failing = [run for run in runs if run.wrong.any()]
+    if not failing:
+        return Finding("passed", (("Checked", f"{len(CASES)} cases, each exactly"),))
+    facts, details = matrices.first_wrong(failing[0])
+    return Finding(matrices.explain(runs), facts, details)
+
+
+def _contract(each: Any, value: Any, given: list, operands: Any) -> tuple | None:
+    """Why a result cannot be compared, or None."""
+    if value is None and not np.array_equal(given[2], operands.c, equal_nan=True):
+        text = "nothing was returned, and C was changed"
+        return "arguments-changed", (("Found", text),), {}
+    if value is Ellipsis:
+        return "not-attempted", (("Found", "the answer still returns ..."),), {}
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
+        kind = type(value).__name__
+        if isinstance(value, np.ndarray):
+            kind += f" of {value.dtype}"
+        return "wrong-type", (("Found", f"it returned a {kind}; use an array of numbers"),), {}
+    if value.shape != operands.c.shape:
+        text = f"the result has shape {value.shape}; C is {operands.c.shape}"
+        return "wrong-shape", (("Found", text),), {"result_shape": value.shape}
+    for name, before, after in zip("ABC", operands, given, strict=True):
+        if not np.array_equal(before, after, equal_nan=True):
+            text = f"{name} is another one after the call"
+            return "arguments-changed", (("Found", text),), {"argument": name}
+    return None
+
+
+TASK = Task(
+    name="01.1",
+    title="GEMM in NumPy",
+    section="chapter 01, The definition",
+    asked="gemm(alpha, A, B, beta, C) returns alpha·A·B + beta·C as a new array.",
+    prompt="""
+    Write `gemm(alpha, A, B, beta, C)`: return $\\alpha A B + \\beta C$ as a new array, for $A$ of
+    m×k, $B$ of k×n and $C$ of m×n. The arguments stay as they are. As in BLAS, $\\beta = 0$ means
+    that **C is not read**: it may hold anything, NaN included.
+
+    `q.check(gemm)` tries shapes of all kinds on whole numbers, where the result is exact.
+    """,
+    judge=judge,
+    answers=(gemm,),
+    diagnoses={
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "Which operator of NumPy is the matrix product, and what has to happen for beta = 0?",
+            "```python\nproduct = alpha * (A @ B)\nif beta == 0:\n    return ...\nreturn ...\n```",
+        ),
+        "beta-dropped": Diagnosis(
+            "The term beta·C is missing.",
+            "What does C contribute to the result where beta is not 0?",
+            "```python\nreturn alpha * (A @ B) + ...\n```",
+        ),
+        "alpha-dropped": Diagnosis(
+            "The product is not multiplied by alpha.",
+            "Which of the two terms does alpha scale?",
+            "```python\nreturn ... * (A @ B) + beta * C\n```",
+        ),
+        "alpha-scales-c": Diagnosis(
+            "alpha multiplies the whole sum; it belongs to the product alone.",
+            "Multiply your formula out: what stands before C?",
+            "```python\nreturn alpha * (...) + beta * C\n```",
+        ),
+        "beta-zero-reads-c": Diagnosis(
+            "C is read although beta is 0, and 0 · NaN is NaN.",
+            "What is 0 · NaN, and what may C hold before anything was written to it?",
+            "```python\nif beta == 0:\n    return ...\n```",
+        ),
+        "elementwise": Diagnosis(
+            "A * B multiplies element by element; it is not the matrix product.",
+            "Where is the sum over k in your formula?",
+            "```python\nproduct = A ... B    # one operator, and it is not *\n```",
+        ),
+        "transposed": Diagnosis(
+            "The rows of B are used as if they were its columns.",
+            "Which index of A and which of B run together in the sum?",
+            "C[i, j] = Σ_p A[i, p] · B[…, …]",
+        ),
+        "operands-swapped": Diagnosis(
+            "The product is taken as B·A; matrices do not commute.",
+            "Which matrix gives the rows of the result?",
+            "```python\nproduct = ... @ B\n```",
+        ),
+        "low-precision": Diagnosis(
+            "Sums are kept in a format with 11 significant bits, which cannot hold them.",
+            "In which dtype does each intermediate result live?",
+            "Leave the dtype to NumPy: float32 times float32 is float32.",
+        ),
+        "always-nan": Diagnosis(
+            "The sum starts from NaN instead of 0.",
+            "What does an array hold right after np.empty?",
+            "```python\nresult = np.zeros(...)\n```",
+        ),
+        "arguments-changed": Diagnosis(
+            "An argument is used as the place for the result.",
+            "Which statement writes into an array that the caller owns?",
+            "Build a new array: `x = x + y` makes one, `x += y` and `x[...] = y` do not.",
+        ),
+        "wrong-shape": Diagnosis(
+            "The result does not have the rows of A and the columns of B.",
+            "Which sizes does a product of m×k and k×n have?",
+            "```python\nm, n = A.shape[...], B.shape[...]\n```",
+        ),
+    },
+    praise="alpha scales the product, beta scales C, and beta = 0 leaves C unread.",
+)

@@ -1,0 +1,103 @@
+"""One JupyterLab and one Chromium for all browser tests; each notebook is opened and run once."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from jupyter import ROOT, jupyterlab  # noqa: E402
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+RUN_ALL = 240_000  # ms that the cells of one notebook may take in all
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", type=Path, help="folder for screenshots of the notebooks")
+
+
+@pytest.fixture(scope="session")
+def screenshots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = request.config.getoption("--screenshots") or tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"\nscreenshots: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def context() -> Iterator:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: neither chromium nor google-chrome is on the PATH")
+    sync_playwright = pytest.importorskip("playwright.sync_api").sync_playwright
+    with sync_playwright() as playwright:
+        # A container's /dev/shm is too small for a browser.
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser.new_context(viewport={"width": 1400, "height": 1000})
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def strangers(context) -> list[str]:
+    """Requests that went to another machine, as they are made."""
+    seen: list[str] = []
+
+    def note(request) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
+            seen.append(request.url)
+
+    context.on("request", note)
+    return seen
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of copies: what the browser saves does not reach the repository."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        shutil.copy(notebook, folder)
+    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def opened(context, strangers, server: str, screenshots: Path) -> Callable:
+    """A function of a notebook's name: its page, with every cell run."""
+    pages: dict = {}
+
+    def open_notebook(name: str):
+        if name not in pages:
+            page = pages[name] = context.new_page()
+            page.goto(server.format(path=name), wait_until="domcontentloaded")
+            idle = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+            # The notebook is idle before its kernel is there; the status bar tells of the kernel.
+            page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_text("Run All Cells", exact=True).click()
+            # Every code cell has a number again, and none is still marked with a star.
+            page.wait_for_function(
+                """() => {
+                    const prompts = [...document.querySelectorAll(
+                        '.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
+                    const failed = document.querySelector(
+                        "[data-mime-type='application/vnd.jupyter.error']");
+                    return failed || prompts.every(p => /^\\[\\d+\\]:$/.test(p));
+                }""",
+                timeout=RUN_ALL,
+            )
+            page.wait_for_selector(idle, state="attached", timeout=60_000)
+            page.wait_for_timeout(1000)
+            page.screenshot(path=screenshots / f"{Path(name).stem}.png")
+        return pages[name]
+
+    return open_notebook

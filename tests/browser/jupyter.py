@@ -1,0 +1,84 @@
+"""A JupyterLab server of its own for the browser tests: loopback, token, nothing of the user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# No news pop-up, and every cell in the page even where it is scrolled away.
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    },
+    "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
+}
+
+
+@contextmanager
+def jupyterlab(folder: Path, home: Path) -> Iterator[str]:
+    """Serve `folder`, settings and logs in `home`; gives the URL with "{path}" for a notebook."""
+    for name, content in SETTINGS.items():
+        file = home / "lab" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content), "utf-8")
+    token, port = secrets.token_hex(16), _free_port()
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "lab",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, **{k: str(home / v) for k, v in places.items()}, "PYTHONPATH": path}
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser"),
+        *(f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"),
+        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
+        f"--IdentityProvider.token={token}",
+        *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+    ]
+    with open(home / "server.log", "wb") as log:
+        server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _wait(f"http://127.0.0.1:{port}/api/status?token={token}", server, home / "server.log")
+        yield f"http://127.0.0.1:{port}/lab/tree/{{path}}?token={token}&reset"
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
+    """Wait until the server answers; RuntimeError with its log where it does not."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")

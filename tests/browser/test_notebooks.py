@@ -1,0 +1,150 @@
+"""The course as a learner meets it: JupyterLab in a browser, keys pressed, pictures compared.
+
+Run with `pytest tests/browser`; `-s` shows times, `--screenshots FOLDER` keeps the pictures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from pathlib import Path
+
+import pytest
+from jupyter import ROOT
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+ERROR = "[data-mime-type='application/vnd.jupyter.error']"
+# Times each key press up to the moment when the next picture has been decoded.
+TIMER = """img => {
+    window.pressed = []; window.shown = [];
+    document.addEventListener('keydown', () => window.pressed.push(performance.now()), true);
+    img.addEventListener('load', () => window.shown.push(performance.now()));
+}"""
+
+
+def digest(image) -> str:
+    """The hash of what an <img> shows."""
+    data = image.evaluate(
+        """async img => Array.from(new Uint8Array(
+            await (await fetch(img.src)).arrayBuffer()))"""
+    )
+    return hashlib.sha256(bytes(data)).hexdigest()
+
+
+def explorer(page, name: str):
+    """The first explorer of a class, scrolled into view."""
+    box = page.locator(f".gemmlab-{name}").first
+    box.wait_for(timeout=30_000)
+    box.scroll_into_view_if_needed()
+    return box
+
+
+def caption(box) -> str:
+    return box.locator("[role=status], [role=alert]").last.inner_text()
+
+
+def press(page, box, key: str, image) -> float:
+    """Press `key` on the focused control; milliseconds until the next picture."""
+    before = page.evaluate("window.shown.length")
+    page.keyboard.press(key)
+    page.wait_for_function(f"window.shown.length > {before}", timeout=10_000)
+    return page.evaluate("window.shown.at(-1) - window.pressed.at(-1)")
+
+
+def move(page, box, presses: int = 20) -> list[float]:
+    """Focus the first slider, walk it back and forth; milliseconds from key to picture."""
+    image = box.locator("img").first
+    image.evaluate(TIMER)
+    box.locator(".noUi-handle").first.focus()
+    times = [press(page, box, ("ArrowLeft", "ArrowRight")[i % 2], image) for i in range(presses)]
+    print(f"\nkey to picture: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms")
+    return times
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_cell_runs(opened, name: str):
+    errors = [cell.inner_text() for cell in opened(name).locator(ERROR).all()]
+    assert errors == []
+
+
+def test_the_roofline_follows_the_keyboard(opened, screenshots: Path):
+    page = opened("01_what_is_gemm.ipynb")
+    box = explorer(page, "roofline")
+    image = box.locator("img").first
+    picture, text = digest(image), caption(box)
+    readout = box.locator(".widget-readout").first
+    shown = readout.inner_text()
+    image.evaluate(TIMER)
+    box.locator(".noUi-handle").first.focus()
+    press(page, box, "ArrowLeft", image)
+    assert digest(image) != picture
+    assert caption(box) != text
+    assert readout.inner_text() != shown
+    assert image.get_attribute("title") == caption(box)
+    box.screenshot(path=screenshots / "roofline.png")
+    move(page, box)
+
+
+def test_a_size_can_be_typed(opened):
+    page = opened("01_what_is_gemm.ipynb")
+    box = explorer(page, "roofline")
+    readout = box.locator(".widget-readout").first
+    readout.click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("1000")
+    page.keyboard.press("Enter")
+    page.wait_for_function("box => box.innerText.includes('1000×')", arg=box.element_handle())
+
+
+def test_the_kernel_lab_runs(opened, screenshots: Path):
+    page = opened("04_shared_memory_tiling.ipynb")
+    box = explorer(page, "kernellab")
+    image = box.locator("img").first
+    before = digest(image)
+    box.get_by_role("button", name="Run").click()
+    page.wait_for_function(
+        "box => box.innerText.includes('counted − predicted = 0')",
+        arg=box.element_handle(),
+        timeout=60_000,
+    )
+    assert digest(image) != before
+    assert "simulated" in caption(box)
+    assert box.get_by_role("button", name="Run").is_enabled()
+    box.screenshot(path=screenshots / "kernel_lab.png")
+    move(page, box)
+
+
+def test_a_run_can_be_stopped_and_repeated(opened):
+    page = opened("04_shared_memory_tiling.ipynb")
+    box = explorer(page, "kernellab")
+    handle = box.locator(".noUi-handle").first
+    handle.focus()
+    for _ in range(3):  # up to 1024³, which takes long enough to be stopped
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("box => box.innerText.includes('1024×1024×1024')",
+                           arg=box.element_handle())  # fmt: skip
+    box.get_by_role("button", name="Run").click()
+    page.wait_for_function("box => box.innerText.includes('running… 0.5')",
+                           arg=box.element_handle())  # fmt: skip
+    box.get_by_role("button", name="Stop").click()
+    page.wait_for_function("box => box.innerText.includes('Stopped')", arg=box.element_handle())
+    handle.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_function("box => box.innerText.includes('64×64×64')", arg=box.element_handle())
+    box.get_by_role("button", name="Run").click()
+    page.wait_for_function(
+        "box => box.innerText.includes('counted − predicted = 0')", arg=box.element_handle()
+    )
+
+
+def test_nothing_is_asked_of_another_machine(opened, strangers):
+    for name in NOTEBOOKS:
+        opened(name)
+    assert strangers == []

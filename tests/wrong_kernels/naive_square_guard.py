@@ -1,0 +1,22 @@
+"""Misconception: every matrix is square."""
+
+from numpy import float32
+
+from gemmlab import cuda
+
+BASE = "naive"
+EXPECT = "out-of-bounds"
+
+
+def kernel(alpha, A, B, beta, C):
+    m = C.shape[0]
+    k = A.shape[1]
+    i, j = cuda.grid(2)
+    if i < m and j < m:
+        acc = float32(0)
+        for p in range(k):
+            acc += A[i, p] * B[p, j]  # fault
+        value = alpha * acc
+        if beta != 0:
+            value += beta * C[i, j]
+        C[i, j] = value

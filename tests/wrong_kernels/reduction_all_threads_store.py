@@ -1,0 +1,24 @@
+"""Misconception: threads that store the same value do no harm."""
+
+from numpy import float32
+
+from gemmlab import cuda
+
+BASE = "reduction"
+EXPECT = "global-race"
+THREADS = 64
+
+
+def kernel(x, out):
+    part = cuda.shared.array(THREADS, float32)
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    part[t] = x[i] if i < x.size else float32(0)
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            part[t] += part[t + half]
+        cuda.syncthreads()
+        half //= 2
+    out[cuda.blockIdx.x] = part[0]  # fault

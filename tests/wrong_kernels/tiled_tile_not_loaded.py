@@ -1,0 +1,32 @@
+"""Slip: the tile of B is declared and never filled."""
+
+from numpy import float32
+
+from gemmlab import cuda
+
+BASE = "tiled"
+EXPECT = "uninitialised-read"
+T = 8
+
+
+def kernel(alpha, A, B, beta, C):
+    As = cuda.shared.array((T, T), float32)
+    Bs = cuda.shared.array((T, T), float32)
+    m, n = C.shape
+    k = A.shape[1]
+    x = cuda.threadIdx.x
+    y = cuda.threadIdx.y
+    row = cuda.blockIdx.y * T + y
+    col = cuda.blockIdx.x * T + x
+    acc = float32(0)
+    for start in range(0, k, T):
+        As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+        cuda.syncthreads()
+        for p in range(T):
+            acc += As[y, p] * Bs[p, x]  # fault
+        cuda.syncthreads()
+    if row < m and col < n:
+        value = alpha * acc
+        if beta != 0:
+            value += beta * C[row, col]
+        C[row, col] = value

@@ -1,0 +1,24 @@
+"""Misconception: the guard of the load also protects the store."""
+
+from numpy import float32
+
+from gemmlab import cuda
+
+BASE = "transpose"
+EXPECT = "uninitialised-read"
+T = 8
+
+
+def kernel(a, out):
+    tile = cuda.shared.array((T, T + 1), float32)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    x = cuda.blockIdx.x * T + tx
+    y = cuda.blockIdx.y * T + ty
+    if y < a.shape[0] and x < a.shape[1]:
+        tile[ty, tx] = a[y, x]
+    cuda.syncthreads()
+    x = cuda.blockIdx.y * T + tx
+    y = cuda.blockIdx.x * T + ty
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = tile[tx, ty]  # fault
