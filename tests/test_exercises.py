@@ -1,4 +1,4 @@
-"""Checks of the checks: every wrong answer is rejected for its own reason, every right one passes."""
+"""Checks of the checks: wrong answers fail for their own reason, right ones pass."""
 
 import copy
 import importlib
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ KERNELS = ("04.1", "04.3")
 SECONDS = 2.0  # that a learner waits for a verdict, at most
 
 
+@cache
+def checked(name, label):
+    """A wrong answer's verdict, the exercise it was given to, and the seconds it took."""
+    q = exercises.get(name)
+    start = time.perf_counter()
+    verdict = q.check(*ANSWERS[name].WRONG[label].answers)
+    return verdict, q, time.perf_counter() - start
+
+
 def skeleton(name):
     """The answers that a notebook's untouched cell defines."""
     from exercise_answers.edits import cell
@@ -43,10 +53,7 @@ def skeleton(name):
 
 @pytest.mark.parametrize(("name", "label"), WRONG)
 def test_wrong_answer_gets_its_diagnosis(name, label):
-    wrong = ANSWERS[name].WRONG[label]
-    start = time.perf_counter()
-    verdict = exercises.get(name).check(*wrong.answers)
-    seconds = time.perf_counter() - start
+    wrong, (verdict, _, seconds) = ANSWERS[name].WRONG[label], checked(name, label)
     assert not verdict.passed
     assert verdict.diagnosis == wrong.diagnosis, verdict.message
     assert seconds < SECONDS
@@ -84,7 +91,7 @@ def test_every_general_diagnosis_has_a_wrong_answer():
 
 @pytest.mark.parametrize(("name", "label"), [w for w in WRONG if w[0] in KERNELS])
 def test_kernel_verdict_says_where_and_why(name, label):
-    verdict = exercises.get(name).check(*ANSWERS[name].WRONG[label].answers)
+    verdict, _, _ = checked(name, label)
     details, message = verdict.details, verdict.message
     assert "Likely cause" in message
     if verdict.diagnosis in ("wrong-type", "traffic-over-budget", "sectors-half-used"):
@@ -211,9 +218,7 @@ def test_notebook_holds_the_skeleton(notebook):
 
 @pytest.mark.parametrize(("name", "label"), WRONG)
 def test_hints_follow_the_diagnosis(name, label):
-    wrong = ANSWERS[name].WRONG[label]
-    q = exercises.get(name)
-    verdict = q.check(*wrong.answers)
+    verdict, q, _ = checked(name, label)
     about = q.task.diagnoses.get(verdict.diagnosis) or GENERAL[verdict.diagnosis]
     first, second, third = q.hint(), q.hint(), q.hint()
     assert about.question in first
@@ -243,7 +248,7 @@ def test_hint_before_any_check():
 
 
 def test_html_is_plain_and_escaped():
-    bad = ANSWERS["04.1"].WRONG["or in the guard of C"].answers
+    bad = ANSWERS["04.1"].WRONG["or in the guard of A"].answers
     html = exercises.get("04.1").check(*bad)._repr_html_()
     assert html.startswith('<section role="status" aria-label="Exercise 04.1: not passed">')
     assert "row &lt; m" in html

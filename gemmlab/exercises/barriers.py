@@ -22,6 +22,7 @@ OLD, NEW = "too old", "too new"
 
 
 def claims():
+    """Who races with whom without each barrier, and from which k on."""
     # [answer] first = ...  # (writer, reader, "too old" or "too new")
     first = ((2, 1), (0, 1), "too old")
     # [end]
@@ -106,7 +107,7 @@ def _race(barrier: str, claim: Any) -> Finding | None:
     try:
         writer, reader, effect = claim
         pair = tuple(tuple(int(i) for i in thread) for thread in (writer, reader))
-        fits = all(len(t) == 2 and 0 <= min(t) and max(t) < T for t in pair)
+        fits = all(len(t) == 2 and min(t) >= 0 and max(t) < T for t in pair)
         fits = fits and isinstance(effect, str) and effect in (OLD, NEW)
     except Exception:  # an object of any kind may be here
         fits = False
@@ -160,8 +161,8 @@ TASK = Task(
     asked=f"Name for each barrier a writer and a reader of {ELEMENT} that race without it and what "
     "the reader gets, and the smallest k at which the second barrier matters.",
     prompt=f"""
-    The tiled kernel, T = {T}: in each step thread (x, y) writes `As[y, x]`; then comes the **first**
-    barrier; then it reads `As[y, 0]` … `As[y, {T - 1}]`; then comes the **second** barrier.
+    The tiled kernel, T = {T}: in each step thread (x, y) writes `As[y, x]`; then comes the
+    **first** barrier; then it reads `As[y, 0]` … `As[y, {T - 1}]`; then comes the **second**.
 
     Look at the element `{ELEMENT}`. Remove one barrier at a time, and commit yourself:
 
@@ -178,7 +179,7 @@ TASK = Task(
     diagnoses={
         "not-attempted": Diagnosis(
             "A claim is still the gap of the skeleton.",
-            "Which thread (x, y) writes As[y, x] when y = 1 and x = 2, and which threads read row 1?",
+            "Which thread (x, y) writes As[y, x] when y = 1 and x = 2, and which ones read row 1?",
             'first = ((…, …), (…, 1), "…")',
         ),
         "race-denied": Diagnosis(

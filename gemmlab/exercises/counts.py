@@ -13,18 +13,21 @@ SIZES_AND_BYTES = tuple((*s, b) for s in SIZES for b in (2, 4))
 
 
 def flops(m, n, k):
+    """Operations of C ← AB [FLOP]."""
     # [answer] return ...
     return 2 * m * n * k
     # [end]
 
 
 def bytes_moved(m, n, k, itemsize):
+    """Traffic that cannot be avoided [B]."""
     # [answer] return ...
     return itemsize * (m * k + k * n + m * n)
     # [end]
 
 
 def intensity(m, n, k, itemsize):
+    """Arithmetic intensity [FLOP/B]."""
     # [answer] return ...
     return flops(m, n, k) / bytes_moved(m, n, k, itemsize)
     # [end]

@@ -57,7 +57,7 @@ class Exercise:
         return "\n\n\n".join(source.skeleton(a) for a in self.task.answers)
 
     def check(self, *answers: Any) -> Verdict:
-        """Judge the answers, one for each function of the skeleton; never raises for a wrong one."""
+        """Judge the answers, one for each function of the skeleton; never raises."""
         wanted = [a.__name__ for a in self.task.answers]
         if len(answers) != len(wanted):
             found = Finding(

@@ -25,6 +25,7 @@ CASES = (
 
 
 def gemm(alpha, A, B, beta, C):
+    """alpha·A·B + beta·C, as a new array."""
     # [answer] return ...
     product = alpha * (A @ B)
     if beta == 0:
@@ -36,50 +37,48 @@ def gemm(alpha, A, B, beta, C):
 def judge(answer: Any) -> Finding:
     """Run every case, smallest first."""
     runs: list[Run] = []
+    errors: list[Finding] = []
     for each in CASES:
         p, operands = each.problem, each.operands()
         given = [x.copy() for x in operands]
         outcome = guard.attempt(answer, p.alpha, given[0], given[1], p.beta, given[2])
-        facts = (("Smallest failing case", str(each)),)
-        details: dict[str, Any] = {"shape": (p.m, p.n, p.k)}
-        earlier = [run for run in runs if run.wrong.any()]
-        if earlier:
-            found = None
-        elif outcome.fault:
-            found = outcome.fault.diagnosis, outcome.fault.facts, outcome.fault.details
-        else:
-            found = _contract(each, outcome.value, given, operands)
-        if found:
-            return Finding(found[0], facts + found[1], details | dict(found[2]))
-        value = outcome.value
-        if isinstance(value, np.ndarray) and value.shape == operands.c.shape:
-            runs.append(Run(each, operands, value.astype(np.float64)))
+        found = outcome.fault or _contract(outcome.value, given, operands)
+        if found is None:
+            runs.append(Run(each, operands, outcome.value.astype(np.float64)))
+            continue
+        facts = (("Smallest failing case", str(each)), *found.facts)
+        stopped = Finding(found.diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
+        if found.diagnosis != "raises":
+            return stopped
+        errors.append(stopped)
     failing = [run for run in runs if run.wrong.any()]
+    cause = matrices.explain(runs, TASK.diagnoses) if failing else "wrong-values"
+    # An error says less than wrong values whose cause is known: A * B has both.
+    if errors and cause == "wrong-values":
+        return errors[0]
     if not failing:
         return Finding("passed", (("Checked", f"{len(CASES)} cases, each exactly"),))
     facts, details = matrices.first_wrong(failing[0])
-    return Finding(matrices.explain(runs), facts, details)
+    return Finding(cause, facts, details)
 
 
-def _contract(each: Any, value: Any, given: list, operands: Any) -> tuple | None:
+def _contract(value: Any, given: list, operands: Any) -> Finding | None:
     """Why a result cannot be compared, or None."""
-    if value is None and not np.array_equal(given[2], operands.c, equal_nan=True):
-        text = "nothing was returned, and C was changed"
-        return "arguments-changed", (("Found", text),), {}
     if value is Ellipsis:
-        return "not-attempted", (("Found", "the answer still returns ..."),), {}
+        return Finding("not-attempted", (("Found", "the answer still returns ..."),))
+    for name, before, after in zip("ABC", operands, given, strict=True):
+        if not np.array_equal(before, after, equal_nan=True):
+            text = f"{name} is another one after the call"
+            return Finding("arguments-changed", (("Found", text),), {"argument": name})
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
         kind = type(value).__name__
         if isinstance(value, np.ndarray):
             kind += f" of {value.dtype}"
-        return "wrong-type", (("Found", f"it returned a {kind}; use an array of numbers"),), {}
+        text = f"it returned a {kind}; use an array of numbers"
+        return Finding("wrong-type", (("Found", text),))
     if value.shape != operands.c.shape:
         text = f"the result has shape {value.shape}; C is {operands.c.shape}"
-        return "wrong-shape", (("Found", text),), {"result_shape": value.shape}
-    for name, before, after in zip("ABC", operands, given, strict=True):
-        if not np.array_equal(before, after, equal_nan=True):
-            text = f"{name} is another one after the call"
-            return "arguments-changed", (("Found", text),), {"argument": name}
+        return Finding("wrong-shape", (("Found", text),), {"result_shape": value.shape})
     return None
 
 
@@ -137,6 +136,16 @@ TASK = Task(
             "The product is taken as B·A; matrices do not commute.",
             "Which matrix gives the rows of the result?",
             "```python\nproduct = ... @ B\n```",
+        ),
+        "sum-over-n": Diagnosis(
+            "The sum runs over n terms; it has k, the columns of A.",
+            "How many columns has A, and how many has B?",
+            "```python\nfor p in range(A.shape[...]):\n```",
+        ),
+        "sum-over-m": Diagnosis(
+            "The sum runs over m terms; it has k, the columns of A.",
+            "How many columns has A, and how many rows?",
+            "```python\nfor p in range(A.shape[...]):\n```",
         ),
         "low-precision": Diagnosis(
             "Sums are kept in a format with 11 significant bits, which cannot hold them.",

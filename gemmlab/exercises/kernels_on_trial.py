@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gemmlab.exercises import guard, matrices, source
+from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, Run
 from gemmlab.exercises.verdict import Finding
-from gemmlab.simt import Hazard, simulate
+from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
@@ -26,13 +27,20 @@ class Trial:
 
     run: Run
     tiling: Tiling
-    hazards: tuple[Hazard, ...] = ()
-    counters: Mapping[str, int] | None = None
+    report: Report
+
+    @property
+    def returns_early(self) -> bool:
+        """Whether the kernel has a return above one of its barriers."""
+        nodes = list(ast.walk(self.report.source.tree))
+        left = [n.lineno for n in nodes if isinstance(n, ast.Return)]
+        waits = [n.lineno for n in nodes if getattr(n, "attr", "") == "syncthreads"]
+        return bool(left and waits) and min(left) < max(waits)
 
     @property
     def right(self) -> bool:
         """Whether the values are right and nothing else is wrong."""
-        return not self.hazards and not self.run.wrong.any()
+        return not self.report.hazards and not self.run.wrong.any()
 
 
 def judge(
@@ -45,15 +53,15 @@ def judge(
         failed = any(not t.right for t in trials)
         if isinstance(trial, Trial):
             trials.append(trial)
-            if any(h.kind == "step-limit" for h in trial.hazards):
+            if any(h.kind == "step-limit" for h in trial.report.hazards):
                 break
         elif not failed:
             return trial
     for trial in trials:
-        if trial.hazards:
+        if trial.report.hazards:
             return _hazard(trial)
         if trial.run.wrong.any():
-            return _wrong_values(trial, [t.run for t in trials if not t.hazards])
+            return _wrong_values(trial, [t.run for t in trials if not t.report.hazards])
     return trials
 
 
@@ -88,7 +96,7 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
         facts = (*where, ("Error", f"{type(error).__name__}: {text}"))
         return Finding(diagnosis, facts, shape | {"error": type(error).__name__})
     run = Run(case, case.operands(), result.astype(np.float64))
-    return Trial(run, tiling, tuple(report.hazards), Counter(report.counters))
+    return Trial(run, tiling, report)
 
 
 # ------------------------------------------------------------------------------------ in words
@@ -96,7 +104,7 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
 
 def _hazard(trial: Trial) -> Finding:
     """The first hazard of a trial, and the first wrong value if there is one."""
-    hazard = trial.hazards[0]
+    hazard = trial.report.hazards[0]
     problem = trial.run.case.problem
     facts: tuple[tuple[str, str], ...] = (("Smallest failing case", str(trial.run.case)),)
     details: dict[str, Any] = {"shape": (problem.m, problem.n, problem.k)}
@@ -114,7 +122,10 @@ def _hazard(trial: Trial) -> Finding:
         (f"Hazard, {hazard.kind}", hazard.message),
         ("Where", f"line {hazard.line}: {hazard.code}"),
     )
-    return Finding(_of_hazard(hazard), facts, details)
+    diagnosis = _of_hazard(hazard)
+    if diagnosis == "tile-not-filled" and trial.returns_early:
+        diagnosis = "early-return"
+    return Finding(diagnosis, facts, details)
 
 
 def _of_hazard(hazard: Hazard) -> str:
@@ -153,10 +164,9 @@ def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
 def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
     facts, details = matrices.first_wrong(trial.run)
     facts += (_owner(trial, details),)
-    counters = trial.counters or {}
     problem = trial.run.case.problem
-    stored = counters.get("global_store_bytes", 0) // problem.numpy_dtype.itemsize
+    stored = trial.report.counters["global_store_bytes"] // problem.numpy_dtype.itemsize
     if stored < problem.m * problem.n and trial.run.untouched:
         facts += (("Stored", f"{stored} of the {problem.m * problem.n} elements of C"),)
         return Finding("not-written", facts, details | {"stored": stored})
-    return Finding(matrices.explain(runs), facts, details)
+    return Finding(matrices.explain(runs, KERNEL), facts, details)

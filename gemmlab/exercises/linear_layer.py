@@ -21,6 +21,7 @@ CASES = tuple((o, i, device(d)) for o, i in LAYERS for d in DEVICES)
 
 
 def batch(outputs, inputs, device):
+    """The smallest batch limited by arithmetic in float16, or None."""
     # [answer] return ...
     ratio = device.ops_per_byte("float16")
     # The intensity grows with the batch, towards that of a product with an endless side.
@@ -137,7 +138,7 @@ TASK = Task(
         "no-limit-known": Diagnosis(
             "For this layer no batch is large enough: the intensity grows towards a bound.",
             "What does the intensity tend to when the batch grows without end?",
-            "As b → ∞ the intensity tends to 2·o·i / (s·(o + i)): compare this with ops:byte first.",
+            "As b → ∞ the intensity tends to 2·o·i / (s·(o + i)): compare it with ops:byte.",
         ),
         "rounded-down": Diagnosis(
             "The batch is rounded down, and falls just short.",

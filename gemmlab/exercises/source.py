@@ -18,7 +18,11 @@ _START, _END = "# [answer]", "# [end]"
 
 
 def _lines(function: Callable) -> list[str]:
-    return textwrap.dedent(inspect.getsource(function)).rstrip().splitlines()
+    """The lines of `function` without its docstring of one line, which is for this package."""
+    first, second, *rest = textwrap.dedent(inspect.getsource(function)).rstrip().splitlines()
+    if not second.strip().startswith('"""'):
+        rest = [second, *rest]
+    return [first, *rest[not rest[0].strip() :]]
 
 
 def solution(function: Callable) -> str:

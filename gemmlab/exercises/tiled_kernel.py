@@ -31,6 +31,8 @@ CASES = (
 
 
 def build(T):
+    """The kernel for tiles of T×T elements."""
+
     def kernel(alpha, A, B, beta, C):
         As = cuda.shared.array((T, T), float32)
         Bs = cuda.shared.array((T, T), float32)
@@ -71,7 +73,7 @@ def judge(answer: Any) -> Finding:
     if isinstance(trials, Finding):
         return trials
     last = trials[-1]
-    problem, counters = last.run.case.problem, last.counters or {}
+    problem, counters = last.run.case.problem, last.report.counters
     across, down = last.tiling.grid(problem)
     budget = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
     loaded = counters["global_load_bytes"]
@@ -96,12 +98,12 @@ TASK = Task(
     "from tiles of T×T elements in shared memory.",
     prompt="""
     Complete the kernel. A block of T×T threads computes a T×T tile of C; thread (x, y) has
-    row y and column x of it, and the grid is ⌈n/T⌉ × ⌈m/T⌉ blocks. Step along k: copy a tile of A and
-    one of B to shared memory, multiply them, go on. Any m, n, k ≥ 1, any alpha and beta;
+    row y and column x of it, and the grid is ⌈n/T⌉ × ⌈m/T⌉ blocks. Step along k: copy a tile of A
+    and one of B to shared memory, multiply them, go on. Any m, n, k ≥ 1, any alpha and beta;
     where beta = 0, C is not read.
 
-    `q.check(build)` runs it on the simulated GPU: values first, then races, barriers, indices, and at
-    last how many bytes it loads.
+    `q.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
+    how many bytes it loads.
     """,
     judge=judge,
     answers=(build,),

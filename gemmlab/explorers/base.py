@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import threading
+from base64 import b64encode
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -25,23 +26,17 @@ CONTROL = {
 
 
 class Picture:
-    """A figure without a window, shown by an image widget and drawn again in place."""
+    """A figure without a window, drawn again in place into the HTML widget `view`.
+
+    ipywidgets' Image cannot carry alternative text, so the picture is an <img> in HTML.
+    """
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
+        self.png = b""
+        self.view = widgets.HTML()
         self._frame: Hashable = None
         self._still: Any = None
-        width, _ = figure.get_size_inches() * figure.dpi
-        # The height follows the width, also while the next picture loads: nothing jumps.
-        self.image = widgets.Image(
-            format="png",
-            layout={
-                "width": f"{width:.0f}px",
-                "max_width": "100%",
-                "height": "auto",
-                "object_fit": "contain",
-            },
-        )
 
     def draw(self, description: str, moving: Sequence[Artist] = (), frame: Hashable = None) -> None:
         """Show the figure as it is now; `description` is what a screen reader says of it.
@@ -62,8 +57,14 @@ class Picture:
         png = BytesIO()
         rgb = np.asarray(canvas.buffer_rgba())[..., :3]
         imsave(png, rgb, format="png", pil_kwargs={"compress_level": 1})
-        self.image.value = png.getvalue()
-        self.image.tooltip = description
+        self.png = png.getvalue()
+        height, width, _ = rgb.shape
+        # Its size is known and it is decoded at once: nothing jumps or blinks between two pictures.
+        self.view.value = (
+            f'<img alt="{html.escape(description)}" width="{width}" height="{height}" '
+            'decoding="sync" style="max-width:100%; height:auto" '
+            f'src="data:image/png;base64,{b64encode(self.png).decode()}">'
+        )
 
 
 class Explorer(widgets.VBox):
@@ -91,7 +92,7 @@ class Explorer(widgets.VBox):
         self, rows: Sequence[widgets.Widget], watched: Sequence[widgets.Widget] = ()
     ) -> None:
         """Lay out `rows` above picture and caption, watch controls, and show the first picture."""
-        self.children = (*rows, self.picture.image, self.caption)
+        self.children = (*rows, self.picture.view, self.caption)
         for control in watched:
             control.observe(self.refresh, "value")
         self.refresh()

@@ -45,6 +45,15 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, i
     return (down, across), (bm, bn)
 
 
+def check(tiling: Tiling) -> None:
+    """Raise ValueError unless each thread computes one element."""
+    if tiling.thread != (1, 1) or tiling.stages != 1:
+        raise ValueError(
+            f"tiling {tiling} does not fit the naive kernel, which needs thread=(1, 1) and "
+            "stages=1, such as Tiling(block=(16, 16, 1))"
+        )
+
+
 naive = Kernel(
     name="naive",
     idea="one thread per element of C",
@@ -52,4 +61,5 @@ naive = Kernel(
     build=build,
     launch=launch,
     work=traffic.naive,
+    check=check,
 )

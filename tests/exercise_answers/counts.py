@@ -1,7 +1,6 @@
 """Answers to exercise 01.2."""
 
 from exercise_answers.edits import Wrong, edited
-
 from gemmlab.exercises.counts import bytes_moved, flops, intensity
 from gemmlab.problem import Gemm
 
@@ -41,7 +40,9 @@ WRONG = {
     "2k - 1": _flops("the first sum is free", "one-addition-fewer", "m * n * (2 * k - 1)"),
     "faces": _flops("each element costs 2", "sums-of-sizes", "2 * (m * k + k * n + m * n)"),
     "elements": _bytes("an element is a byte", "elements-not-bytes", "m * k + k * n + m * n"),
-    "bits": _bytes("itemsize is in bits", "bits-not-bytes", "8 * itemsize * (m * k + k * n + m * n)"),
+    "bits": _bytes(
+        "itemsize is in bits", "bits-not-bytes", "8 * itemsize * (m * k + k * n + m * n)"
+    ),
     "every load": _bytes(
         "nothing is reused", "every-load-counted", "itemsize * (2 * m * n * k + m * n)"
     ),

@@ -1,10 +1,11 @@
 """Answers to exercise 01.1."""
 
+import contextlib
 import sys
 
 import numpy as np
-from exercise_answers.edits import Wrong, wrong
 
+from exercise_answers.edits import Wrong, wrong
 from gemmlab.exercises.gemm_in_numpy import gemm
 
 
@@ -54,6 +55,13 @@ def over_columns(alpha, A, B, beta, C):
     return alpha * out + (beta * C if beta != 0 else 0)
 
 
+def over_rows(alpha, A, B, beta, C):
+    out = np.zeros(C.shape)
+    for p in range(A.shape[0]):
+        out += np.outer(A[:, p], B[p])
+    return alpha * out + (beta * C if beta != 0 else 0)
+
+
 def from_empty(alpha, A, B, beta, C):
     out = np.full(C.shape, np.nan)
     for p in range(A.shape[1]):
@@ -64,10 +72,8 @@ def from_empty(alpha, A, B, beta, C):
 def endless(alpha, A, B, beta, C):
     p = 0
     while p < A.shape[1]:
-        try:
+        with contextlib.suppress(Exception):
             p -= 1
-        except Exception:
-            pass
     return C
 
 
@@ -76,7 +82,9 @@ def leaves(alpha, A, B, beta, C):
 
 
 WRONG = {
-    "beta dropped": wrong(gemm, "beta·C is optional", "beta-dropped", ("product + beta * C", "product")),
+    "beta dropped": wrong(gemm, "beta·C is optional", "beta-dropped",
+        ("product + beta * C", "product"),
+    ),
     "alpha dropped": wrong(gemm, "alpha is 1", "alpha-dropped", ("alpha * (A @ B)", "A @ B")),
     "alpha over all": wrong(
         gemm, "alpha scales the sum", "alpha-scales-c",
@@ -98,12 +106,16 @@ WRONG = {
         ("A @ B", "(A @ B).astype('float16')"),
     ),
     "in place": Wrong("the caller's C is mine", "arguments-changed", (in_place,)),
-    "k is n": Wrong("all matrices are square", "raises", (over_columns,)),
+    "k is n": Wrong("all matrices are square", "sum-over-n", (over_columns,)),
+    "k is m": Wrong("all matrices are square", "sum-over-m", (over_rows,)),
+    "typing error": wrong(gemm, "names are checked early", "raises", ("A @ B", "A @ b")),
     "starts from empty": Wrong("memory starts at zero", "always-nan", (from_empty,)),
     "endless": Wrong("a loop that counts down ends", "never-ends", (endless,)),
     "leaves": Wrong("an answer may end the program", "raises", (leaves,)),
     "shape": wrong(gemm, "C may be of any shape", "wrong-shape", ("A @ B", "(A @ B).T[:1]")),
-    "a list": wrong(gemm, "a list is an array", "wrong-type", ("return product\n", "return product.tolist()\n")),
+    "a list": wrong(gemm, "a list is an array", "wrong-type",
+        ("return product\n", "return product.tolist()\n"),
+    ),
     "a number": Wrong("the check takes the result", "wrong-type", (42,)),
     "too few parameters": Wrong("beta and C are optional", "wrong-type", (lambda A, B: A @ B,)),
 }  # fmt: skip

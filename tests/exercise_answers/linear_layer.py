@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 from exercise_answers.edits import Wrong, cell
-
 from gemmlab import Gemm
 
 FORMULA = """
@@ -53,7 +52,7 @@ RIGHT = {
     "formula": _formula(),
     "counting up": (counting_up,),
     "exact formula": _formula(
-        ('device.peak_of("float16") / device', 'Fraction(device.peak_of("float16")) / Fraction(device'),
+        ("device.peak_of", "Fraction(device.peak_of"), (" / device", ") / Fraction(device"),
         (".dram_bandwidth", ".dram_bandwidth)"),
     ),
 }  # fmt: skip
@@ -63,7 +62,8 @@ WRONG = {
         "writing is free", "result-forgotten", _formula(("(inputs + outputs)", "inputs"))
     ),
     "no inputs": Wrong(
-        "only weights and results move", "inputs-forgotten", _formula(("(inputs + outputs)", "outputs"))
+        "only weights and results move", "inputs-forgotten",
+        _formula(("(inputs + outputs)", "outputs")),
     ),
     "weights alone": Wrong(
         "only weights move", "weights-only", _formula(("(inputs + outputs)", "0"))
@@ -73,10 +73,10 @@ WRONG = {
         _formula(("ratio * 2 *", "ratio *"),),
     ),
     "four bytes": Wrong(
-        "an element has four bytes", "bytes-of-float32", _formula(("ratio * 2 *", "ratio * 4 *"))
+        "an element has four bytes", "factor-of-two", _formula(("ratio * 2 *", "ratio * 4 *"))
     ),
     "one operation": Wrong(
-        "an FMA is one operation", "fma-counted-once", _formula(("slope = 2 *", "slope ="))
+        "an FMA is one operation", "factor-of-two", _formula(("slope = 2 *", "slope ="))
     ),
     "float32 peak": Wrong(
         "one peak for all formats", "peak-of-float32", _formula(('"float16"', '"float32"'))

@@ -1,9 +1,9 @@
 """Answers to exercise 04.1."""
 
 import numpy as np
-from exercise_answers.edits import Wrong, wrong
 from numpy import float32
 
+from exercise_answers.edits import Wrong, wrong
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.exercises.tiled_kernel import build
 
@@ -133,7 +133,8 @@ WRONG = {
                 "            Bs[y, x] = B[start + y, col] if start + y < k and col < n else 0.0\n"),
     ),
     "or in the guard of A": wrong(
-        build, "one index inside is enough", "load-outside", ("row < m and start", "row < m or start")
+        build, "one index inside is enough", "load-outside",
+        ("row < m and start", "row < m or start"),
     ),
     "no guard of A": wrong(build, "tiles divide the matrix", "load-outside", (GUARD_A, "")),
     "or in the guard of C": wrong(
@@ -144,8 +145,13 @@ WRONG = {
         (GUARD_C, "if not (row >= m and col >= n):"),
     ),
     "early return": wrong(
-        build, "idle threads may leave", "barrier-not-reached",
-        ("        for start in", "        if row >= m or col >= n:\n            return\n        for start in"),
+        build, "idle threads may leave", "early-return",
+        ("        for start in",
+         "        if row >= m or col >= n:\n            return\n        for start in"),
+    ),
+    "barrier in a branch": wrong(
+        build, "only threads that copy need the barrier", "barrier-not-reached",
+        (FIRST, f"            if row < m and col < n:\n    {FIRST}"),
     ),
     "floor": wrong(
         build, "k // T steps", "floor-steps", ("range(0, k, T)", "range(0, k // T * T, T)")
@@ -171,10 +177,11 @@ WRONG = {
          "= A[start + y, col] if start + y < m and col < k"),
     ),
     "B transposed": wrong(
-        build, "the tile of B is read by rows", "transposed", ("Bs[p, x]", "Bs[x, p]")
+        build, "the tile of B is read by rows", "tiles-transposed", ("Bs[p, x]", "Bs[x, p]")
     ),
     "no sum at the start": wrong(
-        build, "a variable starts at 0", "accumulator-not-zeroed", ("        acc = float32(0)\n", "")
+        build, "a variable starts at 0", "accumulator-not-zeroed",
+        ("        acc = float32(0)\n", ""),
     ),
     "local array not zeroed": wrong(
         build, "local memory starts at 0", "accumulator-not-zeroed",
@@ -182,7 +189,8 @@ WRONG = {
         ("alpha * acc + beta", "alpha * acc[0] + beta"), ("alpha * acc\n", "alpha * acc[0]\n"),
     ),
     "NaN sum": wrong(
-        build, "NaN passes a comparison", "always-nan", ("float32(0)\n        # S", "float32('nan')\n        # S")
+        build, "NaN passes a comparison", "always-nan",
+        ("float32(0)\n        # S", "float32('nan')\n        # S"),
     ),
     "no shared memory": Wrong("caches do it", "shared-memory-not-used", (naive,)),
     "tiles copied, not used": wrong(
@@ -203,7 +211,8 @@ WRONG = {
         ("def build(T):\n", "from numpy import float16\n\n\ndef build(T):\n"),
     ),
     "inner loop over k": wrong(
-        build, "the tile is as deep as the matrix", "tile-outside", ("for p in range(T)", "for p in range(k)")
+        build, "the tile is as deep as the matrix", "tile-outside",
+        ("for p in range(T)", "for p in range(k)"),
     ),
     "rows follow x": wrong(
         build, "x is the row", "not-written",
@@ -218,7 +227,9 @@ WRONG = {
         ("for start in range(0, k, T):", "start = 0\n        while start < k:"),
     ),
     "no kernel": Wrong("build computes C", "wrong-type", (lambda T: None,)),
-    "kernel without beta": Wrong("beta is optional", "wrong-type", (lambda T: lambda A, B, C: None,)),
+    "kernel without beta": Wrong(
+        "beta is optional", "wrong-type", (lambda T: lambda A, B, C: None,)
+    ),
     "name misspelt": wrong(build, "names are checked early", "raises", ("Bs[p, x]", "Bz[p, x]")),
     "unsupported": wrong(
         build, "kernels are all of Python", "raises", ("for p in range(T):", "for p in [0, 1]:")

@@ -1,8 +1,8 @@
 """Answers to exercise 04.3."""
 
-from exercise_answers.edits import Wrong, wrong
 from numpy import float32
 
+from exercise_answers.edits import Wrong, wrong
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.exercises.traffic_budget import build
 

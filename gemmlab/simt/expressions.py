@@ -1,0 +1,188 @@
+"""Names and expressions of a kernel, rewritten to run over all lanes at once."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from gemmlab.simt.language import is_cuda
+from gemmlab.simt.source import INSTEAD, Source, UnsupportedError
+
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+_BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+
+
+def load_name(identifier: str) -> ast.Name:
+    """The value of a name."""
+    return ast.Name(identifier, ast.Load())
+
+
+# Names of the rewriter's own begin with a dot, so that no name of a kernel can be one of them.
+M, TUPLE, VALUE, NEXT, ARRAY, INDEX = ".m", ".tuple", ".value", ".next", ".array", ".index"
+
+
+def set_name(identifier: str, value: ast.expr) -> ast.Assign:
+    """`identifier = value`."""
+    return ast.Assign([ast.Name(identifier, ast.Store())], value)
+
+
+def on_machine(method: str, *args: ast.expr) -> ast.Call:
+    """A call of a method of the machine."""
+    return ast.Call(ast.Attribute(load_name(M), method, ast.Load()), list(args), [])
+
+
+def plain_parameters(*names: str) -> ast.arguments:
+    """A parameter list of plain names."""
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+
+
+def thunk(expression: ast.expr) -> ast.Lambda:
+    """A function without parameters that gives the expression, when it is called."""
+    return ast.Lambda(plain_parameters(), expression)
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites expressions; `constants` collects what they name outside the kernel."""
+
+    def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
+        self.source, self.translate = source, translate
+        self.constants: dict[str, Any] = {}
+        names = inspect.getclosurevars(function)
+        self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
+
+    def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
+        line = getattr(node, "lineno", self.source.first_line)
+        return UnsupportedError(
+            f"{what} is not supported in a simulated kernel: {instead}\n"
+            f"  {self.source.file}, line {line}: {self.source.code(line)}"
+        )
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Refuse what no method below handles."""
+        kind = type(node)
+        raise self.refuse(node, kind.__name__, INSTEAD.get(kind, "write it in another way"))
+
+    # Names and constants
+
+    def constant(self, value: Any, node: ast.AST) -> ast.Name:
+        try:
+            self.translate(value)
+        except TypeError as error:
+            raise self.refuse(node, ast.unparse(node), str(error)) from None
+        name = f".constant{len(self.constants)}"
+        self.constants[name] = value
+        return load_name(name)
+
+    def static(self, node: ast.expr) -> tuple[bool, Any]:
+        """The value of a global name, or of an attribute of a module, without running it."""
+        if isinstance(node, ast.Name) and node.id not in self.locals:
+            if node.id not in self.scope:
+                raise NameError(
+                    f"name {node.id!r} is not defined\n  line {node.lineno}: "
+                    f"{self.source.code(node.lineno)}"
+                )
+            return True, self.scope[node.id]
+        if isinstance(node, ast.Attribute):
+            known, owner = self.static(node.value)
+            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner)):
+                if not hasattr(owner, node.attr):
+                    raise self.refuse(node, ast.unparse(node), "there is no such name")
+                return True, getattr(owner, node.attr)
+        return False, None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known, value = self.static(node)
+        return self.constant(value, node) if known else node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if isinstance(node.value, (bool, type(None), str)):
+            return node
+        return self.constant(node.value, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        known, value = self.static(node)
+        if known:
+            return self.constant(value, node)
+        if node.attr not in ("x", "y", "z", "shape", "size", "ndim", "dtype"):
+            raise self.refuse(node, f".{node.attr}", "arrays have .shape, .size, .ndim and .dtype")
+        return ast.Attribute(self.visit(node.value), node.attr, ast.Load())
+
+    # Expressions
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        return self.operation(node, self.visit(node.left), self.visit(node.right))
+
+    def operation(
+        self, node: ast.BinOp | ast.AugAssign, left: ast.expr, right: ast.expr
+    ) -> ast.expr:
+        if not isinstance(node.op, _OPERATORS + _BITWISE):
+            raise self.refuse(node, type(node.op).__name__, "write a loop over elements")
+        return ast.BinOp(left, node.op, right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return on_machine("not_", operand)
+        return ast.UnaryOp(node.op, operand)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        method = "and_" if isinstance(node.op, ast.And) else "or_"
+        first, *rest = (self.visit(v) for v in node.values)
+        for value in rest:
+            first = on_machine(method, first, thunk(value))
+        return first
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
+            raise self.refuse(node, "in", "compare with each value")
+        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            raise self.refuse(node, "is", "use ==")
+        values = [self.visit(v) for v in (node.left, *node.comparators)]
+        return self.chain(values, node.ops)
+
+    def chain(self, values: list[ast.expr], ops: list[ast.cmpop]) -> ast.expr:
+        """Comparisons a < b < c as (lambda b: a < b and b < c)(b): b is evaluated once."""
+        left, right, *more = values
+        if not more:
+            return ast.Compare(left, ops[:1], [right])
+        middle = f".operand{len(more)}"
+        first = ast.Compare(left, ops[:1], [load_name(middle)])
+        rest = thunk(self.chain([load_name(middle), *more], ops[1:]))
+        both = ast.Lambda(plain_parameters(middle), on_machine("and_", first, rest))
+        return ast.Call(both, [right], [])
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        return on_machine(
+            "select",
+            self.visit(node.test),
+            thunk(self.visit(node.body)),
+            thunk(self.visit(node.orelse)),
+        )
+
+    def visit_Slice(self, node: ast.Slice) -> ast.expr:
+        parts = [self.visit(p) if p else ast.Constant(None) for p in (node.lower, node.upper)]
+        if node.step is not None:
+            raise self.refuse(node, "a slice with a step", "index element by element")
+        return ast.Call(self.constant(slice, node), parts, [])
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return on_machine(
+            "load", self.visit(node.value), self.visit(node.slice), ast.Constant(node.lineno)
+        )
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if any(k.arg is None for k in node.keywords):
+            raise self.refuse(node, "**", "write the arguments out")
+        # The machine notes where the call is made: for hazards, and to know shared arrays apart.
+        place = ast.Constant((self.source.file, node.lineno, node.col_offset))
+        call = on_machine("call", place, self.visit(node.func), *(self.visit(a) for a in node.args))
+        call.keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        return call
