@@ -133,6 +133,14 @@ def test_owner_follows_from_the_launch():
     assert verdict.details["thread"] == (1, 2)
 
 
+def test_error_names_its_line():
+    verdict = exercises.get("01.1").check(*ANSWERS["01.1"].WRONG["typing error"].answers)
+    assert verdict.details["error"] == "NameError"
+    assert verdict.details["code"] == "product = alpha * (A @ b)"
+    endless = checked("01.3", "searches for ever")[0]
+    assert "dtype=" in endless.details["code"] or "b += 1" in endless.details["code"]
+
+
 def test_details_of_a_number():
     verdict = exercises.get("01.2").check(*ANSWERS["01.2"].WRONG["mnk"].answers)
     assert verdict.details["case"] == (1, 1, 1)
@@ -211,6 +219,18 @@ def test_notebook_holds_the_skeleton(notebook):
                 following = "\n\n\n".join(code[i : i + 4])
                 for part in exercises.get(name).skeleton.split("\n\n\n"):
                     assert part in following, f"{name}: paste q.skeleton"
+
+
+@pytest.mark.parametrize("name", exercises.names())
+def test_section_is_in_the_notebook(name):
+    chapter, _, heading = exercises.get(name).task.section.partition(", ")
+    number = chapter.removeprefix("chapter ")
+    files = [n for n in NOTEBOOKS if n.name.startswith(number)]
+    if not files:
+        pytest.skip(f"{chapter} is not written yet")
+    text = [line for c in json.loads(files[0].read_text("utf-8"))["cells"] for line in c["source"]]
+    headings = [line.strip() for line in text if line.startswith("##")]
+    assert any(h.endswith(f" {heading}") for h in headings), headings
 
 
 # ----------------------------------------------------------------------------------------- hints

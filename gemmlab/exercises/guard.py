@@ -50,16 +50,21 @@ def attempt(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
         raise
     except BaseException as error:
         sys.settrace(before)
-        return Outcome(fault=fault(error))
+        return Outcome(fault=fault(error, _file(function)))
     finally:
         sys.settrace(before)
     return Outcome(value)
 
 
-def fault(error: BaseException) -> Finding:
-    """An error, or the lack of an end, in words: what, at which line of the answer."""
+def _file(function: Callable) -> str:
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    return code.co_filename if code else ""
+
+
+def fault(error: BaseException, file: str = "") -> Finding:
+    """An error, or the lack of an end, in words: what, and at which line of the answer's `file`."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith((_PACKAGE, "<simulated"))]
+    own = [f for f in frames if f.filename == file]
     where = own[-1] if own else None
     details: dict[str, Any] = {}
     facts = []
