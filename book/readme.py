@@ -1,6 +1,6 @@
 """Write what README.md takes from the records: the table of the ladder and its picture.
 
-    python book/readme.py
+Run it as ``python book/readme.py``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ def table() -> str:
             f"| {seen.flops_per_second / 1e12:.2f} TFLOP/s "
             f"| {expected.flops_per_second / 1e12:.2f} | {share:.1%} |"
         )
-    lines.append(
-        f"| | cuBLAS: {kernels.REFERENCE.idea} | {yardstick.flops_per_second / 1e12:.2f} TFLOP/s | | |"
-    )
+    rate = yardstick.flops_per_second / 1e12
+    lines.append(f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate:.2f} TFLOP/s | | |")
     return "\n".join([*lines, "", f"FP32, {yardstick.source}, L2 flushed before each run."])
 
 

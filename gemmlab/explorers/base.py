@@ -12,6 +12,7 @@ from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
+import traitlets
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
@@ -136,12 +137,26 @@ class Explorer(widgets.VBox):
         self.refresh()
 
 
-def size_slider(name: str, value: int, low: int = 0, high: int = 14) -> widgets.FloatLogSlider:
-    """A slider over powers of two from 2^low to 2^high, beside which any number can be typed."""
-    return widgets.FloatLogSlider(
-        value=value, base=2, min=low, max=high, step=1, description=name, readout_format=".0f",
-        **CONTROL,
-    )  # fmt: skip
+class Size(widgets.HBox):
+    """A whole number from 1 to 2^high: a slider over powers of two, and a field for any other.
+
+    (The number beside ipywidgets' own slider would be rounded to the slider's steps.)
+    """
+
+    value = traitlets.Int(1)
+
+    def __init__(self, name: str, value: int, high: int) -> None:
+        self.slider = widgets.FloatLogSlider(
+            value, base=2, min=0, max=high, step=1, description=name, readout=False, **CONTROL
+        )
+        self.number = widgets.BoundedIntText(
+            value, min=1, max=2**high, tooltip=f"{name}, typed", layout={"width": "6em"}
+        )
+        super().__init__([self.slider, self.number])
+        self.value = value
+        traitlets.link((self, "value"), (self.number, "value"))
+        self.slider.observe(lambda change: self.set_trait("value", round(change.new)), "value")
+        self.observe(lambda change: self.slider.set_trait("value", change.new), "value")
 
 
 def sizes_of(problem: Gemm, largest: int) -> dict[str, int]:

@@ -11,7 +11,7 @@ from gemmlab import backends, kernels, plots
 from gemmlab.backends import simulator
 from gemmlab.device import Device, detect, host
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import CONTROL, Explorer, Picture, size_slider, sizes_of
+from gemmlab.explorers.base import CONTROL, Explorer, Picture, Size, sizes_of
 from gemmlab.explorers.job import Job, Stopped
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.kernels import Kernel
@@ -61,7 +61,7 @@ class KernelLab(Explorer):
 
         self.kernel = _dropdown("kernel", [k.name for k in family], kernel)
         self.backend = _dropdown("backend", ("auto", *backends.available(chosen)), backend)
-        self.size = size_slider("m = n = k", n, high=LARGEST)
+        self.size = Size("m = n = k", n, LARGEST)
         self.tile = widgets.BoundedIntText(tile or side, 1, 1024, description="tile", **CONTROL)
         self.tile.disabled = chosen.default is None
         self.ragged = widgets.Checkbox(False, description="choose m, n and k one by one")
@@ -99,7 +99,7 @@ class KernelLab(Explorer):
         """The problem that the controls ask for."""
         if self.ragged.value:
             return Gemm(self.m.value, self.n.value, self.k.value)
-        side = round(self.size.value)
+        side = self.size.value
         return Gemm(side, side, side)
 
     @property
@@ -172,7 +172,7 @@ class KernelLab(Explorer):
     def _offer_sides(self, _change: object) -> None:
         """Show one size or three."""
         self.sides.layout.display = "flex" if self.ragged.value else "none"
-        self.size.disabled = self.ragged.value
+        self.size.layout.display = "none" if self.ragged.value else "flex"
         self.refresh()
 
     # ----------------------------------------------------------------------------------- runs

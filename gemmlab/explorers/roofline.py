@@ -7,7 +7,7 @@ import ipywidgets as widgets
 from gemmlab import plots
 from gemmlab.device import Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import CONTROL, Explorer, Picture, size_slider, sizes_of
+from gemmlab.explorers.base import CONTROL, Explorer, Picture, Size, sizes_of
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si, style
 from gemmlab.problem import DTYPES, Gemm
@@ -50,7 +50,7 @@ class Roofline(Explorer):
         self.dtype = widgets.Dropdown(
             options=_formats(chosen), value=dtype, description="dtype", **CONTROL
         )
-        self.m, self.n, self.k = (size_slider(x, sizes[x], high=LARGEST) for x in "mnk")
+        self.m, self.n, self.k = (Size(x, sizes[x], LARGEST) for x in "mnk")
         self.prediction: Prediction | None = None
         self.roof = self.points = self.origin = None
         self.device.observe(self._offer_formats, "value")
@@ -62,7 +62,7 @@ class Roofline(Explorer):
     def show(self) -> str:
         """Move the point; the limiter in words, with the numbers that decide it."""
         target = self._devices[self.device.value]
-        sizes = {x: round(getattr(self, x).value) for x in "mnk"}
+        sizes = {x: getattr(self, x).value for x in "mnk"}
         p = predict(Gemm(**sizes, dtype=self.dtype.value), target)
         self.roof = plots.roofline(
             self.ax, target, self.dtype.value, p.flops_per_second / 2, self.roof
