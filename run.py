@@ -203,7 +203,8 @@ def install(arguments: list) -> None:
     works = works or quietly([*pip, "--only-binary", ":all:", UV])[0]
     if works:
         env = uv_environment(pip_settings(python), dict(os.environ))
-        command = [python, "-m", "uv", "pip", "install", "--python", python, *arguments]
+        uv = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
+        command = [*uv, *arguments]
         works = quietly(command, env)[0]
     if not works:
         works, log = quietly([*pip, *arguments])

@@ -51,7 +51,8 @@ myst_heading_anchors = 3
 
 html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["gemmlab.css"]
 html_theme_options = {
     "use_download_button": True,
     "use_fullscreen_button": False,

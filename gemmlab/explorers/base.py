@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import math
+import re
 import threading
 from base64 import b64encode
 from collections.abc import Hashable, Iterator, Sequence
@@ -21,7 +23,7 @@ from gemmlab.problem import Gemm
 
 # A slider's name stands left of it, as wide as the longest of them.
 CONTROL = {
-    "style": {"description_width": "5em"},
+    "style": {"description_width": "6em"},
     "layout": {"width": "24em"},
 }
 
@@ -79,7 +81,7 @@ class Explorer(widgets.VBox):
 
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
-        self.caption = widgets.HTML(layout={"max_width": "48em"})
+        self.caption = widgets.HTML(layout={"max_width": "60em"})
         self.message = ""  # the caption as plain text
         self.moving: Sequence[Artist] = ()  # what `show` changes while `frame` stays equal
         self.frame: Hashable = None
@@ -112,8 +114,8 @@ class Explorer(widgets.VBox):
             except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
                 self.say(str(error), error=True)
                 return False
+            self.picture.draw(text, self.moving, self.frame)
             self.say(text)
-            self.picture.draw(self.message, self.moving, self.frame)
         return True
 
     def say(self, text: str, error: bool = False) -> None:
@@ -121,6 +123,7 @@ class Explorer(widgets.VBox):
         self.message = f"Not possible: {text}" if error else text
         colour = "#B00020" if error else "inherit"
         lines = "<br>".join(html.escape(line) for line in self.message.split("\n"))
+        lines = re.sub(r"(?<=\d) (?=[A-Za-zµ%])", "&nbsp;", lines)  # a number keeps its unit
         self.caption.value = (
             f'<div role="{"alert" if error else "status"}" '
             f'style="line-height:1.5; color:{colour}">{lines}</div>'
@@ -140,23 +143,32 @@ class Explorer(widgets.VBox):
 class Size(widgets.HBox):
     """A whole number from 1 to 2^high: a slider over powers of two, and a field for any other.
 
-    (The number beside ipywidgets' own slider would be rounded to the slider's steps.)
+    (The number beside ipywidgets' own logarithmic slider is rounded to the slider's steps.)
     """
 
     value = traitlets.Int(1)
 
     def __init__(self, name: str, value: int, high: int) -> None:
-        self.slider = widgets.FloatLogSlider(
-            value, base=2, min=0, max=high, step=1, description=name, readout=False, **CONTROL
-        )
+        self.slider = widgets.IntSlider(0, 0, high, description=name, readout=False, **CONTROL)
         self.number = widgets.BoundedIntText(
             value, min=1, max=2**high, tooltip=f"{name}, typed", layout={"width": "6em"}
         )
         super().__init__([self.slider, self.number])
+        self._following = False
+        self.observe(self._follow, "value")
+        self.slider.observe(self._slide, "value")
         self.value = value
         traitlets.link((self, "value"), (self.number, "value"))
-        self.slider.observe(lambda change: self.set_trait("value", round(change.new)), "value")
-        self.observe(lambda change: self.slider.set_trait("value", change.new), "value")
+
+    def _follow(self, _change: object) -> None:
+        """Move the slider to the power of two that is nearest to a number set otherwise."""
+        self._following = True
+        self.slider.value = round(math.log2(self.value))
+        self._following = False
+
+    def _slide(self, _change: object) -> None:
+        if not self._following:
+            self.value = 2**self.slider.value
 
 
 def sizes_of(problem: Gemm, largest: int) -> dict[str, int]:

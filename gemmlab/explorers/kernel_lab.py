@@ -62,11 +62,23 @@ class KernelLab(Explorer):
         self.kernel = _dropdown("kernel", [k.name for k in family], kernel)
         self.backend = _dropdown("backend", ("auto", *backends.available(chosen)), backend)
         self.size = Size("m = n = k", n, LARGEST)
-        self.tile = widgets.BoundedIntText(tile or side, 1, 1024, description="tile", **CONTROL)
+        self.tile = widgets.BoundedIntText(
+            tile or side,
+            min=1,
+            max=1024,
+            description="tile",
+            layout={"width": "12em"},
+            style=CONTROL["style"],
+        )
         self.tile.disabled = chosen.default is None
-        self.ragged = widgets.Checkbox(False, description="choose m, n and k one by one")
+        self.ragged = widgets.Checkbox(
+            False,
+            description="choose m, n and k one by one",
+            indent=False,
+            layout={"width": "auto", "margin": "0 0 0 6.5em"},
+        )
         self.m, self.n, self.k = (
-            widgets.BoundedIntText(value, 1, 2**LARGEST, description=x, layout={"width": "10em"},
+            widgets.BoundedIntText(value, min=1, max=2**LARGEST, description=x, layout={"width": "10em"},
                                    style={"description_width": "2em"})
             for x, value in sizes.items()
         )  # fmt: skip

@@ -1,0 +1,407 @@
+"""Explorers without a browser: controls are set, and artists, pictures and sentences compared."""
+
+import dataclasses
+import threading
+import time
+
+import pytest
+
+from gemmlab import backends, device, kernels
+from gemmlab.device import names
+from gemmlab.explorers import KernelLab, Roofline
+from gemmlab.explorers.base import Size
+from gemmlab.explorers.job import Job, Stopped
+
+SECONDS = 60  # that any run in here may take
+
+
+@pytest.fixture
+def roofline():
+    return Roofline("v100", "float16", m=8192, n=128, k=8192)
+
+
+@pytest.fixture
+def lab():
+    return KernelLab("tiled", n=32, tile=16, backend="simulator")
+
+
+def ran(explorer):
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    return explorer.message
+
+
+# ------------------------------------------------------------------------------ the sizes
+
+
+def test_a_slider_steps_through_powers_of_two():
+    size = Size("n", 128, high=14)
+    assert size.slider.value == 7
+    size.slider.value = 8
+    assert size.value == size.number.value == 256
+
+
+def test_a_typed_number_is_kept_and_the_slider_follows():
+    size = Size("n", 128, high=14)
+    size.number.value = 1000
+    assert (size.value, size.slider.value) == (1000, 10)
+    size.number.value = 10**9
+    assert size.value == 2**14
+
+
+# --------------------------------------------------------------------------- the roofline
+
+
+def test_the_point_moves_and_the_limiter_is_named(roofline):
+    before, picture = roofline.points["predicted"].get_xydata().copy(), roofline.picture.png
+    assert "limited by memory" in roofline.message
+    assert "124 FLOP/B lies below the device's ops:byte ratio of 139 FLOP/B" in roofline.message
+    roofline.n.value = 8192
+    assert "limited by math" in roofline.message
+    assert "2,731 FLOP/B lies above" in roofline.message
+    assert (roofline.points["predicted"].get_xydata() != before).all()
+    assert roofline.picture.png != picture
+    assert roofline.prediction.problem.n == 8192
+
+
+def test_a_tiny_problem_is_limited_by_latency():
+    explorer = Roofline("h200", m=1, n=1, k=1)
+    assert "limited by latency" in explorer.message
+    low, _ = explorer.ax.get_ylim()
+    assert low < explorer.prediction.flops_per_second
+
+
+def test_artists_are_changed_and_not_made_again(roofline):
+    point, children = roofline.points["predicted"], len(roofline.ax.get_children())
+    for m in (16, 1000, 16384):
+        roofline.m.value = m
+    assert roofline.points["predicted"] is point
+    assert len(roofline.ax.get_children()) == children
+
+
+def test_a_moved_point_looks_as_if_drawn_anew(roofline):
+    roofline.m.value = 64
+    fresh = Roofline("v100", "float16", m=64, n=128, k=8192)
+    assert roofline.picture.png == fresh.picture.png
+
+
+def test_every_device_and_every_format(roofline):
+    assert len(roofline.device.options) == len(names())
+    for title in roofline.device.options:
+        roofline.device.value = title
+        for dtype in roofline.dtype.options:
+            roofline.dtype.value = dtype
+            assert f"{dtype} on {title} is predicted" in roofline.message
+
+
+def test_a_format_that_the_next_device_lacks_is_replaced():
+    explorer = Roofline("h200", "tf32")
+    explorer.device.value = device("v100").title
+    assert explorer.dtype.value in device("v100").peak
+    assert "Not possible" not in explorer.message
+
+
+def test_a_device_of_ones_own_joins_the_list():
+    mine = dataclasses.replace(device("v100"), name="mine", title="My GPU")
+    explorer = Roofline(mine)
+    assert explorer.device.value == "My GPU"
+    assert len(explorer.device.options) == len(names()) + 1
+
+
+def test_the_picture_has_a_text_for_those_who_do_not_see_it(roofline):
+    assert f'alt="{roofline.message.splitlines()[0]}' in roofline.picture.view.value
+    assert 'role="status"' in roofline.caption.value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"device": "v1000"}, ValueError, "'v1000'.*v100"),
+        ({"device": "v100", "dtype": "tf32"}, ValueError, "tf32"),
+        ({"dtype": "int8"}, ValueError, "int8"),
+        ({"m": 0}, ValueError, "m=0"),
+        ({"n": 2.5}, TypeError, "n=2.5"),
+        ({"k": 20_000}, ValueError, "k=20000 is too large; use 1 to 16384"),
+    ],
+)
+def test_values_that_no_control_could_show(arguments, error, match):
+    with pytest.raises(error, match=match):
+        Roofline(**arguments)
+
+
+# ------------------------------------------------------------------------- the kernel lab
+
+
+def test_before_a_run_there_is_a_prediction(lab):
+    assert "predicted on NVIDIA H200 SXM" in lab.message
+    assert "Press Run (simulator)" in lab.message
+    assert lab.origin.get_text() == "predicted"
+    assert lab.sizes.dots == {}
+
+
+def test_a_run_lies_on_its_prediction(lab):
+    picture = lab.picture.png
+    assert "counted − predicted = 0 for all" in ran(lab)
+    assert "simulated: the result is right" in lab.message
+    assert lab.origin.get_text() == "predicted · simulated"
+    assert lab.picture.png != picture
+    (dots,) = lab.sizes.dots.values()
+    assert list(dots.get_ydata()) == [lab.history[0].bytes["global"]]
+    assert (lab.run.disabled, lab.stop.disabled, lab.status.value) == (False, True, "")
+
+
+def test_runs_add_up_to_a_sweep_and_are_cleared(lab):
+    for n in (16, 32, 48):
+        lab.size.value = n
+        ran(lab)
+    lab.kernel.value = "naive"
+    ran(lab)
+    assert len(lab.sizes.dots) == len(lab.sizes.lines) == 2
+    assert [len(dots.get_xdata()) for dots in lab.sizes.dots.values()] == [3, 1]
+    lab.clear.click()
+    assert lab.history == []
+    assert lab.sizes.dots == {}
+
+
+def test_ragged_sizes(lab):
+    lab.ragged.value = True
+    lab.m.value, lab.n.value, lab.k.value = 17, 33, 5
+    assert lab.sides.layout.display == "flex"
+    assert "17×33×5" in ran(lab)
+    assert "counted − predicted = 0" in lab.message
+
+
+def test_a_slider_draws_only_what_moves(lab):
+    frame, picture = lab.frame, lab.picture.png
+    lab.size.value = 64
+    assert lab.frame == frame
+    assert lab.picture.png != picture
+    assert lab.picture.png == KernelLab(n=64, tile=16, backend="simulator").picture.png
+
+
+def test_a_tile_of_too_many_threads_is_one_sentence(lab):
+    lab.tile.value = 64
+    assert "4096 threads is too large" in lab.message
+    assert "at most 1024 threads" in lab.message
+    assert 'role="alert"' in lab.caption.value
+    lab.start()
+    assert lab.job is None
+    lab.tile.value = 8
+    assert "counted − predicted = 0" in ran(lab)
+
+
+def test_a_problem_too_large_to_simulate_is_refused_at_once(lab):
+    lab.size.value = 2048
+    assert "too large to simulate" in lab.message
+    assert "recorded" in lab.message
+    lab.start()
+    assert lab.job is None
+
+
+def test_what_is_not_recorded_names_what_is(lab):
+    lab.backend.value = "recorded"
+    assert "Not possible" not in lab.message
+    lab.size.value = 100
+    assert "100×100×100" in ran(lab)
+    assert "Not possible" in lab.message
+    assert "recorded" in lab.message
+    assert lab.history == []
+    assert not lab.run.disabled
+
+
+def test_recorded_times_are_laid_over_the_prediction(monkeypatch, lab):
+    def replay(kernel, problem, backend, *, tiling, device):
+        assert (backend, device) == ("recorded", "h200")
+        return dataclasses.replace(
+            simulated,
+            backend="recorded",
+            device_title="NVIDIA H200 SXM",
+            counters={},
+            samples=(1e-3, 2e-3, 3e-3),
+            provenance={"date": "2026-01-31T12:00:00+00:00"},
+        )
+
+    ran(lab)
+    simulated = lab.history[0]
+    monkeypatch.setattr(backends, "run", replay)
+    lab.backend.value = "recorded"
+    message = ran(lab)
+    assert "recorded on NVIDIA H200 SXM, 2026-01-31" in message
+    assert "Median of 3 runs 2 ms" in message
+    (dots,) = lab.compared.values()
+    predicted = 2 * 32**3 / lab.here.get_ydata()[0]
+    assert list(dots.get_ydata()) == pytest.approx([2e-3 / predicted])
+    assert lab.origin.get_text() == "predicted · recorded on NVIDIA H200 SXM, 2026-01-31"
+    lab.backend.value = "simulator"  # each backend's own history comes back
+    assert "counted − predicted = 0" in lab.message
+
+
+def test_a_wrong_result_is_called_wrong(monkeypatch, lab):
+    run = backends.run
+    monkeypatch.setattr(
+        backends, "run", lambda *a, **k: dataclasses.replace(run(*a, **k), error=float("nan"))
+    )
+    assert "the result is WRONG" in ran(lab)
+
+
+def test_a_failing_run_leaves_the_lab_usable(monkeypatch, lab):
+    def fail(*args, **kwargs):
+        raise RuntimeError("the GPU <fell> off")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backends, "run", fail)
+        assert ran(lab) == "Not possible: the GPU <fell> off"
+        assert "&lt;fell&gt;" in lab.caption.value
+    assert "counted − predicted = 0" in ran(lab)
+
+
+def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
+    lab.size.value = 1024
+    lab.start()
+    assert lab.run.disabled
+    assert not lab.stop.disabled
+    until(lambda: "running… 0.5" in lab.status.value)
+    lab.size.value = 512  # the controls are alive
+    assert "512×512×512" in lab.message
+    start = time.perf_counter()
+    lab.stop.click()
+    assert lab.wait(SECONDS)
+    assert time.perf_counter() - start < 5
+    assert "Stopped" in lab.message
+    assert lab.history == []
+    lab.size.value = 32
+    assert "counted − predicted = 0" in ran(lab)
+
+
+def test_a_second_run_waits_for_the_first(monkeypatch, lab):
+    gate, calls = threading.Event(), []
+    run = backends.run
+
+    def slow(*args, **kwargs):
+        calls.append(args)
+        gate.wait(SECONDS)
+        return run(*args, **kwargs)
+
+    monkeypatch.setattr(backends, "run", slow)
+    lab.start()
+    lab.start()
+    gate.set()
+    lab.wait(SECONDS)
+    assert len(calls) == len(lab.history) == 1
+
+
+def test_another_kernel_offers_its_own_backends(lab):
+    lab.kernel.value = "cublas"
+    assert "simulator" not in lab.backend.options
+    assert lab.backend.value == "auto"
+    assert lab.tile.disabled
+    lab.kernel.value = "naive"
+    assert "simulator" in lab.backend.options
+    assert not lab.tile.disabled
+
+
+def test_the_tile_of_a_kernel_keeps_its_shape():
+    lab = KernelLab("naive", tile=8, backend="simulator")
+    assert lab.choice[1].block == (8, 8, 1)
+
+
+def test_cpu_kernels_bring_each_other():
+    lab = KernelLab("cpu_numpy", n=64)
+    assert lab.kernel.options == tuple(k.name for k in kernels.CPU)
+    message = ran(lab)
+    assert "measured here" in message
+    assert "predicted for an ideal kernel" in message
+    assert "measured ÷ predicted time" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"kernel": "fast"}, ValueError, "'fast'.*naive, tiled"),
+        ({"n": 0}, ValueError, "n=0|m=0"),
+        ({"n": 10_000}, ValueError, "10000 is too large; use 1 to 8192"),
+        ({"tile": 0}, ValueError, "tile=0"),
+        ({"tile": 2.0}, TypeError, "tile=2.0"),
+        ({"backend": "cpu"}, ValueError, "backend='cpu'"),
+        ({"backend": "quantum"}, ValueError, "'quantum'"),
+        ({"device": "h300"}, ValueError, "'h300'"),
+    ],
+)
+def test_values_that_the_lab_refuses(arguments, error, match):
+    with pytest.raises(error, match=match):
+        KernelLab(**arguments)
+
+
+# -------------------------------------------------------------------------------- the job
+
+
+def until(condition):
+    end = time.perf_counter() + SECONDS
+    while not condition():
+        assert time.perf_counter() < end
+        time.sleep(0.01)
+
+
+def outcome_of(work, then=lambda job: None):
+    ends = []
+    job = Job(work, lambda seconds: None, lambda *end: ends.append(end)).start()
+    then(job)
+    assert job.wait(SECONDS)
+    (end,) = ends
+    return end
+
+
+def test_a_job_hands_over_its_result():
+    assert outcome_of(lambda: 42) == (42, None)
+
+
+def test_a_job_hands_over_its_error():
+    result, error = outcome_of(lambda: 1 / 0)
+    assert result is None
+    assert isinstance(error, ZeroDivisionError)
+
+
+def test_a_stop_is_not_swallowed_by_an_except():
+    started = threading.Event()
+
+    def stubborn():
+        started.set()
+        while True:
+            try:
+                time.sleep(0.001)
+            except Exception:
+                continue
+
+    def stop(job):
+        started.wait(SECONDS)
+        job.stop()
+
+    assert isinstance(outcome_of(stubborn, stop)[1], Stopped)
+
+
+def test_a_stop_right_after_the_start():
+    def forever():
+        while True:
+            time.sleep(0.001)
+
+    assert isinstance(outcome_of(forever, Job.stop)[1], Stopped)
+
+
+def test_stops_that_race_with_the_end_do_no_harm():
+    def twice(job):
+        job.stop()
+        job.stop()
+
+    for _ in range(50):
+        result, error = outcome_of(lambda: "done", twice)
+        assert (result, error) == ("done", None) or isinstance(error, Stopped)
+
+
+def test_progress_is_reported():
+    seen, release = [], threading.Event()
+    job = Job(lambda: release.wait(SECONDS), seen.append, lambda *_: None).start()
+    until(lambda: len(seen) >= 2)
+    release.set()
+    job.wait(SECONDS)
+    assert seen == sorted(seen)
+    assert seen[0] > 0
