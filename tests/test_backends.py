@@ -1,5 +1,7 @@
 """Backends: the right one is chosen, results are checked, bad input is one clear error."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,15 @@ def test_cpu_kernels_are_right_and_timed(kernel, problem):
     assert len(m.samples) == 3
     assert m.percentile(10) <= m.seconds <= m.percentile(90)
     assert m.source.startswith("measured here on ")
+
+
+def test_cpu_kernels_say_that_they_need_numba(monkeypatch):
+    from gemmlab.backends import cpu
+
+    monkeypatch.setitem(sys.modules, "numba", None)
+    cpu._compiled.cache_clear()
+    with pytest.raises(RuntimeError, match="cpu_naive needs Numba, which is not installed"):
+        run(kernels.cpu_naive, RAGGED)
 
 
 def test_c_is_neither_read_for_beta_zero_nor_changed():

@@ -151,7 +151,7 @@ def test_speed_over_size_with_percentiles(ax):
     assert np.allclose(dots.get_ydata(), [m.flops_per_second for m in reversed(measured)])
     assert line.get_color() == dots.get_color()
     (_, top), (_, bottom) = drawn.bars.get_segments()[0]
-    m = measured[0]
+    m = measured[-1]
     assert {top, bottom} == {m.flops / m.percentile(10), m.flops / m.percentile(90)}
     low, high = ax.get_ylim()
     assert low < bottom < high

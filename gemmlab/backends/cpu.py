@@ -64,13 +64,12 @@ def run(
 
 @lru_cache(maxsize=32)
 def _compiled(kernel: Kernel, tiling: Tiling | None) -> Callable:
-    function = kernel.build(tiling)
     if kernel.library:
-        return function
+        return kernel.build(tiling)
     try:
         from numba import njit
     except ImportError:
         raise RuntimeError(
             f'{kernel.name} needs Numba, which is not installed; pip install "gemmlab[lab]"'
         ) from None
-    return njit(parallel=True, fastmath=True)(function)
+    return njit(parallel=True, fastmath=True)(kernel.build(tiling))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 import re
 import threading
 from base64 import b64encode
@@ -14,18 +13,9 @@ from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
-import traitlets
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-
-from gemmlab.problem import Gemm
-
-# A slider's name stands left of it, as wide as the longest of them.
-CONTROL = {
-    "style": {"description_width": "6em"},
-    "layout": {"width": "24em"},
-}
 
 
 class Picture:
@@ -138,43 +128,3 @@ class Explorer(widgets.VBox):
         finally:
             self._held = held
         self.refresh()
-
-
-class Size(widgets.HBox):
-    """A whole number from 1 to 2^high: a slider over powers of two, and a field for any other.
-
-    (The number beside ipywidgets' own logarithmic slider is rounded to the slider's steps.)
-    """
-
-    value = traitlets.Int(1)
-
-    def __init__(self, name: str, value: int, high: int) -> None:
-        self.slider = widgets.IntSlider(0, 0, high, description=name, readout=False, **CONTROL)
-        self.number = widgets.BoundedIntText(
-            value, min=1, max=2**high, tooltip=f"{name}, typed", layout={"width": "6em"}
-        )
-        super().__init__([self.slider, self.number])
-        self._following = False
-        self.observe(self._follow, "value")
-        self.slider.observe(self._slide, "value")
-        self.value = value
-        traitlets.link((self, "value"), (self.number, "value"))
-
-    def _follow(self, _change: object) -> None:
-        """Move the slider to the power of two that is nearest to a number set otherwise."""
-        self._following = True
-        self.slider.value = round(math.log2(self.value))
-        self._following = False
-
-    def _slide(self, _change: object) -> None:
-        if not self._following:
-            self.value = 2**self.slider.value
-
-
-def sizes_of(problem: Gemm, largest: int) -> dict[str, int]:
-    """m, n and k of a problem; ValueError where one is above 2^largest, the end of its slider."""
-    sizes = {name: getattr(problem, name) for name in "mnk"}
-    for name, value in sizes.items():
-        if value > 2**largest:
-            raise ValueError(f"{name}={value} is too large; use 1 to {2**largest}")
-    return sizes

@@ -11,7 +11,8 @@ from gemmlab import backends, kernels, plots
 from gemmlab.backends import simulator
 from gemmlab.device import Device, detect, host
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import CONTROL, Explorer, Picture, Size, sizes_of
+from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
 from gemmlab.explorers.job import Job, Stopped
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.kernels import Kernel
@@ -59,17 +60,10 @@ class KernelLab(Explorer):
         self.job: Job | None = None
         self._mode = ""
 
-        self.kernel = _dropdown("kernel", [k.name for k in family], kernel)
-        self.backend = _dropdown("backend", ("auto", *backends.available(chosen)), backend)
+        self.kernel = dropdown("kernel", [k.name for k in family], kernel)
+        self.backend = dropdown("backend", ("auto", *backends.available(chosen)), backend)
         self.size = Size("m = n = k", n, LARGEST)
-        self.tile = widgets.BoundedIntText(
-            tile or side,
-            min=1,
-            max=1024,
-            description="tile",
-            layout={"width": "12em"},
-            style=CONTROL["style"],
-        )
+        self.tile = field("tile", tile or side, 1024)
         self.tile.disabled = chosen.default is None
         self.ragged = widgets.Checkbox(
             False,
@@ -78,10 +72,8 @@ class KernelLab(Explorer):
             layout={"width": "auto", "margin": "0 0 0 6.5em"},
         )
         self.m, self.n, self.k = (
-            widgets.BoundedIntText(value, min=1, max=2**LARGEST, description=x, layout={"width": "10em"},
-                                   style={"description_width": "2em"})
-            for x, value in sizes.items()
-        )  # fmt: skip
+            field(name, value, 2**LARGEST, "2em") for name, value in sizes.items()
+        )
         self.sides = widgets.HBox([self.m, self.n, self.k], layout={"display": "none"})
         self.run = widgets.Button(description="Run", button_style="primary", icon="play")
         self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
@@ -226,10 +218,6 @@ class KernelLab(Explorer):
             self.say("Stopped: nothing was added. Press Run to start again.")
         else:
             self.say(str(error) or type(error).__name__, error=True)
-
-
-def _dropdown(name: str, options: list[str] | tuple[str, ...], value: str) -> widgets.Dropdown:
-    return widgets.Dropdown(options=options, value=value, description=name, **CONTROL)
 
 
 def _tiling(kernel: Kernel, side: int) -> Tiling | None:

@@ -7,7 +7,8 @@ import ipywidgets as widgets
 from gemmlab import plots
 from gemmlab.device import Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import CONTROL, Explorer, Picture, Size, sizes_of
+from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.controls import Size, dropdown, sizes_of
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si, style
 from gemmlab.problem import DTYPES, Gemm
@@ -44,12 +45,8 @@ class Roofline(Explorer):
         chosen.peak_of(dtype)
         sizes = sizes_of(Gemm(m, n, k), LARGEST)
 
-        self.device = widgets.Dropdown(
-            options=list(self._devices), value=chosen.title, description="device", **CONTROL
-        )
-        self.dtype = widgets.Dropdown(
-            options=_formats(chosen), value=dtype, description="dtype", **CONTROL
-        )
+        self.device = dropdown("device", list(self._devices), chosen.title)
+        self.dtype = dropdown("dtype", _formats(chosen), dtype)
         self.m, self.n, self.k = (Size(x, sizes[x], LARGEST) for x in "mnk")
         self.prediction: Prediction | None = None
         self.roof = self.points = self.origin = None
