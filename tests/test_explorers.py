@@ -49,6 +49,12 @@ def test_a_typed_number_is_kept_and_the_slider_follows():
     assert size.value == 2**14
 
 
+def test_a_slider_stays_at_its_end_for_a_smaller_number():
+    size = Size("n", 128, high=13, low=4)
+    size.number.value = 3
+    assert (size.value, size.slider.value) == (3, 4)
+
+
 # --------------------------------------------------------------------------- the roofline
 
 
@@ -161,6 +167,13 @@ def test_runs_add_up_to_a_sweep_and_are_cleared(lab):
     lab.clear.click()
     assert lab.history == []
     assert lab.sizes.dots == {}
+
+
+def test_a_size_below_the_curve_is_in_the_picture(lab):
+    lab.size.value = 3
+    low, high = lab.left.get_xlim()
+    assert low < lab.here.get_xdata()[0] < high
+    assert "counted − predicted = 0" in ran(lab)
 
 
 def test_ragged_sizes(lab):

@@ -46,7 +46,8 @@ def tiled(n, tile=16):
         (1, "B", "1 B"),
         (-2e3, "B", "-2 kB"),
         (999_999, "B", "1 MB"),
-        (3e-13, "s", "0.0003 ns"),
+        (3e-13, "s", "300 fs"),
+        (2e-18, "s", "0.002 fs"),
     ],
 )
 def test_si(value, unit, text):
@@ -56,8 +57,9 @@ def test_si(value, unit, text):
 def test_colours_are_distinct_and_stable():
     names = [f"kernel {i}" for i in range(len(style.SERIES))]
     colours = style.colours([*names, names[0]])
-    assert len(set(colours.values())) == len(names)
-    assert style.colours(names[:2]) == {name: colours[name] for name in names[:2]}
+    assert len({colours[name] for name in names}) == len(names)
+    assert colours.items() >= style.colours(names[:2]).items()
+    assert style.colours(["ideal", *names]) == colours
 
 
 def test_every_origin_has_a_shape_of_its_own():
@@ -155,6 +157,26 @@ def test_speed_over_size_with_percentiles(ax):
     assert {top, bottom} == {m.flops / m.percentile(10), m.flops / m.percentile(90)}
     low, high = ax.get_ylim()
     assert low < bottom < high
+
+
+def test_a_kernel_has_one_colour_in_both_plots():
+    _, (left, right) = plots.figure(columns=2)
+    naive = predict(Gemm(256, 256, 256), "h200", kernels.naive)
+    pairs = [(timed(p, 2), p) for p in (naive, tiled(256))]
+    speeds = plots.sizes(left, [m for m, _ in pairs], [tiled(256), tiled(512, 32), naive])
+    ratios = plots.residual(right, pairs)
+    assert {key: dots.get_color() for key, dots in speeds.dots.items()} == {
+        key: dots.get_color() for key, dots in ratios.items()
+    }
+
+
+def test_the_legend_lies_below_all_data(ax):
+    plots.sizes(ax, [timed(tiled(n), 2) for n in (64, 256)], [tiled(64), tiled(256)])
+    ax.figure.canvas.draw()
+    top = ax.transData.inverted().transform(ax.get_legend().get_window_extent())[1][1]
+    assert top < min(y for line in ax.lines for y in line.get_ydata())
+    (text,) = ax.get_legend().get_texts()
+    assert text.get_text() == "tiled 16×16×16, predicted and recorded"
 
 
 def test_a_size_where_m_n_and_k_differ():

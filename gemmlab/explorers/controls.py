@@ -29,16 +29,16 @@ def field(name: str, value: int, most: int, indent: str = "6em") -> widgets.Boun
 
 
 class Size(widgets.HBox):
-    """A whole number from 1 to 2^high: a slider over powers of two, and a field for any other.
+    """A whole number from 1 to 2^high: a slider over powers of two from 2^low, and a field for any.
 
     (The number beside ipywidgets' own logarithmic slider is rounded to the slider's steps.)
     """
 
     value = traitlets.Int(1)
 
-    def __init__(self, name: str, value: int, high: int) -> None:
+    def __init__(self, name: str, value: int, high: int, low: int = 0) -> None:
         self.slider = widgets.IntSlider(
-            0, 0, high, description=name, readout=False, style=NAMES, layout={"width": "24em"}
+            low, low, high, description=name, readout=False, style=NAMES, layout={"width": "24em"}
         )
         self.number = widgets.BoundedIntText(
             value, min=1, max=2**high, tooltip=f"{name}, typed", layout={"width": "6em"}
@@ -53,7 +53,7 @@ class Size(widgets.HBox):
     def _follow(self, _change: object) -> None:
         """Move the slider to the power of two that is nearest to a number set otherwise."""
         self._following = True
-        self.slider.value = round(math.log2(self.value))
+        self.slider.value = max(round(math.log2(self.value)), self.slider.min)
         self._following = False
 
     def _slide(self, _change: object) -> None:

@@ -22,8 +22,8 @@ from gemmlab.plots import si, style
 from gemmlab.problem import Gemm, whole_number
 from gemmlab.tiling import Tiling
 
-LARGEST = 13  # 2^13 = 8192
-SIZES = tuple(2**i for i in range(4, LARGEST + 1))  # where curves are predicted
+SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
+SIZES = tuple(2**i for i in range(SMALLEST, LARGEST + 1))  # where curves are predicted
 
 
 class KernelLab(Explorer):
@@ -62,7 +62,7 @@ class KernelLab(Explorer):
 
         self.kernel = dropdown("kernel", [k.name for k in family], kernel)
         self.backend = dropdown("backend", ("auto", *backends.available(chosen)), backend)
-        self.size = Size("m = n = k", n, LARGEST)
+        self.size = Size("m = n = k", n, LARGEST, SMALLEST)
         self.tile = field("tile", tile or side, 1024)
         self.tile.disabled = chosen.default is None
         self.ragged = widgets.Checkbox(
@@ -138,6 +138,8 @@ class KernelLab(Explorer):
 
         series = dict.fromkeys([(m.kernel, m.tiling) for m in mine] + [(kernel.name, tiling)])
         curves = [q for name, t in series for q in _curve(name, t, target, counted)]
+        if plots.size(problem) < SIZES[0]:  # typed: the curve begins there
+            curves.append(p)
         quantity = "global" if counted else "speed"
         self.sizes = plots.sizes(self.left, mine, curves, quantity, self.sizes)
         self.here.set_data([plots.size(problem)], [plots.value(p, quantity)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmlab.kernels.coalesced import coalesced
 from gemmlab.kernels.cpu_blocked import cpu_blocked
 from gemmlab.kernels.cpu_naive import cpu_naive
 from gemmlab.kernels.cpu_numpy import cpu_numpy
@@ -10,7 +11,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.naive import naive
 from gemmlab.kernels.tiled import tiled
 
-LADDER = (naive, tiled)  # from the definition up, on a GPU or the simulator
+LADDER = (naive, coalesced, tiled)  # from the definition up, on a GPU or the simulator
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -19,6 +20,7 @@ __all__ = [
     "LADDER",
     "REFERENCE",
     "Kernel",
+    "coalesced",
     "cpu_blocked",
     "cpu_naive",
     "cpu_numpy",

@@ -1,9 +1,9 @@
-"""Rung 2, tiled: a block shares tiles of A and B.
+"""Rung 3, tiled: a block shares tiles of A and B.
 
 The threads of a block compute a tile of C together. They step along k: copy one tile of A and one
 of B to shared memory, wait for each other, multiply the tiles, wait again. Each element that a
-block needs is read from global memory once, instead of once by each thread that uses it, and lanes
-now read neighbouring columns. Counter to watch: global load sectors, down by the tile's side.
+block needs is read from global memory once, instead of once by each thread that uses it. Counter to
+watch: global load requests, down by the tile's side.
 """
 
 from __future__ import annotations

@@ -99,21 +99,36 @@ def _access(
 
 
 def naive(problem: Gemm, tiling: Tiling) -> Work:
-    """Rung *naive*: thread (x, y) of a block computes C[x, y], so a warp walks down columns.
+    """Rung *naive*: x runs along the rows of C, so that the lanes of a warp walk down columns.
 
     Each of the k steps loads A[i, p], a different row for each lane, and B[p, j].
     """
-    m, n, k, s = problem.m, problem.n, problem.k, DTYPES[problem.dtype].bytes
     bm, bn, _ = tiling.block
     lanes = Lanes(bm, bn)
-    x, y = lanes.x, lanes.y
-    along_k = _axis(k, 1, 1, s)
-    load_a = _access("load", s, lanes, x * k, x, y, _axis(m, bm, k, s), _axis(n, bn, 0, s), along_k)
-    load_b = _access(
-        "load", s, lanes, y, x, y, _axis(m, bm, 0, s), _axis(n, bn, 1, s), _axis(k, 1, n, s)
-    )
-    c_rows, c_cols = _axis(m, bm, n, s), _axis(n, bn, 1, s)
-    update = _update_c(problem, lanes, x * n + y, x, y, c_rows, c_cols)
+    return _one_element_a_thread(problem, tiling, lanes, row=lanes.x, col=lanes.y)
+
+
+def coalesced(problem: Gemm, tiling: Tiling) -> Work:
+    """Rung *coalesced*: x runs along the columns of C, so that lanes are neighbours in memory.
+
+    The same loads as *naive*, two for each FMA; a warp's lanes share rows of A and sectors of B.
+    """
+    bm, bn, _ = tiling.block
+    lanes = Lanes(bn, bm)
+    return _one_element_a_thread(problem, tiling, lanes, row=lanes.y, col=lanes.x)
+
+
+def _one_element_a_thread(
+    problem: Gemm, tiling: Tiling, lanes: Lanes, row: np.ndarray, col: np.ndarray
+) -> Work:
+    """Threads that load what they need of A and B from global memory, whenever they need it."""
+    m, n, k, s = problem.m, problem.n, problem.k, DTYPES[problem.dtype].bytes
+    bm, bn, _ = tiling.block
+    rows_of_a, cols_only = _axis(m, bm, k, s), _axis(n, bn, 0, s)
+    rows_only, cols_of_b = _axis(m, bm, 0, s), _axis(n, bn, 1, s)
+    load_a = _access("load", s, lanes, row * k, row, col, rows_of_a, cols_only, _axis(k, 1, 1, s))
+    load_b = _access("load", s, lanes, col, row, col, rows_only, cols_of_b, _axis(k, 1, n, s))
+    update = _update_c(problem, lanes, row * n + col, row, col, _axis(m, bm, n, s), cols_of_b)
     counters = load_a + load_b + update
     across, down = tiling.grid(problem)
     return Work(

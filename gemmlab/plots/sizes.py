@@ -62,16 +62,15 @@ def sizes(
         ax.add_collection(artists.bars, autolim=False)
     curves = _series(predictions, quantity)
     observed = _series(measurements, quantity)
-    colours = style.colours(name for name, _ in (*curves, *observed))
+    colours = style.colours(name for name, _ in (*observed, *curves))
 
     _draw(ax, artists.lines, {name: rows for (name, _), rows in curves.items()}, quantity)
     for name, line in artists.lines.items():
-        line.set(color=colours[name], linewidth=1.8, label=f"{name}, predicted")
+        line.set(color=colours[name], linewidth=1.8)
     _draw(ax, artists.dots, observed, quantity)
     for (name, origin), line in artists.dots.items():
         marker, _ = style.MARKS[origin]
         line.set(color=colours[name], marker=marker, markersize=7, linestyle="none", zorder=5)
-        line.set_label(f"{name}, {origin}")
 
     bars = [
         ([(size(m.problem), m.flops / m.percentile(p)) for p in (10, 90)], colours[name])
@@ -81,12 +80,14 @@ def sizes(
     ]
     artists.bars.set_segments([bar for bar, _ in bars])
     artists.bars.set_color([colour for _, colour in bars])
-    _frame(ax, [*artists.lines.values(), *artists.dots.values()])
-    handles = [*artists.lines.values(), *artists.dots.values()]
-    labels = [handle.get_label() for handle in handles]
-    if artists.labels != labels:
-        artists.labels = labels
-        ax.legend(handles, labels, fontsize=style.NOTE, frameon=False, handlelength=1.6)
+    labels = _labels(artists)
+    _frame(ax, [*artists.lines.values(), *artists.dots.values()], len(labels))
+    if artists.labels != list(labels):
+        artists.labels = list(labels)
+        ax.legend(
+            list(labels.values()), artists.labels, loc="lower right", fontsize=style.NOTE,
+            frameon=False, labelspacing=0.4,
+        )  # fmt: skip
     return artists
 
 
@@ -116,10 +117,22 @@ def _draw(ax: Axes, lines: dict, series: dict, quantity: str) -> None:
         lines[key].set_data([size(r.problem) for r in rows], [value(r, quantity) for r in rows])
 
 
-def _frame(ax: Axes, lines: list[Line2D]) -> None:
-    """Whole decades of y and half an octave around x."""
+def _labels(artists: SizeArtists) -> dict[str, tuple[Line2D, ...]]:
+    """A line of the legend for each series: what it is called, and the artists that show it."""
+    labels = {}
+    for name in dict.fromkeys([*artists.lines, *(name for name, _ in artists.dots)]):
+        shown = {"predicted": artists.lines[name]} if name in artists.lines else {}
+        shown |= {origin: line for (series, origin), line in artists.dots.items() if series == name}
+        labels[f"{name}, {' and '.join(shown)}"] = tuple(shown.values())
+    return labels
+
+
+def _frame(ax: Axes, lines: list[Line2D], rows: int) -> None:
+    """Half an octave around x; whole decades of y above room for the rows of the legend."""
     xs = [x for line in lines for x in line.get_xdata()]
     ys = [y for line in lines for y in line.get_ydata()]
     if xs:
         ax.set_xlim(min(xs) / 1.4, max(xs) * 1.4)
-        ax.set_ylim(*style.decades(min(ys) / 1.2, max(ys) * 1.2))
+        low, high = style.decades(min(ys) / 1.2, max(ys) * 1.2)
+        share = min(0.05 + 0.06 * rows, 0.5)
+        ax.set_ylim(low / (high / low) ** (share / (1 - share)), high)

@@ -20,7 +20,8 @@ from gemmlab.model import Prediction
 # Source: M. Okabe and K. Ito, Color Universal Design (2008), the palette of eight colours.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+IDEAL = "ideal"  # the series of predictions that are not of a kernel
 INK, GREY, GRID = "#222222", "#666666", "#DDDDDD"
 
 TITLE, LABEL, TICK, NOTE = 11, 10, 9, 8.5  # font sizes [pt]
@@ -60,17 +61,18 @@ def source(item: Prediction | Measurement) -> str:
 
 def series(item: Prediction | Measurement) -> str:
     """What shares a colour: the kernel and its tile; "ideal" for a prediction without a kernel."""
-    return (item.kernel or "ideal") + (f" {item.tiling}" if item.tiling else "")
+    return (item.kernel or IDEAL) + (f" {item.tiling}" if item.tiling else "")
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each name, in the order in which they first come."""
-    return {name: SERIES[i % len(SERIES)] for i, name in enumerate(dict.fromkeys(names))}
+    """A colour for each name, in the order in which they first come; "ideal" is always black."""
+    others = [name for name in dict.fromkeys(names) if name != IDEAL]
+    return {IDEAL: BLACK, **{name: SERIES[i % len(SERIES)] for i, name in enumerate(others)}}
 
 
 # -------------------------------------------------------------------------------- numbers
 
-_PREFIXES = "n µ m _ k M G T P E".replace("_", "").split(" ")
+_PREFIXES = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"]  # 10^-15 to 10^18
 
 
 def si(value: float, unit: str) -> str:
@@ -81,8 +83,8 @@ def si(value: float, unit: str) -> str:
     """
     rounded = float(f"{value:.3g}")
     power = math.floor(math.log10(abs(rounded)) / 3) if rounded else 0
-    power = min(max(power, -3), len(_PREFIXES) - 4)
-    return f"{number(rounded / 1000.0**power)} {_PREFIXES[power + 3]}{unit}"
+    power = min(max(power, -5), len(_PREFIXES) - 6)
+    return f"{number(rounded / 1000.0**power)} {_PREFIXES[power + 5]}{unit}"
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from jupyter import ROOT
+from lab_server import ROOT
 
 pytestmark = pytest.mark.browser
 
