@@ -28,8 +28,10 @@ def build(tiling: Tiling) -> Callable:
         j, i = cuda.grid(2)
         if i < m and j < n:
             acc = float32(0)
-            for p in range(k):
+            p = 0
+            while p < k:  # cheaper than range(k), which Numba counts in a second variable
                 acc += A[i, p] * B[p, j]
+                p += 1
             if beta == 0:
                 C[i, j] = alpha * acc
             else:
