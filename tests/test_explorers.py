@@ -331,7 +331,7 @@ def test_cpu_kernels_bring_each_other():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"kernel": "fast"}, ValueError, "'fast'.*naive, tiled"),
+        ({"kernel": "fast"}, ValueError, "'fast'.*naive, coalesced, tiled"),
         ({"n": 0}, ValueError, "n=0|m=0"),
         ({"n": 10_000}, ValueError, "10000 is too large; use 1 to 8192"),
         ({"tile": 0}, ValueError, "tile=0"),

@@ -56,7 +56,7 @@ def roofline(
     ridge = device.ops_per_byte(dtype)
     nearest = min(peak / b for b in bandwidths.values() if b)
     artists.peak.set_data([nearest, right], [peak, peak])
-    artists.peak_label.set_position((right, peak * 1.12))
+    artists.peak_label.set_position((right, peak * 1.4))  # clear of markers on the roof
     artists.peak_label.set_text(f"{dtype} peak, {style.si(peak, 'FLOP/s')}")
     for level, bandwidth in bandwidths.items():
         line, label = artists.slopes[level], artists.slope_labels[level]
