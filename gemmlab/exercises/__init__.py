@@ -19,6 +19,8 @@ _MODULES = {
     "01.1": "gemm_in_numpy",
     "01.2": "counts",
     "01.3": "linear_layer",
+    "03.1": "thread_map",
+    "03.2": "coalesced_pieces",
     "04.1": "tiled_kernel",
     "04.2": "barriers",
     "04.3": "traffic_budget",

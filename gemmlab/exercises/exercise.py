@@ -113,11 +113,8 @@ class Exercise:
         if passed:
             facts = (asked, *found.facts, ("Shown", self.task.praise))
         elif found.diagnosis == "not-attempted":
-            facts = (
-                asked,
-                *found.facts,
-                ("Next", "replace each ... of the skeleton; try q.hint()"),
-            )
+            start = "replace each ... of" if "..." in self.skeleton else "change"
+            facts = (asked, *found.facts, ("Next", f"{start} the skeleton; try q.hint()"))
         else:
             cause = self._diagnosis(found.diagnosis).cause
             more = f"see {self.task.section}, or try q.hint()"

@@ -4,7 +4,8 @@ Each is a class whose arguments are the first values of its controls; it shows i
 expression of a cell.
 """
 
+from gemmlab.explorers.coalescing import Coalescing
 from gemmlab.explorers.kernel_lab import KernelLab
 from gemmlab.explorers.roofline import Roofline
 
-__all__ = ["KernelLab", "Roofline"]
+__all__ = ["Coalescing", "KernelLab", "Roofline"]

@@ -1,8 +1,8 @@
 """What each kernel of the ladder asks of the machine: transactions, operations, dependent steps.
 
-The counts are algebra, not execution: blocks whose addresses differ by whole sectors make the same
+The counts are algebra, not execution: blocks whose addresses differ by whole lines make the same
 requests, so that one representative of each class is counted and multiplied. They are exact, as
-the source is written, for row-major operands whose first element lies at the start of a sector.
+the source is written, for row-major operands whose first element lies at the start of a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Work:
     counters : exact transactions, by the names that the simulator and Nsight Compute use
     flops : operations executed, whole tiles included [FLOP]
     l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
-    l1_wavefronts : passes through the L1 and shared-memory pipe
+    l1_wavefronts : passes through the L1 and shared-memory pipe, one a cycle; where a global access
+        waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
     blocks, threads, shared_bytes : of the launch; threads and bytes are per block
     chain : (global loads, FMAs) that one thread must do one after the other
     """
@@ -54,7 +55,7 @@ class Lanes:
         self.warps = warps
 
 
-# Positions along one axis that behave alike: offset within a sector [elements], extent that lies
+# Positions along one axis that behave alike: offset within a line [elements], extent that lies
 # inside the matrix, and how many positions are so.
 AxisClass = tuple[int, int, int]
 
@@ -62,10 +63,10 @@ AxisClass = tuple[int, int, int]
 def _axis(count: int, tile: int, stride: int, itemsize: int) -> list[AxisClass]:
     """The classes of the tiles that cover 0 … count, where a step along the axis is `stride`."""
     starts = np.arange(0, count, tile)
-    offsets = starts * stride % (transactions.SECTOR // itemsize)
+    offsets = starts * stride % (transactions.LINE // itemsize)
     extents = np.minimum(tile, count - starts)
-    classes, counts = np.unique([offsets, extents], axis=1, return_counts=True)
-    return [(int(o), int(e), int(c)) for o, e, c in zip(*classes, counts, strict=True)]
+    keys, counts = np.unique(offsets * (tile + 1) + extents, return_counts=True)
+    return [(*divmod(int(key), tile + 1), int(c)) for key, c in zip(keys, counts, strict=True)]
 
 
 def _access(
@@ -86,15 +87,20 @@ def _access(
     """
     alike: Counter[tuple[int, int, int]] = Counter()
     for (o1, rows_in, n1), (o2, cols_in, n2), (o3, _, n3) in product(rows, cols, steps):
-        alike[(o1 + o2 + o3) % (transactions.SECTOR // itemsize), rows_in, cols_in] += n1 * n2 * n3
+        alike[(o1 + o2 + o3) % (transactions.LINE // itemsize), rows_in, cols_in] += n1 * n2 * n3
+    starts: dict[tuple[int, int], list[tuple[int, int]]] = {}  # by the lanes that are on
+    for (start, rows_in, cols_in), count in alike.items():
+        starts.setdefault((rows_in, cols_in), []).append((start, count))
     total: Counter[str] = Counter()
-    for (start, rows_in, cols_in), times in alike.items():
+    for (rows_in, cols_in), found in starts.items():
+        start, times = np.array(found, np.int64).T
         on = lanes.valid & (row < rows_in) & (col < cols_in)
-        address = (start + offset) * itemsize
-        total[f"global_{op}_requests"] += times * int(transactions.requests(on).sum())
-        total[f"global_{op}_sectors"] += times * int(transactions.sectors(address, on).sum())
-        total[f"global_{op}_bytes"] += times * int(on.sum()) * itemsize
-        total["lines"] += times * int(transactions.lines(address, on).sum())
+        address = (start[:, None, None] + offset) * itemsize
+        each = np.broadcast_to(on, address.shape)
+        total[f"global_{op}_requests"] += int(times.sum() * transactions.requests(on).sum())
+        total[f"global_{op}_sectors"] += int(times @ transactions.sectors(address, each).sum(1))
+        total[f"global_{op}_bytes"] += int(times.sum() * on.sum()) * itemsize
+        total["l1_cycles"] += int(times @ transactions.l1_cycles(address, each, itemsize).sum(1))
     return total
 
 
@@ -132,7 +138,7 @@ def _one_element_a_thread(
     counters = load_a + load_b + update
     across, down = tiling.grid(problem)
     return Work(
-        l1_wavefronts=counters.pop("lines"),
+        l1_wavefronts=counters.pop("l1_cycles"),
         counters=counters,
         flops=2 * (down * bm) * (across * bn) * k,
         l2_bytes=s * (across * m * k + down * k * n) + _c_bytes(problem),
@@ -175,7 +181,7 @@ def tiled(problem: Gemm, tiling: Tiling) -> Work:
         counters[name] += count * blocks * steps
     counters["barriers"] = 2 * steps * blocks
     return Work(
-        l1_wavefronts=counters.pop("lines")
+        l1_wavefronts=counters.pop("l1_cycles")
         + counters["shared_load_wavefronts"]
         + counters["shared_store_wavefronts"],
         counters=counters,

@@ -6,6 +6,7 @@
 >>> artists = plots.roofline(ax, device("h200"), "float16", artists=artists)
 """
 
+from gemmlab.plots.access import access_map
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
@@ -13,6 +14,7 @@ from gemmlab.plots.style import figure, number, provenance, si
 from gemmlab.plots.tiles import tiles
 
 __all__ = [
+    "access_map",
     "counters",
     "figure",
     "number",

@@ -13,45 +13,62 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.device import Device
+from gemmlab.device import device as device_called
+from gemmlab.model.transactions import WARP
 from gemmlab.problem import whole_number
 from gemmlab.simt.hazards import Hazard, HazardError
+from gemmlab.simt.l2 import L2
 from gemmlab.simt.machine import Machine
 from gemmlab.simt.masks import StepLimitError
 from gemmlab.simt.memory import Array, from_host, host_view
 from gemmlab.simt.report import Dim3, Report
 from gemmlab.simt.rewrite import rewrite
 from gemmlab.simt.source import UnsupportedError, read_source
+from gemmlab.simt.trace import Access, Trace
 from gemmlab.simt.values import number
 
-__all__ = ["Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
+__all__ = ["Access", "Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
 
 # Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
 LANES = 1 << 16
+SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
 MAX_THREADS = 1024
 MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
 MAX_STEPS = 1 << 16
 
 
 def simulate(
-    fn: Callable,
+    fn: Any,
     grid: int | tuple[int, ...],
     block: int | tuple[int, ...],
     *args: Any,
     shared_bytes: int = 0,
     on_hazard: str = "raise",
     max_steps: int = MAX_STEPS,
+    contract: bool = True,
+    device: Device | str | None = None,
+    l2: Device | str | None = None,
+    trace: int | str | tuple[int | str, ...] = (),
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
-    fn : a plain function or a `numba.cuda.jit` kernel, written with `cuda` of gemmlab or of Numba
+    fn : a plain function or a `numba.cuda.jit` kernel, written with `cuda` of gemmlab or of Numba,
+        or a rung of the ladder, which is built with its own tiling
     grid, block : one to three sizes
     args : NumPy arrays, changed in place, and numbers
     shared_bytes : dynamic shared memory of a block [B]
     on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
     max_steps : iterations that the loops of a thread may take in all
+    contract : round a float a·b + c once (FMA), as the compiler does; False rounds twice
+    device : the GPU whose limits on threads and shared memory hold, instead of those of all GPUs
+    l2 : the GPU whose L2 is modelled (`simt.l2`): adds l2_hits, l2_misses, dram_read_bytes and
+        dram_write_bytes to the counters
+    trace : lines of the kernel, by number or by a part of their text, whose first accesses by
+        block 0 are kept in `Report.trace`
 
     Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
-    a launch that no GPU would take.
+    a launch that no GPU, or not this one, would take.
 
     >>> def double(x):
     ...     i = cuda.grid(1)
@@ -60,33 +77,81 @@ def simulate(
     """
     if on_hazard not in ("raise", "collect"):
         raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
-    function = getattr(fn, "py_func", fn)
+    function = _function(fn)
     grid3, block3 = _dim3("grid", grid), _dim3("block", block)
     threads = block3[0] * block3[1] * block3[2]
-    if threads > MAX_THREADS:
-        raise ValueError(f"a block of {threads} threads is too large; use at most {MAX_THREADS}")
-    if block3[2] > MAX_Z:
-        raise ValueError(f"block={block!r} is too deep; use at most {MAX_Z} along z")
+    gpu = None if device is None else device_called(device)
+    _check_launch(block3, shared_bytes, gpu)
 
     report = Report(read_source(function), grid3, block3, on_hazard)
+    cache = None if l2 is None else L2.of(l2)
+    traced = Trace.of(trace, report.source)
+    report.trace = traced.accesses
+    report.watchers += [cache.watch] if cache else []
+    report.watchers += [traced.watch] if traced.lines else []
     arrays, values = _bind(function, args, report.source.stored_parameters)
     blocks = np.arange(grid3[0] * grid3[1] * grid3[2])
-    batch = max(1, LANES // threads)
+    padded = -(-threads // WARP) * WARP
+    batch = max(1, min(LANES // padded, SHARED_BYTES // max(1, shared_bytes)))
     kernel = None
     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
         for start in range(0, len(blocks), batch):
             machine = Machine(
-                grid3, block3, blocks[start : start + batch], report, shared_bytes, max_steps
+                grid3,
+                block3,
+                blocks[start : start + batch],
+                report,
+                shared_bytes,
+                max_steps,
+                contract,
             )
             kernel = kernel or rewrite(function, machine.translate)
+            lock_step = kernel.bind(machine.translate)
             try:
-                kernel.bind(machine.translate)(machine, *values)
+                lock_step(machine, *values)
             except StepLimitError:
                 break
+            _check_shared(machine.static_bytes, shared_bytes, gpu)
+            # Machine and function refer to each other; apart, they go at once, not at some later
+            # collection of cycles: memory stays that of one batch.
+            lock_step.__globals__.clear()
+            vars(machine).clear()
+    if cache:
+        report.launch.update(cache.finish())
     for host, array in arrays:
-        if array.shadow is not None and (array.shadow.writer >= 0).any():
+        if array.written:
             host[...] = host_view(array)
     return report
+
+
+def _function(fn: Any) -> Callable:
+    """The Python function of a kernel in any form."""
+    if hasattr(fn, "build"):  # a rung of the ladder
+        if fn.machine != "gpu" or fn.library:
+            raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
+        fn = fn.build(fn.default)
+    return getattr(fn, "py_func", fn)
+
+
+def _check_launch(block: Dim3, shared_bytes: int, gpu: Device | None) -> None:
+    """ValueError for a block that is too large, for any GPU or for `gpu`."""
+    threads = block[0] * block[1] * block[2]
+    most = (gpu and gpu.threads_per_block) or MAX_THREADS
+    if threads > most:
+        raise ValueError(f"a block of {threads} threads is too large; use at most {most}")
+    if block[2] > MAX_Z:
+        raise ValueError(f"block={block!r} is too deep; use at most {MAX_Z} along z")
+    _check_shared(0, shared_bytes, gpu)
+
+
+def _check_shared(static: int, dynamic: int, gpu: Device | None) -> None:
+    """ValueError where a block's shared memory [B] is more than `gpu` has for one."""
+    most = gpu and gpu.shared_bytes_per_block
+    if most and static + dynamic > most:
+        raise ValueError(
+            f"{static} B of shared arrays and shared_bytes={dynamic} are too much for "
+            f"{gpu.title}; a block may use {most} B"
+        )
 
 
 def _bind(

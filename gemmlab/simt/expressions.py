@@ -9,11 +9,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from gemmlab.simt.arithmetic import BINARY
 from gemmlab.simt.language import is_cuda
 from gemmlab.simt.source import INSTEAD, Source, UnsupportedError
-
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
-_BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
 
 
 def load_name(identifier: str) -> ast.Name:
@@ -43,6 +41,10 @@ def plain_parameters(*names: str) -> ast.arguments:
 def thunk(expression: ast.expr) -> ast.Lambda:
     """A function without parameters that gives the expression, when it is called."""
     return ast.Lambda(plain_parameters(), expression)
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 class Expressions(ast.NodeTransformer):
@@ -108,9 +110,10 @@ class Expressions(ast.NodeTransformer):
         known, value = self.static(node)
         if known:
             return self.constant(value, node)
+        owner = self.visit(node.value)  # what is refused in it has better advice
         if node.attr not in ("x", "y", "z", "shape", "size", "ndim", "dtype"):
             raise self.refuse(node, f".{node.attr}", "arrays have .shape, .size, .ndim and .dtype")
-        return ast.Attribute(self.visit(node.value), node.attr, ast.Load())
+        return ast.Attribute(owner, node.attr, ast.Load())
 
     # Expressions
 
@@ -118,20 +121,38 @@ class Expressions(ast.NodeTransformer):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        return self.operation(node, self.visit(node.left), self.visit(node.right))
+        return self.operation(node, self.visit(node.left), node.left, node.right)
 
     def operation(
-        self, node: ast.BinOp | ast.AugAssign, left: ast.expr, right: ast.expr
+        self,
+        node: ast.BinOp | ast.AugAssign,
+        left: ast.expr,
+        before: ast.expr | None,
+        right: ast.expr,
     ) -> ast.expr:
-        if not isinstance(node.op, _OPERATORS + _BITWISE):
-            raise self.refuse(node, type(node.op).__name__, "write a loop over elements")
-        return ast.BinOp(left, node.op, right)
+        """`left op right`; `before` is `left` as the source has it, or None for an element."""
+        name, line = type(node.op).__name__, ast.Constant(node.lineno)
+        if name not in BINARY:
+            raise self.refuse(node, name, "write a loop over elements")
+        if name in ("Add", "Sub"):  # a sum with a product may be one FMA
+            if before is not None and _is_product(before):
+                factors = self.visit(before.left), self.visit(before.right)
+                values = *factors, self.visit(right)
+                return on_machine("fused_left", ast.Constant(name), *values, line)
+            if _is_product(right):
+                values = left, self.visit(right.left), self.visit(right.right)
+                return on_machine("fused_right", ast.Constant(name), *values, line)
+        return on_machine("binary", ast.Constant(name), left, self.visit(right), line)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
             return on_machine("not_", operand)
-        return ast.UnaryOp(node.op, operand)
+        signed = isinstance(node.op, (ast.USub, ast.UAdd))
+        if signed and isinstance(node.operand, ast.Constant):  # a negative number is a constant too
+            return self.constant(ast.literal_eval(ast.unparse(node)), node)
+        name = ast.Constant(type(node.op).__name__)
+        return on_machine("unary", name, operand, ast.Constant(node.lineno))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         method = "and_" if isinstance(node.op, ast.And) else "or_"
@@ -146,16 +167,17 @@ class Expressions(ast.NodeTransformer):
         if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
             raise self.refuse(node, "is", "use ==")
         values = [self.visit(v) for v in (node.left, *node.comparators)]
-        return self.chain(values, node.ops)
+        return self.chain(values, node.ops, ast.Constant(node.lineno))
 
-    def chain(self, values: list[ast.expr], ops: list[ast.cmpop]) -> ast.expr:
+    def chain(self, values: list[ast.expr], ops: list[ast.cmpop], line: ast.Constant) -> ast.expr:
         """Comparisons a < b < c as (lambda b: a < b and b < c)(b): b is evaluated once."""
         left, right, *more = values
+        name = ast.Constant(type(ops[0]).__name__)
         if not more:
-            return ast.Compare(left, ops[:1], [right])
+            return on_machine("compare", name, left, right, line)
         middle = f".operand{len(more)}"
-        first = ast.Compare(left, ops[:1], [load_name(middle)])
-        rest = thunk(self.chain([load_name(middle), *more], ops[1:]))
+        first = on_machine("compare", name, left, load_name(middle), line)
+        rest = thunk(self.chain([load_name(middle), *more], ops[1:], line))
         both = ast.Lambda(plain_parameters(middle), on_machine("and_", first, rest))
         return ast.Call(both, [right], [])
 
@@ -165,6 +187,7 @@ class Expressions(ast.NodeTransformer):
             self.visit(node.test),
             thunk(self.visit(node.body)),
             thunk(self.visit(node.orelse)),
+            ast.Constant(node.lineno),
         )
 
     def visit_Slice(self, node: ast.Slice) -> ast.expr:

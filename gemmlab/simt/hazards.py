@@ -6,7 +6,8 @@ are found from who touched what since the last barrier, not from wrong values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,9 @@ KINDS = (
 class Hazard:
     """One thing that a kernel did wrong.
 
-    kind : one of `KINDS`; line : in the kernel's file; code : that line's text
+    kind : one of `KINDS`; line, code : the line of `file`, and its text
     block, threads : where, as (x, y, z); the threads involved, the one at fault first
+    count : lanes at fault, over all the times that a simulation that collects found it
     """
 
     kind: str
@@ -36,6 +38,8 @@ class Hazard:
     block: tuple[int, int, int]
     threads: tuple[tuple[int, int, int], ...]
     message: str
+    file: str = field(default="", repr=False)
+    count: int = field(default=1, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}\n  line {self.line}: {self.code}"
@@ -49,8 +53,16 @@ class HazardError(RuntimeError):
         self.hazard = hazard
 
 
-# Two threads that touch the same element: (index of the lane at fault, the other's thread, text).
-Clash = tuple[int, int, str]
+class Clash(NamedTuple):
+    """Two threads that touch the same element: the lane at fault, the other, and what they do.
+
+    lanes : how many are at fault in the same way, by the same instruction
+    """
+
+    lane: int
+    other: int
+    text: str
+    lanes: int = 1
 
 
 class Shadow:
@@ -86,7 +98,7 @@ class Shadow:
         self.read_epoch[at] = epoch
         if clash.any():
             lane = int(clash.argmax())
-            return lane, int(writer[lane]), "reads what thread {} wrote"
+            return Clash(lane, int(writer[lane]), "reads what thread {} wrote", int(clash.sum()))
         return None
 
     def write(self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int) -> Clash | None:
@@ -102,15 +114,18 @@ class Shadow:
         together = self.writer[at] != thread  # two lanes of this very store: the later one stays
         if written.any():
             lane = int(written.argmax())
-            return lane, int(writer[lane]), "overwrites what thread {} wrote"
+            text = "overwrites what thread {} wrote"
+            return Clash(lane, int(writer[lane]), text, int(written.sum()))
         if read.any():
             lane = int(read.argmax())
             other = reader if reader[lane] != thread[lane] else other_reader
-            return lane, int(other[lane]), "overwrites what thread {} reads"
+            text = "overwrites what thread {} reads"
+            return Clash(lane, int(other[lane]), text, int(read.sum()))
         if together.any():
             lane = int(together.argmax())
             other_thread = int(self.writer[tuple(a[lane] for a in at)])
-            return lane, other_thread, "writes the same element as thread {}"
+            text = "writes the same element as thread {}"
+            return Clash(lane, other_thread, text, int(together.sum()))
         return None
 
 
@@ -147,7 +162,7 @@ class GlobalShadow:
         self.read_epoch[at] = epoch
         if clash.any():
             i = int(clash.argmax())
-            return i, int(writer[i]), "reads what {} wrote"
+            return Clash(i, int(writer[i]), "reads what {} wrote", int(clash.sum()))
         return None
 
     def write(
@@ -167,7 +182,7 @@ class GlobalShadow:
             clash = _apart(other, lane, threads, now)
             if clash.any():
                 i = int(clash.argmax())
-                return i, int(other[i]), text
+                return Clash(i, int(other[i]), text, int(clash.sum()))
         return None
 
 

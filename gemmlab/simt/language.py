@@ -23,9 +23,52 @@ INTRINSICS = (
     "laneid",
     "warpsize",
     "syncthreads",
+    "syncthreads_count",
+    "syncthreads_and",
+    "syncthreads_or",
+    "syncwarp",
+    "threadfence",
+    "threadfence_block",
+    "threadfence_system",
+    "nanosleep",
+    "shfl_sync",
+    "shfl_up_sync",
+    "shfl_down_sync",
+    "shfl_xor_sync",
+    "all_sync",
+    "any_sync",
+    "eq_sync",
+    "ballot_sync",
+    "match_any_sync",
+    "match_all_sync",
+    "activemask",
+    "lanemask_lt",
+    "selp",
+    "fma",
+    "popc",
+    "brev",
+    "clz",
+    "ffs",
+    "cbrt",
     "shared.array",
     "local.array",
+    "const.array_like",
+    "atomic.add",
+    "atomic.sub",
+    "atomic.max",
+    "atomic.min",
+    "atomic.nanmax",
+    "atomic.nanmin",
+    "atomic.and_",
+    "atomic.or_",
+    "atomic.xor",
+    "atomic.inc",
+    "atomic.dec",
+    "atomic.exch",
+    "atomic.cas",
+    "atomic.compare_and_swap",
 )
+NAMESPACES = ("shared", "local", "const", "atomic")
 
 
 class Intrinsic:
@@ -52,10 +95,12 @@ class Intrinsic:
 
 
 class Namespace:
-    """`cuda.shared` and `cuda.local`."""
+    """`cuda.shared`, `cuda.local`, `cuda.const` and `cuda.atomic`."""
 
     def __init__(self, name: str) -> None:
-        self.array = Intrinsic(f"{name}.array")
+        for path in INTRINSICS:
+            if path.startswith(f"{name}."):
+                setattr(self, path.partition(".")[2], Intrinsic(path))
 
 
 class SimulatedKernel:
@@ -85,7 +130,8 @@ class StandIn:
     """The names of `numba.cuda` that kernels use, for machines without it."""
 
     def __init__(self) -> None:
-        self.shared, self.local = Namespace("shared"), Namespace("local")
+        for name in NAMESPACES:
+            setattr(self, name, Namespace(name))
         for path in INTRINSICS:
             if "." not in path:
                 setattr(self, path, Intrinsic(path))
@@ -132,7 +178,6 @@ def intrinsic_path(value: object) -> str | None:
 def is_cuda(value: object) -> bool:
     """Whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
     numba_cuda = sys.modules.get("numba.cuda")
-    known = [stand_in, stand_in.shared, stand_in.local]
-    if numba_cuda is not None:
-        known += [numba_cuda, numba_cuda.shared, numba_cuda.local]
-    return any(value is k for k in known)
+    owners = [stand_in] if numba_cuda is None else [stand_in, numba_cuda]
+    known = [*owners, *(getattr(o, name, None) for o in owners for name in NAMESPACES)]
+    return value is not None and any(value is k for k in known)

@@ -6,31 +6,41 @@ names of `cuda`, and memory (`memory_access`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt import memory_access
-from gemmlab.simt.hazards import Hazard, Shadow
+from gemmlab.simt import allocation, atomics, bits, memory_access, warp
+from gemmlab.simt.hazards import Hazard
 from gemmlab.simt.language import intrinsic_path, is_cuda
 from gemmlab.simt.masks import ControlFlow, Mask
 from gemmlab.simt.memory import Array
+from gemmlab.simt.operations import Operations
 from gemmlab.simt.report import Dim3, Report
 from gemmlab.simt.rewrite import rewrite
-from gemmlab.simt.source import UnsupportedError
-from gemmlab.simt.values import as_dtype, translate
+from gemmlab.simt.source import Source, UnsupportedError, read_source
+from gemmlab.simt.values import ADVICE, translate
 
-# Shared arrays of a fixed size may take 48 KB a block together: CUDA C++ Programming Guide,
-# Compute Capabilities (more must be allocated dynamically, by opting in).
-STATIC_SHARED_BYTES = 48 * 1024
 MAX_CALLS = 50  # device functions inside each other
 
+TOGETHER = (
+    *("syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or", "syncwarp"),
+    *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
+    "activemask",
+)
+# Lock-step execution keeps the order of memory that these ask for; a nap changes nothing.
+FENCES = ("threadfence", "threadfence_block", "threadfence_system", "nanosleep")
 
-class Machine(ControlFlow):
+
+def _nothing(*_: Any) -> None:
+    """An instruction without an effect on what is simulated."""
+
+
+class Machine(Operations, ControlFlow):
     """State of one batch of blocks; `blocks` holds their linear indices."""
 
     def __init__(
@@ -41,6 +51,7 @@ class Machine(ControlFlow):
         report: Report,
         shared_bytes: int,
         max_steps: int,
+        contract: bool = True,
     ) -> None:
         self.grid, self.block, self.report = grid, block, report
         self.shared_bytes = shared_bytes
@@ -51,9 +62,14 @@ class Machine(ControlFlow):
         self.row = np.arange(len(blocks)).reshape(-1, 1)
         base = None if threads == self.threads else self.thread < threads
         super().__init__(base, max_steps)
+        self.contract = contract  # a float a·b + c is rounded once
+        self.running = {}
+        self.enter(report.source)
         self.epoch: Any = 0  # barrier interval: a number, or one for each block
         self.shared: dict[tuple, Array] = {}
         self.static_bytes = 0  # of the shared arrays whose size the source states
+        self.syncs: np.ndarray | None = None  # how often each warp has waited in syncwarp
+        self.shadows: dict[tuple, Any] = {}  # of dynamic shared memory
         self.counted: dict[tuple, tuple[int, int, int]] = {}
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
         self.functions: dict[Any, Callable] = {}
@@ -69,7 +85,7 @@ class Machine(ControlFlow):
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
-        if hasattr(function, "__code__"):
+        if getattr(function, "__name__", "") not in ADVICE and hasattr(function, "__code__"):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
@@ -79,15 +95,18 @@ class Machine(ControlFlow):
 
     def _device_function(self, function: Callable) -> Callable:
         body: list[Callable] = []
+        source: list[Source] = []
 
         def call(*args: Any, **keywords: Any) -> Any:
             if len(self.frames) > MAX_CALLS:
                 raise UnsupportedError(f"{function.__name__} calls itself: write a loop instead")
             if not body:
+                source.append(read_source(function))
                 body.append(rewrite(function, self.translate).bind(self.translate))
             self.masks.append(self.masks[-1])
             depth, loops, self.loops = len(self.masks) - 1, self.loops, []
             self.frames.append(SimpleNamespace(depth=depth, value=None))
+            self.enter(source[0])
             body[0](self, *args, **keywords)
             self.loops = loops
             del self.masks[depth:]
@@ -128,63 +147,21 @@ class Machine(ControlFlow):
             "gridsize": leading(extent),
             "laneid": thread % WARP,
             "warpsize": np.int64(WARP),
-            "syncthreads": self.syncthreads,
-            "shared.array": self.shared_array,
-            "local.array": self.local_array,
+            "lanemask_lt": partial(warp.lanemask_lt, self),
+            "shared.array": partial(allocation.shared_array, self),
+            "local.array": partial(allocation.local_array, self),
+            "const.array_like": partial(allocation.constant_array, self),
+            "atomic.cas": partial(atomics.exchange, self),
+            "atomic.compare_and_swap": partial(atomics.compare_and_swap, self),
+            "selp": bits.selp,
+            "fma": self.fma,
+            "cbrt": np.cbrt,
+            **{name: partial(getattr(warp, name), self) for name in TOGETHER},
+            **{name: getattr(bits, name) for name in ("popc", "brev", "clz", "ffs")},
+            **{name: partial(warp.shuffle, self, name) for name in warp.SHUFFLES},
+            **{f"atomic.{name}": partial(atomics.update, self, name) for name in atomics.UPDATES},
+            **dict.fromkeys(FENCES, _nothing),
         }
-
-    def shared_array(self, shape: Any, dtype: Any) -> Array:
-        """The block's shared array of this place in the source; the same at every call."""
-        sizes = shape if isinstance(shape, tuple) else (shape,)
-        dynamic = sizes == (0,)  # every dynamic array is one and the same memory
-        key = ("dynamic" if dynamic else self.place, sizes, as_dtype(dtype))
-        if key not in self.shared:
-            if dynamic:
-                sizes = (np.int64(self.shared_bytes // as_dtype(dtype).itemsize),)
-            size = int(np.prod(sizes))
-            buffer = np.zeros((len(self.blocks), size), as_dtype(dtype))
-            shape = tuple(np.int64(s) for s in sizes)
-            self.shared[key] = Array("shared", buffer, shape, shadow=Shadow(size))
-            if not dynamic:
-                self.static_bytes += size * buffer.itemsize
-            if self.static_bytes > STATIC_SHARED_BYTES:
-                raise ValueError(
-                    f"line {self.line}: shared arrays of {self.static_bytes} B a block are too "
-                    f"large; use at most {STATIC_SHARED_BYTES} B, or shape 0 with shared_bytes="
-                )
-        return self.shared[key]
-
-    def local_array(self, shape: Any, dtype: Any) -> Array:
-        """An array of each thread's own, not yet written."""
-        sizes = shape if isinstance(shape, tuple) else (shape,)
-        size = int(np.prod(sizes))
-        buffer = np.zeros((size, len(self.blocks), self.threads), as_dtype(dtype))
-        array = Array("local", buffer, tuple(np.int64(s) for s in sizes))
-        array.shadow = np.zeros((size, 1, 1), bool)  # which elements have been written
-        return array
-
-    def syncthreads(self) -> None:
-        """Begin a new barrier interval in each block that gets here."""
-        here, alive = self.masks[-1], self.masks[self.frames[0].depth]
-        if here is False:
-            return
-        shape = (len(self.blocks), self.threads)
-        arrived = self.full(here)
-        waiting = self.full(alive) & ~arrived
-        partial = arrived.any(axis=1) & waiting.any(axis=1) if waiting.any() else np.zeros(1, bool)
-        if partial.any():
-            b = int(partial.argmax())
-            came, missing = int(arrived[b].argmax()), int(waiting[b].argmax())
-            lanes = np.zeros(shape, bool)
-            lanes[b, came] = True
-            text = "thread {thread} waits at a barrier that thread {other} does not reach"
-            self.hazard("divergent-barrier", self.line, lanes, missing, text)
-        in_block = arrived.any(axis=1)
-        if in_block.all():
-            self.epoch = self.epoch + 1
-        else:
-            self.epoch = self.epoch + in_block.astype(np.int32).reshape(-1, 1)
-        self.count(self.line, "barriers", int(in_block.sum()))
 
     def full(self, mask: Mask) -> np.ndarray:
         """A mask as an array (blocks, threads)."""
@@ -222,7 +199,7 @@ class Machine(ControlFlow):
 
     def count(self, line: int, name: str, value: int) -> None:
         """Add `value` to a counter of `line`."""
-        self.report.by_line.setdefault(line, Counter())[name] += value
+        self.report.count(self.frames[-1].source, line, name, value)
 
     def thread_at(self, thread: int) -> Dim3:
         """A thread's place in its block, from its linear index."""
@@ -242,10 +219,18 @@ class Machine(ControlFlow):
         """Report that the first of `lanes` is at fault, and `other`, a thread of its block."""
         where = self.full(lanes)
         row, thread = (int(v) for v in np.unravel_index(int(where.argmax()), where.shape))
-        self.report_hazard(kind, line, int(self.blocks[row, 0]), thread, other, text)
+        at = (kind, line, int(self.blocks[row, 0]), thread, other, text)
+        self.report_hazard(*at, count=int(where.sum()))
 
     def report_hazard(
-        self, kind: str, line: int, block: int, thread: int, other: int | None, text: str
+        self,
+        kind: str,
+        line: int,
+        block: int,
+        thread: int,
+        other: int | None,
+        text: str,
+        count: int = 1,
     ) -> None:
         """Report that `thread` of `block` is at fault; `text` may name {thread} and {other}."""
         threads = tuple(self.thread_at(t) for t in (thread, other) if t is not None)
@@ -254,8 +239,9 @@ class Machine(ControlFlow):
         )
         message += f" [block {self.block_name(block)}"
         message += f", thread {short(threads[0], self.block)}]"
-        code = self.report.source.code(line)
-        self.report.add(Hazard(kind, line, code, self.block_at(block), threads, message))
+        source = self.frames[-1].source
+        place = (kind, line, source.code(line), self.block_at(block), threads, message)
+        self.report.add(Hazard(*place, file=source.file, count=count))
 
 
 def short(position: Dim3, extent: Dim3) -> str:

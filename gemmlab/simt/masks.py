@@ -116,8 +116,13 @@ class ControlFlow:
             raise ValueError(f"line {line}: cannot unpack {value!r} into {count} names")
         return value
 
-    def if_(self, test: Any) -> bool:
+    def tick(self, line: int, kind: str) -> None:
+        """Count a warp instruction of the active lanes."""
+        raise NotImplementedError
+
+    def if_(self, test: Any, line: int) -> bool:
         """Enter the body of an `if`; whether any lane does."""
+        self.tick(line, "inst_control")
         parent = self.masks[-1]
         then = both(parent, np.not_equal(test, 0))
         self.masks.append(then)
@@ -219,6 +224,7 @@ class ControlFlow:
             self.masks[i] = without(self.masks[i], lanes)
 
     def _step(self, line: int) -> None:
+        self.tick(line, "inst_control")
         self.steps += 1
         self.turns[-1] = [self.turns[-1][0] + 1, line]
         if self.steps > self.max_steps:
@@ -251,14 +257,16 @@ class ControlFlow:
         self.masks.pop()
         return np.where(go, value, first)[()]
 
-    def select(self, test: Any, then: Callable, other: Callable) -> Any:
+    def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""
+        self.tick(line, "inst_control")
         yes = both(self.masks[-1], np.not_equal(test, 0))
         no = both(self.masks[-1], np.equal(test, 0))
+        nobody = yes is False and no is False  # then any value will do
         values = []
-        for lanes, branch in ((yes, then), (no, other)):
+        for lanes, branch, used in ((yes, then, yes is not False), (no, other, no is not False)):
             self.masks.append(lanes)
-            values.append(None if lanes is False else branch())
+            values.append(branch() if used or (nobody and branch is other) else None)
             self.masks.pop()
         if yes is False:
             return values[1]

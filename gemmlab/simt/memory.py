@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.hazards import GlobalShadow, Shadow
+from gemmlab.simt.updates import GlobalAtomicShadow, SharedShadow
 
 
 class Array:
@@ -25,7 +25,7 @@ class Array:
         strides: tuple | None = None,
         offset: Any = 0,
         name: str = "",
-        shadow: Shadow | GlobalShadow | None = None,
+        shadow: SharedShadow | GlobalAtomicShadow | None = None,
     ) -> None:
         self.space, self.buffer, self.shape = space, buffer, shape
         self.strides = row_major(shape) if strides is None else strides
@@ -50,6 +50,12 @@ class Array:
     def size(self) -> Any:
         """Number of elements."""
         return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
+
+    @property
+    def written(self) -> bool:
+        """Whether a global array has been stored to."""
+        shadow = self.shadow
+        return shadow is not None and bool((shadow.writer >= 0).any() or shadow.atomics)
 
     def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
         """Another shape over the same memory."""
@@ -78,7 +84,7 @@ def from_host(array: np.ndarray, name: str, stored: bool) -> Array:
     span = 1 + sum((d - 1) * s for d, s in zip(array.shape, strides, strict=True))
     buffer = np.zeros(span if array.size else 0, array.dtype)
     shape = tuple(np.int64(d) for d in array.shape)
-    shadow = GlobalShadow(len(buffer)) if stored else None
+    shadow = GlobalAtomicShadow(len(buffer)) if stored else None
     result = Array("global", buffer, shape, strides, 0, name, shadow)
     host_view(result)[...] = array
     return result

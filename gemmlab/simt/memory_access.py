@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from gemmlab.simt.machine import Machine
 
 
+SPACES = ("global", "shared", "local", "constant")
+LOADS = {space: f"inst_{space}_load" for space in SPACES}
+STORES = {space: f"inst_{space}_store" for space in SPACES}
+
+
 def load(m: Machine, array: Array, index: Any, line: int) -> Any:
     """`array[index]` for each active lane, or a view where fewer indices than dimensions are given.
 
@@ -34,7 +39,8 @@ def load(m: Machine, array: Array, index: Any, line: int) -> Any:
     if isinstance(found, Array):
         return found
     if mask is False:
-        return widen(array.dtype.type(0))
+        return array.dtype.type(0)
+    m.tick(line, LOADS[array.space])
     if mask is not None:
         found = np.where(mask, found, 0)
     if array.space == "global":
@@ -50,7 +56,7 @@ def load(m: Machine, array: Array, index: Any, line: int) -> Any:
         value = _load_local(m, line, array, found, mask)
     else:
         value = array.buffer[found]
-    return widen(value)
+    return value
 
 
 def store(m: Machine, array: Array, index: Any, value: Any, line: int) -> None:
@@ -62,17 +68,18 @@ def store(m: Machine, array: Array, index: Any, value: Any, line: int) -> None:
         return
     if array.space == "constant":
         raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+    m.tick(line, STORES[array.space])
     if mask is not None:
         found = np.where(mask, found, 0)
     value = np.asarray(value).astype(array.dtype, copy=False)
     if array.space == "global":
         count_global(m, line, "store", array, found, mask)
-        track_global(m, line, "write", array, found, mask)
+        track_global(m, line, "write", array, found, mask, value)
         at, _ = lanes_of(m, found, mask)
         array.buffer[at] = spread(m, value)[m.full(mask)]
     elif array.space == "shared":
         count_shared(m, line, "store", array, found, mask)
-        track_shared(m, line, "write", array, found, mask)
+        track_shared(m, line, "write", array, found, mask, value)
         _store_shared(m, array, found, mask, value)
     else:
         _store_local(m, array, found, mask, value)
@@ -108,6 +115,7 @@ def locate(m: Machine, array: Array, index: Any, line: int) -> tuple[Any, Mask]:
 
 def _bound(value: Any, extent: Any) -> Any:
     """The bound of a slice, brought into 0 … extent as Python does it."""
+    value = widen(value)
     return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)[()]
 
 
@@ -120,8 +128,7 @@ def _within(
             f"line {line}: {array.name} is indexed with {part.dtype} numbers; use integers: "
             f"{m.report.source.code(line)}"
         )
-    if getattr(part, "dtype", None) == np.uint64:
-        part = part.astype(np.int64)
+    part = widen(part)
     low, high = m.extent(part)
     if np.ndim(extent) == 0 and low >= 0 and high < extent:
         return part, mask

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from gemmlab.model.transactions import SECTOR
 from gemmlab.simt.hazards import Hazard, HazardError
+from gemmlab.simt.listing import Listing, listing
 from gemmlab.simt.source import Source
+from gemmlab.simt.trace import Access
 
+INSTRUCTIONS = ("inst_", "thread_inst_")  # how the names of instruction counters begin
 Dim3 = tuple[int, int, int]
 
 
@@ -14,28 +20,107 @@ class Report:
     """What a simulated launch did.
 
     counters : totals by name, in Nsight Compute's words; 0 for a name that did not occur
-    by_line : the same for each line of the kernel's file
-    hazards : what went wrong, in the order found, each kind once a line
+    instructions : the same of warp instructions: "inst_executed", "thread_inst_executed" (lanes),
+        and "inst_fp" and others by kind
+    derived : ratios of them, as `derived` gives them
+    by_line : counters of each line of the kernel's file, device functions in it included
+    by_file : the same for every file, by_file[file][line]
+    hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
+    trace : accesses of the lines that were traced
     grid, block : of the launch, as (x, y, z)
     """
 
     def __init__(self, source: Source, grid: Dim3, block: Dim3, on_hazard: str) -> None:
         self.source, self.grid, self.block, self.on_hazard = source, grid, block, on_hazard
         self.by_line: dict[int, Counter[str]] = {}
+        self.by_file = defaultdict(dict, {source.file: self.by_line})
+        self.sources = {(source.file, source.first_line): source}  # the kernel, device functions
+        self.launch: Counter[str] = Counter()  # counters that belong to no line
+        self.watchers: list[Callable] = []  # called with each access to memory, before it is made
         self.hazards: list[Hazard] = []
+        self.trace: list[Access] = []
 
     @property
     def counters(self) -> Counter[str]:
-        """Totals over all lines, by name."""
-        return sum(self.by_line.values(), Counter())
+        """Totals over all lines, by name; a prediction has the same."""
+        total = self._total().items()
+        return Counter({k: v for k, v in total if not k.startswith(INSTRUCTIONS)})
+
+    @property
+    def instructions(self) -> Counter[str]:
+        """Totals of warp instructions over all lines, by name."""
+        return Counter({k: v for k, v in self._total().items() if k.startswith(INSTRUCTIONS)})
+
+    def _total(self) -> Counter[str]:
+        lines = [counts for file in self.by_file.values() for counts in file.values()]
+        return sum(lines, Counter(self.launch))
+
+    @property
+    def derived(self) -> dict[str, float]:
+        """Ratios of the totals."""
+        return derived(self._total())
+
+    @property
+    def divergence(self) -> dict[int, float]:
+        """Active lanes per warp instruction, 32 at best, for each line of the kernel's file."""
+        found = {line: derived(counts) for line, counts in sorted(self.by_line.items())}
+        return {line: d["active_lanes"] for line, d in found.items() if "active_lanes" in d}
+
+    def count(self, source: Source, line: int, name: str, value: int) -> None:
+        """Add `value` to a counter of `line`, a line of the function in `source`."""
+        lines = self.by_file[source.file]
+        if line not in lines:
+            self.sources.setdefault((source.file, source.first_line), source)
+            lines[line] = Counter()
+        lines[line][name] += value
 
     def add(self, hazard: Hazard) -> None:
         """Keep a hazard, or raise HazardError at once where that was asked for."""
         if self.on_hazard == "raise":
             raise HazardError(hazard)
-        if not any(h.kind == hazard.kind and h.line == hazard.line for h in self.hazards):
-            self.hazards.append(hazard)
+        for i, known in enumerate(self.hazards):
+            if (known.kind, known.file, known.line) == (hazard.kind, hazard.file, hazard.line):
+                self.hazards[i] = replace(known, count=known.count + hazard.count)
+                return
+        self.hazards.append(hazard)
+
+    def listing(self) -> Listing:
+        """The source with the counters beside each line, as text and as a table in notebooks."""
+        return listing(self)
+
+    def _repr_html_(self) -> str:
+        return self.listing()._repr_html_()
 
     def __repr__(self) -> str:
         name = self.source.tree.name
         return f"<Report of {name}{self.grid}{self.block}: {len(self.hazards)} hazards>"
+
+
+def derived(counts: Mapping[str, int]) -> dict[str, float]:
+    """Ratios of counters, each where its denominator is not 0.
+
+    global_load_sectors_per_request : 4 for 32 neighbouring 4-byte elements, 32 at worst
+    global_load_efficiency : bytes that lanes ask for / bytes of the sectors that move; above 1
+        where lanes share an element
+    shared_load_wavefronts_per_request : 1 without bank conflicts, for elements of 4 bytes
+    active_lanes : lanes that run per warp instruction, 32 at best
+
+    The same for stores and atomics.
+
+    >>> derived({"global_load_requests": 2, "global_load_sectors": 8, "global_load_bytes": 256})
+    {'global_load_sectors_per_request': 4.0, 'global_load_efficiency': 1.0}
+    """
+    ratios: dict[str, tuple[str, str, int]] = {}
+    for op in ("load", "store", "atomic"):
+        at = f"global_{op}_"
+        ratios[f"{at}sectors_per_request"] = f"{at}sectors", f"{at}requests", 1
+        ratios[f"{at}efficiency"] = f"{at}bytes", f"{at}sectors", SECTOR
+    for op in ("load", "store", "atomic"):
+        at = f"shared_{op}_"
+        ratios[f"{at}wavefronts_per_request"] = f"{at}wavefronts", f"{at}requests", 1
+    ratios["active_lanes"] = "thread_inst_executed", "inst_executed", 1
+    return {
+        name: counts[over] / (unit * counts[under])
+        for name, (over, under, unit) in ratios.items()
+        if counts.get(over) and counts.get(under)
+    }

@@ -128,7 +128,7 @@ class _Rewriter(Expressions):
             raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
         # Array and index are evaluated once.
         element = load_name(ARRAY), load_name(INDEX)
-        value = self.operation(node, on_machine("load", *element, line), self.visit(node.value))
+        value = self.operation(node, on_machine("load", *element, line), None, node.value)
         return [
             set_name(ARRAY, self.visit(target.value)),
             set_name(INDEX, self.visit(target.slice)),
@@ -136,9 +136,8 @@ class _Rewriter(Expressions):
         ]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        out: list[ast.stmt] = [
-            ast.If(on_machine("if_", self.visit(node.test)), self.block(node.body), [])
-        ]
+        test = on_machine("if_", self.visit(node.test), ast.Constant(node.lineno))
+        out: list[ast.stmt] = [ast.If(test, self.block(node.body), [])]
         if node.orelse:
             out.append(ast.If(on_machine("else_"), self.block(node.orelse), []))
         return [*out, ast.Expr(on_machine("end_if"))]

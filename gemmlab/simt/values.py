@@ -1,8 +1,7 @@
 """Values of a lock-step program: numbers over all lanes, casts, and the functions on them.
 
 A number is a NumPy scalar where every lane agrees, or an array that broadcasts to (blocks,
-threads). Integers are held as int64, which is how Numba computes with them; the two-typed rules of
-NumPy (float32 with int64 gives float64) are Numba's as well.
+threads), of the type that it has in Numba; `arithmetic` gives the types of results.
 """
 
 from __future__ import annotations
@@ -14,6 +13,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+# What to do instead of a function that kernels cannot use here, by its name.
+ADVICE = {
+    "print": "kernels can use no print: store the value to an array and look at it afterwards",
+    "this_grid": "blocks cannot wait for each other: launch a second kernel",
+    "xoroshiro128p_uniform_float32": "pass an array of random numbers, made by NumPy",
+    "xoroshiro128p_uniform_float64": "pass an array of random numbers, made by NumPy",
+    "xoroshiro128p_normal_float32": "pass an array of random numbers, made by NumPy",
+    "xoroshiro128p_normal_float64": "pass an array of random numbers, made by NumPy",
+}
 
 
 class Unassigned:
@@ -38,17 +47,17 @@ class Cast:
         self.dtype = np.dtype(dtype)
 
     def __call__(self, value: Any = 0) -> Any:
-        return widen(np.asarray(value).astype(self.dtype)[()])
+        return np.asarray(value).astype(self.dtype)[()]
 
     def __repr__(self) -> str:
         return self.dtype.name
 
 
 def widen(value: Any) -> Any:
-    """Integers of any size as int64 (uint64 stays); everything else as it is."""
+    """Integers of any size as int64, as an index is; everything else as it is."""
     dtype = getattr(value, "dtype", None)
-    if dtype is not None and dtype.kind in "iu" and dtype not in (np.int64, np.uint64):
-        return value.astype(np.int64)
+    if dtype is not None and dtype.kind in "iu" and dtype != np.int64:
+        return value.astype(np.int64, copy=False)
     return value
 
 
@@ -86,8 +95,32 @@ def _fold(function: Callable, values: tuple) -> Any:
     return result
 
 
+def _round(value: Any, digits: Any = None) -> Any:
+    if digits is None:
+        return np.rint(value).astype(np.int64)
+    return np.round(value, int(digits))
+
+
 def _int(value: Any) -> Any:
     return np.trunc(value).astype(np.int64)
+
+
+def _real(function: Callable) -> Callable:
+    """A function of `math`, which computes with integers as float64."""
+
+    def compute(*values: Any) -> Any:
+        return function(*(v if _is_float(v) else np.asarray(v, np.float64)[()] for v in values))
+
+    return compute
+
+
+def _is_float(value: Any) -> bool:
+    return getattr(value, "dtype", np.dtype(bool)).kind == "f"
+
+
+def _whole(function: Callable) -> Callable:
+    """`floor` and `ceil`: the integer of a float; an integer as it is."""
+    return lambda v: function(v).astype(np.int64) if _is_float(v) else widen(v)
 
 
 _FUNCTIONS: dict[Any, Callable] = {
@@ -99,17 +132,40 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.bool: Cast(np.bool_),
     builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
     builtins.range: lambda *bounds: Range(*bounds),
-    math.sqrt: np.sqrt,
-    math.exp: np.exp,
-    math.log: np.log,
-    math.sin: np.sin,
-    math.cos: np.cos,
-    math.tan: np.tan,
-    math.tanh: np.tanh,
-    math.pow: np.power,
-    math.fabs: np.abs,
-    math.floor: lambda v: np.floor(v).astype(np.int64),
-    math.ceil: lambda v: np.ceil(v).astype(np.int64),
+    math.sqrt: _real(np.sqrt),
+    math.exp: _real(np.exp),
+    math.log: _real(np.log),
+    math.sin: _real(np.sin),
+    math.cos: _real(np.cos),
+    math.tan: _real(np.tan),
+    math.tanh: _real(np.tanh),
+    math.exp2: _real(np.exp2),
+    math.expm1: _real(np.expm1),
+    math.log2: _real(np.log2),
+    math.log10: _real(np.log10),
+    math.log1p: _real(np.log1p),
+    math.asin: _real(np.arcsin),
+    math.acos: _real(np.arccos),
+    math.atan: _real(np.arctan),
+    math.atan2: _real(np.arctan2),
+    math.sinh: _real(np.sinh),
+    math.cosh: _real(np.cosh),
+    math.asinh: _real(np.arcsinh),
+    math.acosh: _real(np.arccosh),
+    math.atanh: _real(np.arctanh),
+    math.hypot: _real(np.hypot),
+    math.copysign: _real(np.copysign),
+    math.fmod: _real(np.fmod),
+    math.degrees: _real(np.degrees),
+    math.radians: _real(np.radians),
+    math.cbrt: _real(np.cbrt),
+    math.pow: _real(np.power),
+    math.fabs: _real(np.abs),
+    math.trunc: _whole(np.trunc),
+    math.isfinite: np.isfinite,
+    builtins.round: _round,
+    math.floor: _whole(np.floor),
+    math.ceil: _whole(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
@@ -122,7 +178,8 @@ class Range:
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        self.start, self.stop, self.step = self.bounds = start, stop, step
+        self.bounds = tuple(widen(b) for b in (start, stop, step))
+        self.start, self.stop, self.step = self.bounds
 
 
 def number(value: Any) -> Any:
@@ -134,7 +191,7 @@ def number(value: Any) -> Any:
     if isinstance(value, float):
         return np.float64(value)
     if isinstance(value, np.generic):
-        return widen(value)
+        return value
     raise TypeError(f"a {type(value).__name__} is not a number")
 
 
@@ -142,6 +199,8 @@ def translate(value: Any) -> Any:
     """A value of an enclosing scope as the simulator uses it; TypeError for what it cannot use."""
     if value is None or value is slice or isinstance(value, str):
         return value
+    if getattr(value, "__name__", "") in ADVICE:
+        raise TypeError(ADVICE[value.__name__])
     if isinstance(value, tuple):
         return tuple(translate(v) for v in value)
     if isinstance(value, (int, float, np.generic)):

@@ -1,0 +1,182 @@
+"""Write the tables of book/hardware.md and book/hazards.md from the recorded data.
+
+    python benchmarks/hardware_pages.py
+
+What stands between the marks ``<!-- table NAME -->`` and ``<!-- end -->`` is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "hardware")]
+DATA = ROOT / "tests" / "data"
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+SHOWN = {
+    "load requests": "global_load_requests",
+    "load sectors": "global_load_sectors",
+    "store requests": "global_store_requests",
+    "store sectors": "global_store_sectors",
+    "shared loads": "shared_load_requests",
+    "shared load wavefronts": "shared_load_wavefronts",
+    "shared stores": "shared_store_requests",
+    "shared store wavefronts": "shared_store_wavefronts",
+    "bank conflicts": "shared_bank_conflicts",
+}
+
+
+def read(name: str) -> list[dict]:
+    """The records of a file in tests/data."""
+    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
+def table(header: list[str], rows: list[list[object]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def counters() -> str:
+    """Simulated counts; where the hardware's differ, both."""
+    from kernels import CASES
+
+    from gemmlab import simulate
+
+    recorded = {record["case"]: record["counters"] for record in read("h200_counters.jsonl")}
+    rows = []
+    for case in CASES:
+        counted = simulate(case.kernel, case.grid, case.block, *case.arguments()).counters
+        measured = dict(recorded[case.name])
+        measured["shared_bank_conflicts"] = (
+            measured["shared_load_bank_conflicts"] + measured["shared_store_bank_conflicts"]
+        )
+        cells = [
+            f"{counted[n]:,}"
+            if counted[n] == measured[n]
+            else f"**{counted[n]:,} / {measured[n]:,}**"
+            for n in SHOWN.values()
+        ]
+        rows.append([f"`{case.name}`", *cells])
+    equal = sum("**" not in "".join(row[1:]) for row in rows)
+    return f"{equal} of {len(rows)} cases are equal in every column.\n\n" + table(
+        ["case", *SHOWN], rows
+    )
+
+
+def loads() -> str:
+    """Wavefronts and cycles of a load of 32 float32 values at several strides."""
+    from patterns import ROUNDS, WARPS
+
+    from gemmlab.model import transactions
+
+    rows, worst, below, of_many, all_cycles = [], 0.0, 0, [], []
+    records = read("h200_loads.jsonl")
+    for record in records:
+        elements = np.array(record["elements"])
+        on = elements >= 0
+        address = np.where(on, elements * record["width"], 0)
+        passes = int(transactions.l1_wavefronts(address, on, record["width"]))
+        least = int(transactions.l1_cycles(address, on, record["width"]))
+        times = ROUNDS * WARPS
+        measured = record["counters"]["l1_wavefronts"] / times
+        cycles = record["counters"]["cycles"] / times
+        worst = max(worst, abs(measured - passes))
+        below += cycles < least
+        all_cycles.append(cycles)
+        if int(transactions.lines(address, on)) == transactions.WARP and least == 8:
+            of_many.append(cycles)
+        if re.fullmatch(
+            r"stride (4|8|16|32|36|64|68|128|132|256|1000|1024|4000|4092|4096|4100)",
+            record["pattern"],
+        ):
+            name = record["pattern"].removeprefix("stride ") + " B"
+            distinct = int(transactions.lines(address, on))
+            rows.append([name, distinct, passes, f"{measured:.2f}", least, f"{cycles:.1f}"])
+    return (
+        f"{len(records)} patterns; the largest difference between measured wavefronts a load and "
+        f"the rule is {worst:.2f}; {below} took fewer cycles than the rule allows. The loop itself "
+        f"takes {min(all_cycles):.1f} cycles a load, so that fewer cannot be seen. Loads of 32 "
+        f"lines for which the rule says 8 cycles took {min(of_many):.1f} to {max(of_many):.1f}.\n\n"
+        + table(
+            [
+                "stride",
+                "lines",
+                "wavefronts by the rule",
+                "measured",
+                "least cycles by the rule",
+                "measured",
+            ],
+            rows,
+        )
+    )
+
+
+def hazards() -> str:
+    """Each wrong kernel: what the simulator says, and what each tool says."""
+    import test_wrong_kernels as suite
+
+    records = {(r["kernel"], r["tool"]): r for r in read("h200_sanitizer.jsonl")}
+    rows, found, located = [], Counter(), 0
+    names = {path.stem: suite.load(path) for path in suite.FILES}
+    for name, wrong in names.items():
+        lines = (ROOT / "tests" / "wrong_kernels" / f"{name}.py").read_text("utf-8").splitlines()
+        fault = next(i for i, line in enumerate(lines, 1) if "# fault" in line)
+        cells, said = [], False
+        for tool in TOOLS:
+            record = records[name, tool]
+            kinds = ", ".join(record["kinds"]) or ("" if record["ended"] else "does not end")
+            if record["kinds"]:
+                said = True
+                found[wrong.EXPECT] += 1
+                located += fault in record["lines"]
+                kinds += f" (line {', '.join(map(str, record['lines']))})"
+            cells.append(kinds or "nothing")
+        found["all"] += said
+        rows.append([f"`{name}`", f"{wrong.EXPECT}, line {fault}", *cells])
+    right = [key for key, r in records.items() if key[0].startswith("right_") and r["kinds"]]
+    kinds = ", ".join(f"{count} × {kind}" for kind, count in found.items() if kind != "all")
+    return (
+        f"compute-sanitizer finds a fault in {found['all']} of {len(rows)} wrong kernels "
+        f"({kinds}), {located} at the line that is at fault; the simulator and the check of "
+        f"results find all {len(rows)}. Right kernels reported: {len(right)}.\n\n"
+        + table(["kernel", "simulator", *TOOLS], rows)
+    )
+
+
+def origin(name: str) -> str:
+    """Where a file's data come from."""
+    record = read(name)[0]
+    known = ("device", "driver", "ncu", "compute_sanitizer", "numba_cuda", "date")
+    return ", ".join(f"{key} {record[key]}" for key in known if key in record) + "."
+
+
+TABLES = {
+    "counters": counters,
+    "loads": loads,
+    "hazards": hazards,
+    "counters-origin": lambda: origin("h200_counters.jsonl"),
+    "hazards-origin": lambda: origin("h200_sanitizer.jsonl"),
+}
+
+
+def main() -> None:
+    """Fill both pages."""
+    for page in (ROOT / "book" / "hardware.md", ROOT / "book" / "hazards.md"):
+        text = re.sub(
+            r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)",
+            lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n\n{m[3]}",
+            page.read_text("utf-8"),
+            flags=re.DOTALL,
+        )
+        page.write_text(text, "utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

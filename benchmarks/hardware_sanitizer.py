@@ -1,0 +1,166 @@
+"""Run the wrong kernels of tests/wrong_kernels, and right ones, under compute-sanitizer.
+
+On a machine with a GPU:
+
+    python benchmarks/hardware_sanitizer.py record OUT.jsonl
+
+One process for each kernel and tool, so that a kernel that breaks its process or never ends spoils
+no other's diagnosis. `launch NAME` is what runs under the tool.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+WORKERS = 12
+SECONDS = 25  # a process that takes longer is ended: its kernel does not end
+
+
+def kernels_on_trial() -> dict[str, tuple]:
+    """Name -> (kernel, what it is based on, its launch or None)."""
+    import test_wrong_kernels as suite
+
+    trials = {f"right_{base}": (kernel, base, None) for base, kernel in suite.RIGHT.items()}
+    for path in suite.FILES:
+        wrong = suite.load(path)
+        trials[path.stem] = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)
+    return trials
+
+
+def launch(name: str) -> None:
+    """Run every trial of a kernel; print whether its results were right."""
+    import test_wrong_kernels as suite
+
+    from gemmlab.driver import numba_cuda
+
+    cuda = numba_cuda()
+    function, base, choose = kernels_on_trial()[name]
+    compiled = cuda.jit(lineinfo=True)(folded(function))
+    verdicts = []
+    for grid, block, arguments, is_right in suite.trials(base, choose):
+        on_device = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        compiled[grid, block](*on_device)
+        cuda.synchronize()
+        on_device[-1].copy_to_host(arguments[-1])
+        verdicts.append(bool(is_right()))
+    print("verdicts", json.dumps(verdicts), flush=True)
+
+
+def folded(function):
+    """`function` with the sums in its shared arrays' shapes worked out: Numba takes numbers there.
+
+    Line numbers stay as they are.
+    """
+    if function.__closure__:
+        return function
+    path = Path(function.__code__.co_filename)
+    tree = next(
+        node for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name == function.__name__
+        and node.lineno == function.__code__.co_firstlineno
+    )  # fmt: skip
+
+    class Fold(ast.NodeTransformer):
+        def visit_Call(self, node):
+            if ast.unparse(node.func) == "cuda.shared.array":
+                shape = eval(ast.unparse(node.args[0]), function.__globals__)
+                node.args[0] = ast.copy_location(ast.parse(repr(shape), mode="eval").body, node)
+                ast.fix_missing_locations(node)
+            return node
+
+    body = ast.Module([Fold().visit(tree)], [])
+    scope = dict(function.__globals__)
+    exec(compile(body, str(path), "exec"), scope)
+    return scope[function.__name__]
+
+
+def examine(name: str, tool: str | None) -> dict:
+    """What `tool`, or none, says of a kernel."""
+    program = [sys.executable, __file__, "launch", name]
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    options = ["--tool", tool, "--print-limit", "40"]
+    options += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
+    command = program if tool is None else [sanitizer, *options, *program]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        text, ended = running.communicate(timeout=SECONDS)[0], True
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)  # the tool, and the program that it watches
+        text, ended = running.communicate()[0], False
+    return {"kernel": name, "tool": tool, "ended": ended, **diagnosis(text, name)}
+
+
+def diagnosis(text: str, name: str) -> dict:
+    """The tool's errors, the lines of the kernel's own file that they name, and the results."""
+    said = [line.lstrip("= ").rstrip() for line in text.splitlines() if line.startswith("=====")]
+    kinds = []
+    for line in said:
+        kind = re.sub(r"\b\d+ bytes|\(.*|: .*| of size .*", "", line).strip()
+        if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)",
+                    line) and kind not in kinds:  # fmt: skip
+            kinds.append(kind)
+    file = "kernels/.*|tiled|naive|test_wrong_kernels" if name.startswith("right_") else name
+    places = re.findall(rf"(?:{file})\.py:(\d+)", text)
+    verdicts = re.search(r"verdicts (\[.*\])", text)
+    summary = [line for line in said if "SUMMARY" in line]
+    return {
+        "kinds": kinds,
+        "lines": sorted({int(p) for p in places}),
+        "summary": summary,
+        "verdicts": json.loads(verdicts[1]) if verdicts else None,
+    }
+
+
+def provenance() -> dict[str, str]:
+    """Device, driver, version of the tool and date."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device, driver = (
+        subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+    ).split(", ")
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
+    return {
+        "device": device,
+        "driver": driver,
+        "compute_sanitizer": re.search(r"Version (\S+)", version)[1],
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def record(out: Path) -> None:
+    """Examine everything and write one JSON line for each kernel and tool."""
+    origin = provenance()
+    jobs = [(name, tool) for name in kernels_on_trial() for tool in (None, *TOOLS)]
+    endless = ("runaway", "never_ends")  # last: they hold the GPU until they are ended
+    jobs.sort(key=lambda job: any(word in job[0] for word in endless))
+    with ThreadPoolExecutor(WORKERS) as pool, out.open("w", encoding="utf-8") as file:
+        for found in pool.map(lambda job: examine(*job), jobs):
+            file.write(json.dumps({**found, **origin}) + "\n")
+            file.flush()
+            if not found["ended"] or found["kinds"]:
+                print(found["kernel"], found["tool"], found["kinds"], found["lines"], flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "launch":
+        launch(sys.argv[2])
+    else:
+        record(Path(sys.argv[2]))

@@ -1,0 +1,203 @@
+"""Exercise 03.1: which thread works on which element, and how many blocks there have to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab import cuda
+from gemmlab.exercises import arrays_on_trial as trial
+from gemmlab.exercises import guard
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.source import short
+from gemmlab.exercises.verdict import Diagnosis, Finding
+
+# (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
+CASES = (
+    (1, 1, (1, 1)),
+    (2, 2, (2, 2)),
+    (2, 3, (4, 4)),
+    (3, 4, (4, 1)),
+    (4, 8, (4, 2)),
+    (5, 3, (2, 4)),
+    (9, 7, (4, 4)),
+    (20, 70, (32, 8)),
+)
+
+
+def build_transpose():
+    """The kernel that stores alpha times the transpose of A."""
+
+    def kernel(alpha, A, B):
+        m, n = A.shape
+        # The row and the column of A that this thread is in charge of.
+        # [answer]
+        row = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+        col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        # [end]
+
+        # Where A has such an element: multiply it by alpha, and store it where it belongs in B.
+        # [answer]
+        if row < m and col < n:
+            B[col, row] = alpha * A[row, col]
+        # [end]
+
+    return kernel
+
+
+def grid(m, n, block):
+    """The number of blocks along x and y."""
+    # As many blocks as it takes, and no more.
+    # [answer]
+    return -(-n // block[0]), -(-m // block[1])
+    # [end]
+
+
+def judge(answer: Any, blocks: Any) -> Finding:
+    """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
+    kernel = trial.built(answer, ["alpha", "A", "B"])
+    if isinstance(kernel, Finding):
+        return kernel
+    for m, n, block in CASES:
+        found = _one(kernel, blocks, m, n, block)
+        if found is not None:
+            return found
+    return Finding("passed", (("Values", f"right in all {len(CASES)} cases, with no hazard"),))
+
+
+def _one(kernel: Any, blocks: Any, m: int, n: int, block: tuple[int, int]) -> Finding | None:
+    """What is wrong with one case, or None."""
+    outcome = guard.attempt(blocks, m, n, block)
+    if outcome.fault:
+        return outcome.fault
+    size = outcome.value
+    if not _is_grid(size):
+        text = f"grid({m}, {n}, {block}) returned {short(size)}; use two whole numbers (x, y)"
+        return Finding("wrong-type", (("Found", text),))
+    size = tuple(int(s) for s in size)
+    case = f"A is {m}×{n}, block (x, y) = {block}, grid (x, y) = {size}"
+    launched = ("Launched", f"{size[0]} by {size[1]} blocks of {block[0]} by {block[1]} threads")
+    needed = {(-(-n // block[0]), -(-m // block[1])), (-(-m // block[0]), -(-n // block[1]))}
+    down = {(n // block[0], m // block[1]), (m // block[0], n // block[1])}
+    short_of = size in down - needed
+    if min(size) < 1:
+        diagnosis = "grid-rounded-down" if short_of else "grid-empty"
+        return Finding(diagnosis, ((trial.FAILING, case), launched), {"grid": size})
+
+    a = np.arange(1, m * n + 1, dtype=np.float32).reshape(m, n)
+    b = np.full((n, m), np.nan, np.float32)
+    alpha = np.float32(3)
+    report = trial.launch(kernel, size, block, case, alpha, a, b)
+    if isinstance(report, Finding):
+        return report
+    found = trial.hazard(report, case)
+    if found:
+        wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
+        diagnosis = "guard-or" if wrong_join else found.diagnosis
+        return Finding(diagnosis, found.facts, found.details | {"grid": size})
+    found = trial.different("B", alpha * a.T, b, case)
+    if found:
+        facts = (*found.facts, launched)
+        return Finding(_why(alpha, a, b, short_of), facts, found.details | {"grid": size})
+    if size[0] * size[1] > max(x * y for x, y in needed):
+        return Finding("grid-too-large", ((trial.FAILING, case), launched), {"grid": size})
+    return None
+
+
+def _is_grid(size: Any) -> bool:
+    whole = (int, np.integer)
+    return (
+        isinstance(size, (tuple, list))
+        and len(size) == 2
+        and all(isinstance(s, whole) and not isinstance(s, bool) for s in size)
+    )
+
+
+def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str:
+    """What would give just this result."""
+    missing = np.isnan(b)
+    if missing.any():
+        return "grid-rounded-down" if short_of else "not-written"
+    if np.array_equal(b, a.T):
+        return "alpha-dropped"
+    if a.shape == b.shape and np.array_equal(b, alpha * a):
+        return "not-transposed"
+    return "wrong-values"
+
+
+TASK = Task(
+    name="03.1",
+    title="The thread map",
+    section="chapter 03, The last block",
+    asked="build_transpose() returns a kernel (alpha, A, B) that stores alpha·Aᵀ in B, and "
+    "grid(m, n, block) the number of blocks to launch it with, as (x, y).",
+    prompt="""
+    A is m×n and B is n×m. Give each element of A a thread: compute the thread's row and column from
+    `cuda.blockIdx`, `cuda.blockDim` and `cuda.threadIdx`, and store `alpha * A[row, col]` at the
+    transposed place of B. The block may have any size, `block = (x, y)`, and need not divide
+    anything. `grid` says how many blocks there have to be, and no more than that.
+
+    `q.check(build_transpose, grid)` launches it for several sizes, most of them ragged.
+    """,
+    judge=judge,
+    answers=(build_transpose, grid),
+    diagnoses={
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "How many threads stand before the first thread of block (2, 0)?",
+            "```python\ncol = cuda.blockIdx.x * ... + cuda.threadIdx.x\n```",
+        ),
+        "grid-rounded-down": Diagnosis(
+            "The number of blocks is rounded down, so that the last, incomplete block is missing.",
+            "How many blocks of 4 threads do 9 elements need?",
+            "⌈n / x⌉ in whole numbers is `(n + x - 1) // x`, or `-(-n // x)`.",
+        ),
+        "grid-empty": Diagnosis(
+            "A grid needs at least one block in each direction.",
+            "What does your formula give where the block is larger than the matrix?",
+            "⌈n / x⌉ in whole numbers is `(n + x - 1) // x`, or `-(-n // x)`.",
+        ),
+        "grid-too-large": Diagnosis(
+            "The result is right, but some blocks have nothing to do: the number of blocks is "
+            "rounded up where the block divides the matrix, too.",
+            "How many blocks of 4 threads do 8 elements need?",
+            "Dividing and adding 1 is not rounding up: `-(-n // x)`.",
+        ),
+        "guard-or": Diagnosis(
+            "The guard lets a thread through where one of its indices is inside; both have to be.",
+            "For the thread that is named: which of its two indices is inside, and which is not?",
+            "```python\nif row < ... and col < ...:\n```",
+        ),
+        "outside": Diagnosis(
+            "A thread beyond the edge is let through: the grid is rounded up, so the last blocks "
+            "hang over the matrix, and each index needs its own limit.",
+            "How many rows does A have and how many columns, and which of your indices is which?",
+            "```python\nif row < ... and col < ...:\n```",
+        ),
+        "two-writers": Diagnosis(
+            "Two threads are in charge of the same element: they compute the same row and column.",
+            "The two threads differ in their block or in their place in it. Which of the two is "
+            "missing from your index?",
+            "```python\nrow = cuda.blockIdx.y * ... + cuda.threadIdx.y\n```",
+        ),
+        "not-written": Diagnosis(
+            "Some elements have no thread: what the kernel takes for x, the grid counts along y, "
+            "or the guard stops too many.",
+            "Which block and which thread should be in charge of the element that is named?",
+            "If x runs along a row of A, there are ⌈n / x⌉ blocks along x and ⌈m / y⌉ along y.",
+        ),
+        "not-transposed": Diagnosis(
+            "A is scaled but not transposed.",
+            "Where in B does A[0, 1] belong?",
+            "```python\nB[..., ...] = alpha * A[row, col]\n```",
+        ),
+        "alpha-dropped": Diagnosis(
+            "A is transposed but not multiplied by alpha.",
+            "What should B hold where A holds 1?",
+            "```python\nB[...] = ... * A[row, col]\n```",
+        ),
+    },
+    praise="Block index times block size plus thread index, a grid that is rounded up, and a guard "
+    "for the threads that are too many.",
+)

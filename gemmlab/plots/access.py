@@ -1,0 +1,214 @@
+"""Which lanes of a warp touch which bytes: sectors of global memory, banks of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.image import AxesImage
+from matplotlib.text import Text
+from matplotlib.ticker import NullLocator
+
+from gemmlab.model.transactions import BANKS, LINE, SECTOR, WARP, WORD
+from gemmlab.plots import style
+from gemmlab.simt import Access
+
+COLUMNS = LINE // WORD  # words of a line, and as many banks
+MOST_ROWS = 32  # that can be read; one warp never has more
+MAP = colormaps["cividis"]  # told apart by everybody, and its lightness rises steadily
+FETCHED = (0.87, 0.87, 0.87)
+
+
+class Cells(NamedTuple):
+    """What an access map shows: a row for each line or wavefront, a column for each word or bank.
+
+    rows : the name of each row; users : (row, column) -> the lanes, or warps, that touch it
+    fetched : (rows, 32), the words that move, used or not
+    """
+
+    rows: list[str]
+    users: dict[tuple[int, int], list[int]]
+    fetched: np.ndarray
+
+
+class AccessArtists(NamedTuple):
+    """What `access_map` draws: the coloured cells, their numbers, rules, and the provenance."""
+
+    image: AxesImage
+    numbers: list[Text]
+    rules: LineCollection
+    source: Text
+
+
+def access_map(
+    ax: Axes, access: Access, warp: int | None = 0, artists: AccessArtists | None = None
+) -> AccessArtists:
+    """Draw which lanes of `warp` touch which bytes; of all warps of the block where it is None.
+
+    access : one of `Report.trace`
+    In global memory a row is a 128-byte line and a cell one of its words; grey words are moved,
+    with their sector, and not used. In shared memory a row is a wavefront and a cell a bank. A
+    cell's number is the lane, or the warp, that touches it. Raises ValueError for a warp that the
+    access does not have.
+    """
+    warps = len(access.active)
+    if warp is not None and not 0 <= warp < warps:
+        raise ValueError(f"warp={warp} is outside; use 0 to {warps - 1}, or None for all")
+    chosen = range(warps) if warp is None else [warp]
+    found = (lines if access.space == "global" else wavefronts)(access, chosen)
+    artists = artists or _new(ax)
+    shown = min(len(found.rows), MOST_ROWS)
+    _colour(artists, found, shown, top=(warps if warp is None else WARP) - 1)
+    _number(ax, artists, found, shown)
+    _rule(artists, shown, sectors=access.space == "global")
+
+    who = "all warps" if warp is None else f"warp {warp}"
+    style.title(ax, f"{access.array}: {access.op} by {who}, {_summary(access, list(chosen))}")
+    if access.space == "global":
+        ax.set_xticks(np.arange(0, COLUMNS, 8) - 0.5, range(0, LINE, SECTOR))
+        across, down = f"byte in the {LINE}-byte line", "line at byte"
+    else:
+        ax.set_xticks(range(0, BANKS, 4), range(0, BANKS, 4))
+        across, down = "bank", "wavefront"
+    more = f", the first {shown} of {len(found.rows)}" if shown < len(found.rows) else ""
+    ax.set_xlabel(across, fontsize=style.LABEL, color=style.INK)
+    ax.set_ylabel(down + more, fontsize=style.LABEL, color=style.INK)
+    step = 1 + shown // 17
+    ax.set_yticks(range(0, shown, step), found.rows[:shown:step])
+    ax.set_xlim(-0.5, COLUMNS - 0.5)
+    ax.set_ylim(max(shown, 4) - 0.5, -0.5)  # few rows do not fill the height
+    return artists
+
+
+def lines(access: Access, warps: Iterable[int]) -> Cells:
+    """The 128-byte lines that warps touch, the lowest first; who touches each of their words.
+
+    The users of a cell are lanes where there is one warp, and warps where there are several.
+    """
+    chosen = list(warps)
+    words, users = [], []
+    for w in chosen:
+        for lane in np.flatnonzero(access.active[w]):
+            for word in _words(access, w, lane):
+                words.append(word)
+                users.append(int(lane) if len(chosen) == 1 else w)
+    starts = sorted({word // COLUMNS for word in words})
+    place = {line: row for row, line in enumerate(starts)}
+    cells: dict[tuple[int, int], list[int]] = {}
+    fetched = np.zeros((len(starts), COLUMNS), bool)
+    for word, user in zip(words, users, strict=True):
+        row, column = place[word // COLUMNS], word % COLUMNS
+        cells.setdefault((row, column), []).append(user)
+        first = column - column % (SECTOR // WORD)
+        fetched[row, first : first + SECTOR // WORD] = True
+    return Cells([f"{line * LINE:,}" for line in starts], cells, fetched)
+
+
+def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
+    """The passes that shared memory takes, and who is served in each of them by each bank.
+
+    A pass serves each bank one word, to any number of lanes; a bank that is asked for several
+    words serves them in as many passes, the lowest first.
+    """
+    chosen = list(warps)
+    parts = max(1, access.itemsize // WORD)  # 8 bytes go half a warp at a time, 16 a quarter
+    rows: list[str] = []
+    cells: dict[tuple[int, int], list[int]] = {}
+    for w in chosen:
+        done = 0
+        for part in np.split(np.arange(WARP), parts):
+            asked: dict[int, dict[int, list[int]]] = {}  # bank -> word -> users
+            for lane in part[access.active[w, part]]:
+                for word in _words(access, w, lane):
+                    user = int(lane) if len(chosen) == 1 else w
+                    asked.setdefault(word % BANKS, {}).setdefault(word, []).append(user)
+            for bank, of_bank in asked.items():
+                for turn, word in enumerate(sorted(of_bank)):
+                    cells[len(rows) + turn, bank] = of_bank[word]
+            passes = max(map(len, asked.values()), default=0)
+            name = "" if len(chosen) == 1 else f"warp {w}: "
+            rows += [f"{name}{done + turn}" for turn in range(passes)]
+            done += passes
+    return Cells(rows, cells, np.zeros((len(rows), BANKS), bool))
+
+
+def _words(access: Access, warp: int, lane: int) -> range:
+    """The 4-byte words that a lane touches."""
+    first = int(access.addresses[warp, lane])
+    return range(first // WORD, -(-(first + access.itemsize) // WORD))
+
+
+def _summary(access: Access, warps: list[int]) -> str:
+    """What the access costs, in words."""
+    if access.space == "shared":
+        count = int(access.wavefronts[warps].sum())
+        return f"{count} wavefront{'s' * (count != 1)}"
+    count = int(access.sectors[warps].sum())
+    used = int(access.active[warps].sum()) * access.itemsize
+    return f"{count} sector{'s' * (count != 1)} ({count * SECTOR:,} B) for {used:,} B"
+
+
+def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
+    cells = np.ones((max(shown, 1), COLUMNS, 3))
+    cells[:shown][found.fetched[:shown]] = FETCHED
+    for (row, column), users in found.users.items():
+        if row < shown:
+            cells[row, column] = _shade(users[0], top)
+    artists.image.set_data(cells)
+    artists.image.set_extent((-0.5, COLUMNS - 0.5, max(shown, 1) - 0.5, -0.5))
+
+
+def _rule(artists: AccessArtists, shown: int, sectors: bool) -> None:
+    """Thin lines between cells, and thick ones between sectors."""
+    left, right, bottom = -0.5, COLUMNS - 0.5, shown - 0.5
+    across = [((left, y - 0.5), (right, y - 0.5)) for y in range(shown + 1)]
+    down = [((x - 0.5, -0.5), (x - 0.5, bottom)) for x in range(COLUMNS + 1)]
+    artists.rules.set_segments(across + down)
+    step = SECTOR // WORD if sectors else COLUMNS
+    thick = [1.4 if x % step == 0 else 0.4 for x in range(COLUMNS + 1)]
+    artists.rules.set_linewidths([0.4] * len(across) + thick)
+
+
+def _shade(user: int, top: int) -> tuple[float, ...]:
+    """The colour of a lane or a warp: from dark to light, without the darkest."""
+    return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
+
+
+def _number(ax: Axes, artists: AccessArtists, found: Cells, shown: int) -> None:
+    height = 72 * ax.get_figure().get_figheight() * ax.get_position().height / max(shown, 4)
+    size = min(7.0, 0.8 * height)  # of the font [pt]; a row is `height` points high
+    drawn = [(place, users) for place, users in found.users.items() if place[0] < shown]
+    while len(artists.numbers) < len(drawn):
+        text = ax.text(0, 0, "", ha="center", va="center_baseline", clip_on=True)
+        artists.numbers.append(text)
+    image = artists.image.get_array()
+    for text in artists.numbers[len(drawn) :]:
+        text.set_text("")
+    for text, ((row, column), users) in zip(artists.numbers, drawn, strict=False):
+        light = image[row, column] @ (0.299, 0.587, 0.114)  # luma: ITU-R BT.601
+        text.set(position=(column, row), text=_span(users), color="k" if light > 0.5 else "w")
+        text.set_fontsize(size if len(text.get_text()) < 4 else 0.75 * size)
+
+
+def _span(users: list[int]) -> str:
+    """Who touches a cell, in as few characters as fit: 5, 2·3, 0–31 or 0…30."""
+    distinct = sorted(set(users))
+    if len(distinct) == 1:
+        return str(distinct[0])
+    whole = len(distinct) == distinct[-1] - distinct[0] + 1
+    return f"{distinct[0]}{'–' if whole else '…'}{distinct[-1]}"
+
+
+def _new(ax: Axes) -> AccessArtists:
+    style.prepare(ax)
+    ax.xaxis.set_major_locator(NullLocator())
+    ax.grid(False)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    image = ax.imshow(np.ones((1, COLUMNS, 3)), aspect="auto", interpolation="nearest", zorder=0)
+    rules = LineCollection([], colors=style.GREY)
+    ax.add_collection(rules, autolim=False)
+    return AccessArtists(image, [], rules, style.provenance(ax, "simulated"))

@@ -1,0 +1,96 @@
+"""Which lane touches which address: the accesses of chosen lines, as they are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.model import transactions
+from gemmlab.simt.masks import Mask
+from gemmlab.simt.memory import Array
+from gemmlab.simt.source import Source
+from gemmlab.simt.tracking import by_warp
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine import Machine
+
+EXECUTIONS = 8  # kept of each access of a line
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of the warps of block 0.
+
+    line, op : where, and "load", "store" or "atomic"; space : "global" or "shared"
+    array, itemsize : the array's name, and the bytes of an element
+    turn : how often this access had been made before
+    addresses : (warps, 32) bytes from the array's start; active : (warps, 32), the lanes that run
+    """
+
+    line: int
+    op: str
+    space: str
+    array: str
+    itemsize: int
+    turn: int
+    addresses: np.ndarray = field(repr=False)
+    active: np.ndarray = field(repr=False)
+
+    @property
+    def sectors(self) -> np.ndarray:
+        """32-byte sectors that each warp touches, (warps,)."""
+        return transactions.sectors(self.addresses, self.active)
+
+    @property
+    def wavefronts(self) -> np.ndarray:
+        """Passes that shared memory needs for each warp, (warps,)."""
+        return transactions.wavefronts(self.addresses, self.active, self.itemsize)
+
+
+class Trace:
+    """Keeps the first accesses of `lines`; `accesses` holds them in the order of execution."""
+
+    def __init__(self, lines: Iterable[int]) -> None:
+        self.lines = frozenset(lines)
+        self.accesses: list[Access] = []
+        self.turns: Counter[tuple] = Counter()
+
+    @classmethod
+    def of(cls, chosen: Any, source: Source) -> Trace:
+        """A trace of a line, given by its number or by a part of its text, or of several.
+
+        Raises ValueError for a line that the kernel does not have.
+        """
+        chosen = chosen if isinstance(chosen, (tuple, list, set, frozenset)) else (chosen,)
+        numbered = dict(enumerate(source.lines, source.first_line))
+        lines: set[int] = set()
+        for one in chosen:
+            if not isinstance(one, (int, str)):
+                raise TypeError(f"trace={one!r} is not a line; use its number or a part of it")
+            found = {n for n, text in numbered.items() if (one in text if isinstance(one, str)
+                                                           else one == n)}  # fmt: skip
+            if not found:
+                raise ValueError(
+                    f"trace={one!r} is no line of {source.tree.name}; use a number from "
+                    f"{source.first_line} to {source.first_line + len(source.lines) - 1}, "
+                    "or a part of a line's text"
+                )
+            lines |= found
+        return cls(lines)
+
+    def watch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+        """Keep this access of block 0, if its line is traced and few of its kind are kept."""
+        key = (line, op, array.space, array.name)
+        if line not in self.lines or m.blocks[0, 0] or self.turns[key] >= EXECUTIONS:
+            return
+        at, on = by_warp(m, at, mask)
+        if not on[0].any():
+            return
+        self.accesses.append(
+            Access(*key, array.itemsize, self.turns[key], at[0] * array.itemsize, on[0].copy())
+        )
+        self.turns[key] += 1

@@ -1,0 +1,217 @@
+"""The example programs of Numba-CUDA's documentation give the right results on the simulator.
+
+The examples ship with the numba-cuda package, as tests: each defines kernels, launches them and
+asserts what comes out. Here those very functions run, with the host's half of `numba.cuda` replaced
+for the time: `jit` makes a kernel that is simulated, and an array on the device is a NumPy array.
+`book/numba_examples.md` lists them with what became of each; a test compares.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import re
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab import simulate
+from gemmlab.simt import UnsupportedError
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "book" / "numba_examples.md"
+FOLDER = ("numba", "cuda", "tests", "doc_examples")
+
+RIGHT, DIFFERS, REFUSED, LEFT_OUT = "right", "differs", "refused", "left out"
+
+# File and function of each example -> what becomes of it, and a remark or the reason. "differs":
+# its own assertion fails; "refused": the simulator says at which line, and why; "left out": what
+# the kernel is about lies outside of it, on the host or in another language.
+GRID = "waits for the whole grid: cooperative groups"
+EXAMPLES = {
+    ("test_vecadd", "test_ex_vecadd"): (RIGHT, ""),
+    ("test_matmul", "test_matmul"): (RIGHT, ""),
+    ("test_reduction", "test_ex_reduction"): (RIGHT, ""),
+    ("test_laplace", "test_ex_laplace"): (REFUSED, GRID),
+    ("test_sessionize", "test_ex_sessionize"): (REFUSED, GRID),
+    ("test_cpu_gpu_compat", "test_ex_cpu_gpu_compat"): (RIGHT, ""),
+    ("test_globals", "test_ex_globals_constant_capture"): (
+        DIFFERS,
+        "Numba freezes numbers and arrays of the enclosing scope when it compiles, at the first "
+        "launch; the simulator reads them at each launch",
+    ),
+    ("test_globals", "test_ex_globals_device_array_capture"): (RIGHT, ""),
+    ("test_montecarlo", "test_ex_montecarlo"): (RIGHT, "random numbers drawn by NumPy"),
+    ("test_random", "test_ex_3d_grid"): (RIGHT, "random numbers drawn by NumPy; a smaller array"),
+    ("test_cg", "test_ex_grid_sync"): (REFUSED, GRID),
+    ("test_ufunc", "test_ex_cuda_ufunc_call"): (REFUSED, "calls a ufunc on whole arrays"),
+    ("test_cpointer", "test_ex_cpointer"): (LEFT_OUT, "passes an address instead of an array"),
+    ("test_ffi", "test_ex_linking_cu"): (LEFT_OUT, "links a function written in CUDA C++"),
+    ("test_ffi", "test_ex_from_buffer"): (LEFT_OUT, "links a function written in CUDA C++"),
+    ("test_ffi", "test_ex_extra_includes"): (LEFT_OUT, "links a function written in CUDA C++"),
+}
+
+# Sizes that the host assigns, made smaller: 453 million elements are many for a CPU.
+SMALLER = {
+    ("test_random", "test_ex_3d_grid"): {
+        ("X", "Y", "Z"): (35, 45, 36),
+        ("gx", "gy", "gz"): (2, 2, 2),
+    }
+}
+
+
+class DeviceArray(np.ndarray):
+    """An array that the host copies to and from."""
+
+    def copy_to_host(self):
+        return np.array(self)
+
+    def copy_to_device(self, source):
+        self[...] = source
+
+
+def to_device(values):
+    return np.array(values).view(DeviceArray)
+
+
+class Kernel:
+    """A kernel that is launched as Numba's are, and simulated."""
+
+    def __init__(self, function):
+        self.py_func = function
+
+    def __getitem__(self, launch):
+        return lambda *args: simulate(self.py_func, *launch[:2], *args)
+
+    def forall(self, count):
+        return self[-(-count // 256), 256]
+
+    @property
+    def overloads(self):
+        limits = SimpleNamespace(max_cooperative_grid_blocks=lambda threads: 1 << 10)
+        return dict.fromkeys(self.signatures, limits)
+
+    signatures = ()
+
+
+def jit(*arguments, device=False):
+    if arguments and callable(arguments[0]) and hasattr(arguments[0], "__code__"):
+        return arguments[0] if device else Kernel(arguments[0])
+
+    def wrap(function):
+        kernel = Kernel(function)
+        kernel.signatures = arguments
+        return kernel
+
+    return wrap
+
+
+def reduce(function):
+    """`cuda.reduce`, an algorithm of the library, over NumPy: in pairs."""
+
+    def run(values):
+        while values.size > 1:
+            rest = values[values.size & ~1 :]
+            values = np.append(function(values[0:-1:2], values[1::2]), rest)
+        return values[0]
+
+    return run
+
+
+def drawn(states, thread):
+    """A device function in place of Numba's generator: the thread's own number."""
+    return states[thread]
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """The host's half of `numba.cuda`, in NumPy."""
+    numba = pytest.importorskip("numba")
+    pytest.importorskip("numba_cuda")
+    from numba import cuda
+    from numba.cuda import random
+
+    assert numba.cuda is cuda
+    monkeypatch.setattr(cuda, "jit", jit)
+    monkeypatch.setattr(cuda, "reduce", reduce)
+    monkeypatch.setattr(cuda, "to_device", to_device)
+    monkeypatch.setattr(cuda, "device_array", lambda *a, **k: to_device(np.zeros(*a, **k)))
+    monkeypatch.setattr(cuda, "device_array_like", lambda a: to_device(np.zeros_like(a)))
+    states = lambda n, seed: np.random.default_rng(seed).random(n, np.float32)  # noqa: E731
+    monkeypatch.setattr(random, "create_xoroshiro128p_states", states)
+    monkeypatch.setattr(random, "xoroshiro128p_uniform_float32", drawn)
+
+
+def folder():
+    """Where the installed package keeps its examples, or None."""
+    found = importlib.util.find_spec("numba_cuda")
+    if found is None:
+        return None
+    path = Path(found.origin).parent.joinpath(*FOLDER)
+    return path if path.is_dir() else None
+
+
+def functions(path):
+    """The test functions of an example's file by name, without their decorators."""
+    found = {}
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            node.decorator_list = []
+            found[node.name] = node
+    return found
+
+
+def example(file, name):
+    """An example as a function of no arguments; its kernels keep their file and lines."""
+    path = folder() and folder() / f"{file}.py"
+    if path is None or not path.exists() or name not in functions(path):
+        pytest.skip(f"the numba-cuda that is installed has no example {name} in {file}.py")
+    function = functions(path)[name]
+    for names, sizes in SMALLER.get((file, name), {}).items():
+        [assign] = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            and tuple(n.id for n in ast.walk(node.targets[0]) if isinstance(n, ast.Name)) == names
+        ]
+        assign.value = ast.copy_location(ast.parse(repr(sizes), mode="eval").body, assign.value)
+    scope = {"np": np, "captured_stdout": lambda: contextlib.redirect_stdout(io.StringIO())}
+    exec(compile(ast.fix_missing_locations(ast.Module([function], [])), str(path), "exec"), scope)
+    arguments = [unittest.TestCase()] if function.args.args else []
+    return lambda: scope[name](*arguments)
+
+
+def having(*outcomes):
+    keys = [key for key, (outcome, _) in EXAMPLES.items() if outcome in outcomes]
+    return pytest.mark.parametrize(("file", "name"), keys, ids=[name for _, name in keys])
+
+
+@having(RIGHT)
+def test_an_example_gives_the_right_result(file, name, host):
+    with contextlib.redirect_stdout(io.StringIO()):
+        example(file, name)()
+
+
+@having(REFUSED, DIFFERS)
+def test_an_exception_is_one_still(file, name, host):
+    refusals = (UnsupportedError, TypeError)
+    expected = refusals if EXAMPLES[file, name][0] == REFUSED else AssertionError
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(expected):
+        example(file, name)()
+
+
+def test_every_example_of_the_package_is_listed():
+    if folder() is None:
+        pytest.skip("numba-cuda, whose examples run here, is not installed")
+    there = {(p.stem, name) for p in folder().glob("test_*.py") for name in functions(p)}
+    assert there <= set(EXAMPLES)
+    assert len(there) >= 10
+
+
+def test_the_page_lists_every_example_with_its_outcome():
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \|(.*)\|$", PAGE.read_text("utf-8"), re.M)
+    listed = {(file, name): (outcome, why.strip()) for file, name, outcome, why in table}
+    assert listed == {key: (outcome, why) for key, (outcome, why) in EXAMPLES.items()}
