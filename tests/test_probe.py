@@ -1,6 +1,5 @@
 """Probes: rates of the right size."""
 
-
 import numpy as np
 import pytest
 
