@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from agreement.grammar import PARAMETERS, Case, generate  # noqa: E402
+
+from gemmlab.backends.timing import version  # noqa: E402
 
 SEED = 20
 STORED = ROOT / "tests" / "data" / "h200_agreement.npz"
