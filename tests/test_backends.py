@@ -206,3 +206,11 @@ def test_auto_chooses_the_gpu():
     assert choose(kernels.tiled) == "gpu"
     with pytest.raises(ValueError, match="4096 threads is too large"):
         run(kernels.tiled, RAGGED, tiling=Tiling.square(64))
+
+
+@pytest.mark.parametrize("kernel", [*kernels.LADDER, kernels.cublas], ids=lambda k: k.name)
+def test_what_is_recorded_was_measured_with_the_source_that_is_here(kernel):
+    from gemmlab import records
+
+    hashes = {m.provenance["source_sha256"] for m in records.load("h200", kernel)}
+    assert hashes == {timing.source_hash(kernel)}, "run: python run.py record"
