@@ -68,11 +68,7 @@ class Gemm:
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
         for name in ("dtype", "accumulate"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in DTYPES:
-                raise ValueError(
-                    f"{name}={value!r} is not a known format; use one of {', '.join(DTYPES)}"
-                )
+            known_format(name, getattr(self, name))
 
     def __str__(self) -> str:
         return f"{self.m}×{self.n}×{self.k} {self.dtype}"
@@ -181,6 +177,17 @@ class Gemm:
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.where(difference == 0, 0.0, difference / scale)
         return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def known_format(name: str, value: object) -> DType:
+    """The format that is called `value`; ValueError, quoting it, for one not in `DTYPES`.
+
+    >>> known_format("dtype", "float16").bytes
+    2
+    """
+    if not isinstance(value, str) or value not in DTYPES:
+        raise ValueError(f"{name}={value!r} is not a known format; use one of {', '.join(DTYPES)}")
+    return DTYPES[value]
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:

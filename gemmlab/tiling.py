@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.problem import DTYPES, Gemm, whole_number
+from gemmlab.problem import Gemm, known_format, whole_number
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Tiling:
     def shared_bytes(self, dtype: str) -> int:
         """Shared memory for the tiles of A and B [B], stages·s·(bm·bk + bk·bn)."""
         bm, bn, bk = self.block
-        return self.stages * DTYPES[dtype].bytes * (bm * bk + bk * bn)
+        return self.stages * known_format("dtype", dtype).bytes * (bm * bk + bk * bn)
 
     def grid(self, problem: Gemm) -> tuple[int, int]:
         """Blocks along n and along m, (⌈n/bn⌉, ⌈m/bm⌉): x runs along the rows of C."""

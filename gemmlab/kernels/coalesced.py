@@ -13,9 +13,8 @@ from collections.abc import Callable
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, along_columns, one_element_a_thread
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -40,27 +39,12 @@ def build(tiling: Tiling) -> Callable:
     return coalesced
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(grid, block), both with x along the columns of C."""
-    bm, bn, _ = tiling.block
-    return tiling.grid(problem), (bn, bm)
-
-
-def check(tiling: Tiling) -> None:
-    """Raise ValueError unless each thread computes one element."""
-    if tiling.thread != (1, 1) or tiling.stages != 1:
-        raise ValueError(
-            f"tiling {tiling} does not fit the coalesced kernel, which needs thread=(1, 1) and "
-            "stages=1, such as Tiling(block=(16, 16, 1))"
-        )
-
-
 coalesced = Kernel(
     name="coalesced",
     idea="neighbouring threads, neighbouring columns",
     default=Tiling(block=(16, 16, 1)),
     build=build,
-    launch=launch,
+    launch=along_columns,
     work=traffic.coalesced,
-    check=check,
+    check=one_element_a_thread,
 )

@@ -12,8 +12,23 @@ from gemmlab.tiling import Tiling
 Dim = tuple[int, int]
 
 
-def _any_tiling(tiling: Tiling) -> None:
+def any_tiling(tiling: Tiling) -> None:
     """Accept every tiling."""
+
+
+def one_element_a_thread(tiling: Tiling) -> None:
+    """Raise ValueError unless each thread computes one element and nothing is staged."""
+    if tiling.thread != (1, 1) or tiling.stages != 1:
+        raise ValueError(
+            f"tiling {tiling} does not fit a kernel whose threads compute one element each: it "
+            "needs thread=(1, 1) and stages=1, such as Tiling(block=(16, 16, 1))"
+        )
+
+
+def along_columns(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block), both with x along the columns of C."""
+    bm, bn, _ = tiling.block
+    return tiling.grid(problem), (bn, bm)
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,7 @@ class Kernel:
     build: Callable[[Tiling | None], Callable]
     launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
     work: Callable[[Gemm, Tiling], Work] | None = None
-    check: Callable[[Tiling], None] = _any_tiling
+    check: Callable[[Tiling], None] = any_tiling
     dtypes: tuple[str, ...] = ("float32",)
     machine: str = "gpu"
     tensor_cores: bool = False

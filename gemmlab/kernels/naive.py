@@ -13,7 +13,7 @@ from collections.abc import Callable
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, one_element_a_thread
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -47,15 +47,6 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, i
     return (down, across), (bm, bn)
 
 
-def check(tiling: Tiling) -> None:
-    """Raise ValueError unless each thread computes one element."""
-    if tiling.thread != (1, 1) or tiling.stages != 1:
-        raise ValueError(
-            f"tiling {tiling} does not fit the naive kernel, which needs thread=(1, 1) and "
-            "stages=1, such as Tiling(block=(16, 16, 1))"
-        )
-
-
 naive = Kernel(
     name="naive",
     idea="one thread per element of C",
@@ -63,5 +54,5 @@ naive = Kernel(
     build=build,
     launch=launch,
     work=traffic.naive,
-    check=check,
+    check=one_element_a_thread,
 )

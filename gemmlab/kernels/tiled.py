@@ -13,9 +13,8 @@ from collections.abc import Callable
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, along_columns
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -52,12 +51,6 @@ def build(tiling: Tiling) -> Callable:
     return tiled
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(grid, block), both with x along the columns of C."""
-    bm, bn, _ = tiling.block
-    return tiling.grid(problem), (bn, bm)
-
-
 def check(tiling: Tiling) -> None:
     """Raise ValueError unless the tiles of A, B and C are squares of the same side."""
     if len(set(tiling.block)) != 1 or tiling.thread != (1, 1) or tiling.stages != 1:
@@ -72,7 +65,7 @@ tiled = Kernel(
     idea="tiles of A and B in shared memory",
     default=Tiling.square(16),
     build=build,
-    launch=launch,
+    launch=along_columns,
     work=traffic.tiled,
     check=check,
 )

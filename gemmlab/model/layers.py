@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gemmlab.problem import DTYPES, Gemm, whole_number
+from gemmlab.problem import Gemm, known_format, whole_number
 
 
 class Layer(NamedTuple):
@@ -67,15 +67,11 @@ def layer_norm(rows: int, width: int, dtype: str = "float16") -> Layer:
     """
     rows, width = whole_number("rows", rows), whole_number("width", width)
     elements = rows * width
-    return Layer(7 * elements + 5 * rows, _itemsize(dtype) * (2 * elements + 2 * width))
+    return Layer(
+        7 * elements + 5 * rows, known_format("dtype", dtype).bytes * (2 * elements + 2 * width)
+    )
 
 
 def _elementwise(elements: int, each: int, dtype: str) -> Layer:
     elements = whole_number("elements", elements)
-    return Layer(each * elements, 2 * _itemsize(dtype) * elements)
-
-
-def _itemsize(dtype: str) -> int:
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype={dtype!r} is not a known format; use one of {', '.join(DTYPES)}")
-    return DTYPES[dtype].bytes
+    return Layer(each * elements, 2 * known_format("dtype", dtype).bytes * elements)
