@@ -214,3 +214,30 @@ def test_what_is_recorded_was_measured_with_the_source_that_is_here(kernel):
 
     hashes = {m.provenance["source_sha256"] for m in records.load("h200", kernel)}
     assert hashes == {timing.source_hash(kernel)}, "run: python run.py record"
+
+
+def test_a_kernel_that_reads_c_where_beta_is_zero_does_not_pass():
+    def build(tiling):
+        def careless(alpha, A, B, beta, C):
+            i, j = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                C[i, j] = alpha * A[i, 0] * B[0, j] + beta * C[i, j]
+
+        return careless
+
+    from gemmlab import cuda
+    from gemmlab.kernels import Kernel
+
+    tiling = Tiling((16, 16, 1))
+    kernel = Kernel("careless", "0 · NaN", tiling, build, kernels.naive.launch)
+    assert not run(kernel, Gemm(8, 8, 1), "simulator").passed
+    assert run(kernel, Gemm(8, 8, 1, beta=1), "simulator").passed
+
+
+@pytest.mark.parametrize("kernel", [kernels.naive, kernels.coalesced], ids=lambda k: k.name)
+@pytest.mark.parametrize("block", [(8, 32, 1), (32, 4, 1), (3, 50, 1)], ids=str)
+def test_blocks_need_not_be_square(kernel, block):
+    tiling = Tiling(block)
+    m = run(kernel, RAGGED, "simulator", tiling=tiling)
+    assert m.passed
+    assert set(residual(m, predict(RAGGED, "h200", kernel, tiling)).values()) == {0}

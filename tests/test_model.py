@@ -191,3 +191,22 @@ def test_waves():
     assert occupancy.waves(V100, 80, 1) == 1
     assert occupancy.waves(V100, 81, 1) == 2
     assert occupancy.waves(replace(V100, sms=8), 12, 1) == 2  # 8 SMs, 12 blocks, one at a time
+
+
+def test_blocks_come_whole_so_that_one_more_than_the_sms_takes_as_long_as_twice_as_many():
+    tile, sms = 16, device("h200").sms
+    times = {
+        blocks: predict(Gemm(tile * blocks, tile, 512), "h200", kernels.tiled).times
+        for blocks in (sms, sms + 1, 2 * sms)
+    }
+    for resource in ("math", "l1"):
+        assert times[sms + 1][resource] == pytest.approx(times[2 * sms][resource])
+        assert times[sms + 1][resource] == pytest.approx(2 * times[sms][resource])
+
+
+def test_too_few_blocks_are_a_lack_of_parallelism():
+    sixteen = predict(Gemm(64, 64, 8192), "h200", kernels.naive)
+    four = predict(Gemm(16, 64, 8192), "h200", kernels.naive)
+    assert (sixteen.limiter, four.limiter) == ("latency", "latency")
+    assert sixteen.seconds == pytest.approx(four.seconds)  # each SM has one block at most
+    assert sixteen.times["l1"] == pytest.approx(4 * four.times["l1"])
