@@ -1,16 +1,16 @@
 """Run the wrong kernels of tests/wrong_kernels, and right ones, under compute-sanitizer.
 
-On a machine with a GPU:
+On a machine with a GPU, for all of them or for those that are named:
 
-    python benchmarks/hardware_sanitizer.py record OUT.jsonl
+    python benchmarks/hardware_sanitizer.py record OUT.jsonl [NAME ...]
 
-One process for each kernel and tool, so that a kernel that breaks its process or never ends spoils
-no other's diagnosis. `launch NAME` is what runs under the tool.
+Right are the kernels that the wrong ones were made from, and all rungs of the ladder. One process
+for each kernel and tool, so that a kernel that breaks its process or never ends spoils no other's
+diagnosis. `launch NAME` is what runs under the tool.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -18,25 +18,31 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gemmlab.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 WORKERS = 12
-SECONDS = 25  # a process that takes longer is ended: its kernel does not end
+SECONDS = 60  # a process that takes longer is ended: its kernel does not end
 
 
 def kernels_on_trial() -> dict[str, tuple]:
     """Name -> (kernel, what it is based on, its launch or None)."""
     import test_wrong_kernels as suite
+    from right_kernels import RIGHT
 
-    trials = {f"right_{base}": (kernel, base, None) for base, kernel in suite.RIGHT.items()}
+    trials = {f"right_{base}": (kernel, base, None) for base, kernel in RIGHT.items()}
     for path in suite.FILES:
         wrong = suite.load(path)
         trials[path.stem] = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)
@@ -45,49 +51,41 @@ def kernels_on_trial() -> dict[str, tuple]:
 
 def launch(name: str) -> None:
     """Run every trial of a kernel; print whether its results were right."""
-    import test_wrong_kernels as suite
+    from right_kernels import LADDER, trials
 
+    base = name.removeprefix("right_")
+    verdicts = list(of_the_ladder(LADDER[base]) if base in LADDER else of_a_file(name, trials))
+    print("verdicts", json.dumps(verdicts), flush=True)
+
+
+def of_a_file(name: str, trials: Callable) -> Iterator[bool]:
+    """Whether each trial of a kernel gives the right result."""
     from gemmlab.driver import numba_cuda
 
     cuda = numba_cuda()
     function, base, choose = kernels_on_trial()[name]
-    compiled = cuda.jit(lineinfo=True)(folded(function))
-    verdicts = []
-    for grid, block, arguments, is_right in suite.trials(base, choose):
-        on_device = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        compiled[grid, block](*on_device)
+    compiled = cuda.jit(lineinfo=True)(function)
+    for trial in trials(base, choose):
+        on_device = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in trial.arguments]
+        compiled[trial.grid, trial.block](*on_device)
         cuda.synchronize()
-        on_device[-1].copy_to_host(arguments[-1])
-        verdicts.append(bool(is_right()))
-    print("verdicts", json.dumps(verdicts), flush=True)
+        on_device[-1].copy_to_host(trial.arguments[-1])
+        yield bool(trial.is_right())
 
 
-def folded(function):
-    """`function` with the sums in its shared arrays' shapes worked out: Numba takes numbers there.
+def of_the_ladder(rung: Kernel) -> Iterator[bool]:
+    """The same of a rung with its own tiling, compiled as for a measurement."""
+    from right_kernels import PROBLEMS
 
-    Line numbers stay as they are.
-    """
-    if function.__closure__:
-        return function
-    path = Path(function.__code__.co_filename)
-    tree = next(
-        node for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name == function.__name__
-        and node.lineno == function.__code__.co_firstlineno
-    )  # fmt: skip
+    from gemmlab.backends.gpu import Matrices, Runner
+    from gemmlab.problem import Gemm
 
-    class Fold(ast.NodeTransformer):
-        def visit_Call(self, node):
-            if ast.unparse(node.func) == "cuda.shared.array":
-                shape = eval(ast.unparse(node.args[0]), function.__globals__)
-                node.args[0] = ast.copy_location(ast.parse(repr(shape), mode="eval").body, node)
-                ast.fix_missing_locations(node)
-            return node
-
-    body = ast.Module([Fold().visit(tree)], [])
-    scope = dict(function.__globals__)
-    exec(compile(body, str(path), "exec"), scope)
-    return scope[function.__name__]
+    # Several of the largest tiles too, aligned and not.
+    for problem in (*PROBLEMS, Gemm(150, 272, 40), Gemm(131, 259, 33, alpha=2, beta=-0.5)):
+        operands = problem.operands()
+        runner = Runner(rung, problem, rung.default, Matrices(problem))
+        result = runner.compute(problem, operands)
+        yield bool(problem.error(result, operands) <= problem.tolerance)
 
 
 def examine(name: str, tool: str | None) -> dict:
@@ -117,7 +115,7 @@ def diagnosis(text: str, name: str) -> dict:
         if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)",
                     line) and kind not in kinds:  # fmt: skip
             kinds.append(kind)
-    file = "kernels/.*|tiled|naive|test_wrong_kernels" if name.startswith("right_") else name
+    file = "kernels/.*|tiled|naive|right_kernels" if name.startswith("right_") else name
     places = re.findall(rf"(?:{file})\.py:(\d+)", text)
     verdicts = re.search(r"verdicts (\[.*\])", text)
     summary = [line for line in said if "SUMMARY" in line]
@@ -145,10 +143,10 @@ def provenance() -> dict[str, str]:
     }
 
 
-def record(out: Path) -> None:
-    """Examine everything and write one JSON line for each kernel and tool."""
+def record(out: Path, names: list[str]) -> None:
+    """Examine everything, or `names` alone, and write one JSON line for each kernel and tool."""
     origin = provenance()
-    jobs = [(name, tool) for name in kernels_on_trial() for tool in (None, *TOOLS)]
+    jobs = [(name, tool) for name in names or kernels_on_trial() for tool in (None, *TOOLS)]
     endless = ("runaway", "never_ends")  # last: they hold the GPU until they are ended
     jobs.sort(key=lambda job: any(word in job[0] for word in endless))
     with ThreadPoolExecutor(WORKERS) as pool, out.open("w", encoding="utf-8") as file:
@@ -163,4 +161,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "launch":
         launch(sys.argv[2])
     else:
-        record(Path(sys.argv[2]))
+        record(Path(sys.argv[2]), sys.argv[3:])

@@ -423,7 +423,7 @@ def test_races_tell_the_values():
     hazard = first_of(read_of_another, np.zeros(32, np.float32))
     assert "reads what thread (31) wrote, s[31] (41.0), with no barrier" in hazard.message
     hazard = first_of(shifted_in_place, np.arange(32, dtype=np.float32))
-    assert "overwrites what thread (1) wrote, at element 1 of x (2.0" in hazard.message
+    assert "overwrites what thread (1) wrote, x[1] (2.0" in hazard.message
 
 
 def one_element(x):

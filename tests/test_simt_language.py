@@ -13,8 +13,9 @@ from numpy import float32, float64, int32, uint32
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError, arithmetic, bits
 from gemmlab.simt.atomics import UPDATES, in_order
+from gemmlab.simt.global_shadow import GlobalShadow
 from gemmlab.simt.language import INTRINSICS, stand_in
-from gemmlab.simt.updates import GlobalAtomicShadow, SharedShadow
+from gemmlab.simt.updates import SharedShadow
 
 FULL = 0xFFFFFFFF
 
@@ -387,6 +388,7 @@ def test_hazards_of_atomics(kernel, kind):
 accesses = st.lists(
     st.one_of(
         st.none(),
+        st.just("grid"),
         st.tuples(
             st.sampled_from(["read", "write", "atomic"]),
             st.lists(st.integers(-1, 2), min_size=4, max_size=4),
@@ -400,27 +402,34 @@ def clash(a, b):
     return "write" in (a, b) or (a == "atomic") != (b == "atomic")
 
 
-@given(accesses, st.sampled_from([2, 4]))
-@settings(deadline=None, max_examples=300)
-def test_races_with_atomics_are_found_if_and_only_if_there_are_any(steps, threads):
-    everywhere, in_block = GlobalAtomicShadow(3), SharedShadow(3)
-    seen, found, found_in_block, epoch = [], [], [], 0
+@given(accesses, st.sampled_from([2, 4]), st.sampled_from([1, 2, 64, None]))
+@settings(deadline=None, max_examples=600)
+def test_races_with_atomics_are_found_if_and_only_if_there_are_any(steps, threads, later):
+    """`None` is a barrier, "grid" a wait of all blocks; `later` says how many reads may wait."""
+    everywhere, in_block = GlobalShadow(3), SharedShadow(3)
+    in_block.LATER = later or 0
+    seen, found, found_in_block, epoch, waits = [], [], [], 0, 0
     for step in steps:
-        if step is None:
+        if step in (None, "grid"):
             epoch += 1
+        if step == "grid":
+            waits += 1
+            everywhere.order(epoch)
+        if step in (None, "grid"):
             continue
         op, elements = step[0], np.array(step[1])
         lanes = np.flatnonzero(elements >= 0)
         at, epochs = elements[lanes], np.full(len(lanes), epoch)
-        seen += [(op, int(e), int(lane), epoch) for e, lane in zip(at, lanes, strict=True)]
+        seen += [(op, int(e), int(lane), epoch, waits) for e, lane in zip(at, lanes, strict=True)]
         found.append(getattr(everywhere, op)(at, lanes, threads, epochs))
-        found_in_block.append(getattr(in_block, op)((np.zeros_like(at), at), lanes, epochs))
+        where, interval = (np.zeros_like(at), at), epochs if later is None else epoch
+        found_in_block.append(getattr(in_block, op)(where, lanes, interval))
 
     def raced(size):
         return any(
-            e == f and i != j and clash(a, b) and (s == t or i // size != j // size)
-            for n, (a, e, i, s) in enumerate(seen)
-            for b, f, j, t in seen[n + 1 :]
+            e == f and i != j and v == w and clash(a, b) and (s == t or i // size != j // size)
+            for n, (a, e, i, s, v) in enumerate(seen)
+            for b, f, j, t, w in seen[n + 1 :]
         )
 
     assert any(c is not None for c in found) == raced(threads)
@@ -643,28 +652,45 @@ def test_the_stand_in_has_every_name():
         assert repr(found) == f"cuda.{path}"
 
 
-def printing(x):
-    print(x[0])  # here
+SHAPES = [
+    *("16", "T", "(T, T)", "(T, 17)", "(T,)", "(T, T + 1)", "2 * T", "T // 2", "16 * 2", "2**4"),
+    *("(16, 16 + 1)", "(4 * 4, T)", "PAIR", "PAIR[0]", "int(T)", "min(T, 8)", "len(PAIR)"),
+    *("x.shape[0]", "cuda.blockDim.x", "T << 1", "-(-T // 2)", "np.int32(16)", "x.size"),
+    *("n:n = T", "n:n = 16", "n:n = (16, 17)", "n:n = T + 1", "(T, n):n = T + 1", "n:n, q = 8, 9"),
+    *("n:n = 8\nn = 16", "n:n = 8\nif x[0] > 1:\n    n = 16", "n:n = (T, T)", "n:m = T\nn = m"),
+]
 
 
-def test_random_numbers_and_whole_grids_are_refused():
-    numba_cuda = pytest.importorskip("numba.cuda")
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_are_taken_where_numba_takes_them(space, shape, tmp_path):
+    compiler = pytest.importorskip("numba.cuda")
+    numba = pytest.importorskip("numba")
+    shape, _, before = shape.partition(":")
+    lines = [*before.splitlines(), f"s = cuda.{space}.array({shape}, float32)", "x[0] = s.size"]
+    path = tmp_path / "kernel.py"
+    path.write_text("def kernel(x):\n    " + "\n    ".join(lines) + "\n")
+    scope = {"cuda": compiler, "float32": float32, "np": np, "T": 16, "PAIR": (16, 17)}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    try:
+        compiler.compile_ptx(scope["kernel"], (numba.float32[:],), cc=(9, 0))
+    except numba.TypingError:
+        with pytest.raises(UnsupportedError, match="Numba takes constants there"):
+            simulate(scope["kernel"], 1, 1, np.zeros(4, float32))
+    else:
+        x = np.zeros(4, float32)
+        simulate(scope["kernel"], 1, 1, x)
+        assert x[0] > 0
+
+
+def test_random_numbers_are_refused():
     random = pytest.importorskip("numba.cuda.random")
 
     def drawing(states, x):
         x[0] = random.xoroshiro128p_uniform_float32(states, 0)  # here
 
-    def waiting(states, x):
-        numba_cuda.cg.this_grid().sync()  # here
-
-    for kernel, text in ((drawing, "made by NumPy"), (waiting, "launch a second kernel")):
-        with pytest.raises(UnsupportedError, match=text + r"[\s\S]*# here"):
-            simulate(kernel, 1, 1, np.zeros(1), np.zeros(1))
-
-
-def test_refusals_say_what_to_write():
-    with pytest.raises(UnsupportedError, match=r"store the value to an array[\s\S]*# here"):
-        simulate(printing, 1, 1, np.zeros(1))
+    with pytest.raises(UnsupportedError, match=r"made by NumPy[\s\S]*# here"):
+        simulate(drawing, 1, 1, np.zeros(1), np.zeros(1))
 
 
 def wrong_space(x):

@@ -17,16 +17,18 @@ from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
 from gemmlab.problem import whole_number
+from gemmlab.simt.allocation import check_shared
 from gemmlab.simt.hazards import Hazard, HazardError
 from gemmlab.simt.l2 import L2
+from gemmlab.simt.loops import StepLimitError
 from gemmlab.simt.machine import Machine
-from gemmlab.simt.masks import StepLimitError
 from gemmlab.simt.memory import Array, from_host, host_view
 from gemmlab.simt.report import Dim3, Report
 from gemmlab.simt.rewrite import rewrite
 from gemmlab.simt.source import UnsupportedError, read_source
 from gemmlab.simt.trace import Access, Trace
 from gemmlab.simt.values import number
+from gemmlab.simt.whole_grid import check_resident, waits_for_grid
 
 __all__ = ["Access", "Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
 
@@ -53,8 +55,9 @@ def simulate(
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
-    fn : a plain function or a `numba.cuda.jit` kernel, written with `cuda` of gemmlab or of Numba,
-        or a rung of the ladder, which is built with its own tiling
+    fn : a plain function or a `cuda.jit` kernel, written with `cuda` of gemmlab or of Numba, or a
+        rung of the ladder, which is built with its own tiling. Numbers and arrays of the scopes
+        around it are read at each launch; of a `cuda.jit` of gemmlab's own, at the first
     grid, block : one to three sizes
     args : NumPy arrays, changed in place, and numbers
     shared_bytes : dynamic shared memory of a block [B]
@@ -67,6 +70,9 @@ def simulate(
     trace : lines of the kernel, by number or by a part of their text, whose first accesses by
         block 0 are kept in `Report.trace`
 
+    Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
+    kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
+
     Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
     a launch that no GPU, or not this one, would take.
 
@@ -77,23 +83,26 @@ def simulate(
     """
     if on_hazard not in ("raise", "collect"):
         raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
-    function = _function(fn)
+    program, function = getattr(fn, "program", {}), _function(fn)
     grid3, block3 = _dim3("grid", grid), _dim3("block", block)
     threads = block3[0] * block3[1] * block3[2]
     gpu = None if device is None else device_called(device)
     _check_launch(block3, shared_bytes, gpu)
 
-    report = Report(read_source(function), grid3, block3, on_hazard)
+    source = program[function].source if function in program else read_source(function)
+    report = Report(source, grid3, block3, on_hazard)
     cache = None if l2 is None else L2.of(l2)
     traced = Trace.of(trace, report.source)
     report.trace = traced.accesses
     report.watchers += [cache.watch] if cache else []
     report.watchers += [traced.watch] if traced.lines else []
-    arrays, values = _bind(function, args, report.source.stored_parameters)
+    arrays, values = _bind(function, args, report)
     blocks = np.arange(grid3[0] * grid3[1] * grid3[2])
     padded = -(-threads // WARP) * WARP
     batch = max(1, min(LANES // padded, SHARED_BYTES // max(1, shared_bytes)))
-    kernel = None
+    if waits_for_grid(function):
+        check_resident(len(blocks), threads, shared_bytes, gpu)
+        batch = len(blocks)
     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
         for start in range(0, len(blocks), batch):
             machine = Machine(
@@ -104,14 +113,17 @@ def simulate(
                 shared_bytes,
                 max_steps,
                 contract,
+                program,
+                [array for _, array in arrays],
+                gpu,
             )
-            kernel = kernel or rewrite(function, machine.translate)
-            lock_step = kernel.bind(machine.translate)
+            if function not in program:
+                program[function] = rewrite(function, source, machine.translate)
+            lock_step = program[function].bind(machine.translate)
             try:
                 lock_step(machine, *values)
             except StepLimitError:
                 break
-            _check_shared(machine.static_bytes, shared_bytes, gpu)
             # Machine and function refer to each other; apart, they go at once, not at some later
             # collection of cycles: memory stays that of one batch.
             lock_step.__globals__.clear()
@@ -138,24 +150,15 @@ def _check_launch(block: Dim3, shared_bytes: int, gpu: Device | None) -> None:
     threads = block[0] * block[1] * block[2]
     most = (gpu and gpu.threads_per_block) or MAX_THREADS
     if threads > most:
-        raise ValueError(f"a block of {threads} threads is too large; use at most {most}")
+        whose = f" on {gpu.title}" if gpu else ""
+        raise ValueError(f"a block of {threads} threads is too large; use at most {most}{whose}")
     if block[2] > MAX_Z:
         raise ValueError(f"block={block!r} is too deep; use at most {MAX_Z} along z")
-    _check_shared(0, shared_bytes, gpu)
-
-
-def _check_shared(static: int, dynamic: int, gpu: Device | None) -> None:
-    """ValueError where a block's shared memory [B] is more than `gpu` has for one."""
-    most = gpu and gpu.shared_bytes_per_block
-    if most and static + dynamic > most:
-        raise ValueError(
-            f"{static} B of shared arrays and shared_bytes={dynamic} are too much for "
-            f"{gpu.title}; a block may use {most} B"
-        )
+    check_shared(0, shared_bytes, gpu)
 
 
 def _bind(
-    function: Callable, args: tuple[Any, ...], stored: set[str]
+    function: Callable, args: tuple[Any, ...], report: Report
 ) -> tuple[list[tuple[np.ndarray, Array]], list[Any]]:
     """Arguments as the kernel sees them; one array passed twice stays one array."""
     names = list(inspect.signature(function).parameters)
@@ -164,6 +167,7 @@ def _bind(
             f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
             f"not {len(args)}"
         )
+    stored = report.source.stored_parameters
     stores = [v for name, v in zip(names, args, strict=True) if name in stored]
     arrays: list[tuple[np.ndarray, Array]] = []
     values: list[Any] = []
@@ -171,7 +175,7 @@ def _bind(
         if isinstance(value, np.ndarray):
             known = [array for host, array in arrays if host is value]
             written = any(value is s for s in stores)
-            array = known[0] if known else from_host(value, name, written)
+            array = known[0] if known else from_host(value, name, written, report.releases)
             if not known:
                 arrays.append((value, array))
             values.append(array)

@@ -8,6 +8,7 @@ Source: Numba, "NBEP 1: Changes in integer typing", and the types of its operato
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,12 @@ def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
     >>> operands("Pow", np.dtype(np.float32), np.dtype(np.int64))[0].name
     'float32'
     """
-    if "f" in (a.kind, b.kind):
+    if "c" in (a.kind, b.kind) and op in ("FloorDiv", "Mod"):
+        raise TypeError(f"{op} of {a} and {b} is not defined; use real numbers")
+    if a.kind in "fc" or b.kind in "fc":
         if op in _LOGIC + _SHIFTS:
             raise TypeError(f"{op} of {a} and {b} is not defined; use integers")
-        if op == "Pow" and a.kind == "f" and b.kind != "f":
+        if op == "Pow" and a.kind == "f" and b.kind not in "fc":
             return a, a
         if np.uint16 in (a, b):  # Numba has no safe way from it to float32
             a, b = (np.dtype(np.uint32) if t == np.uint16 else t for t in (a, b))
@@ -109,11 +112,14 @@ def unary(op: str, a: Any) -> Any:
 
 def fuses(a: Any, b: Any, c: Any) -> bool:
     """Whether a·b + c is one FMA: floats, and the product of the sum's type."""
-    kinds = [getattr(v, "dtype", None) for v in (a, b, c)]
-    if None in kinds:
-        return False
-    product = operands("Mult", kinds[0], kinds[1])[0]
-    return product.kind == "f" and operands("Add", product, kinds[2])[0] == product
+    kinds = tuple([getattr(v, "dtype", None) for v in (a, b, c)])
+    return False if None in kinds else _fuse(*kinds)
+
+
+@cache
+def _fuse(a: np.dtype, b: np.dtype, c: np.dtype) -> bool:
+    product = operands("Mult", a, b)[0]
+    return product.kind == "f" and operands("Add", product, c)[0] == product
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
@@ -132,11 +138,13 @@ def fma(a: Any, b: Any, c: Any) -> Any:
         return _fma64(*(v.astype(np.float64, copy=False) for v in (a, b, c)))
     product = np.multiply(a, b, dtype=np.float64)
     total = np.add(product, c, dtype=np.float64)
+    result = total.astype(dtype)
     if dtype == np.float32:
-        half = (np.asarray(total).view(np.int64) & 0x1FFFFFFF) == 0x10000000
-        if half.any():  # halfway between two float32, perhaps only after rounding
-            total = _odd_sum(product, np.asarray(c).astype(np.float64))
-    return total.astype(dtype)
+        rest = np.asarray(total).view(np.int64)
+        rest &= 0x1FFFFFFF  # the bits below those of a float32
+        if (rest == 0x10000000).any():  # halfway between two, perhaps only after rounding
+            return _odd_sum(product, np.asarray(c).astype(np.float64)).astype(dtype)
+    return result
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:

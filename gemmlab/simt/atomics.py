@@ -12,7 +12,6 @@ from gemmlab.simt.memory import Array
 from gemmlab.simt.tracking import (
     count_global,
     count_shared,
-    element,
     spread,
     track_global,
     track_shared,
@@ -93,23 +92,11 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
         cells, keys = (at,), at
     else:
         count_shared(m, line, "atomic", array, found, mask)
-        _check_initialised(m, array, rows, at, np.nonzero(on)[1])
         track_shared(m, line, "atomic", array, found, mask)
         cells, keys = (rows, at), rows * array.buffer.shape[1] + at
+    array.owner.exact = None  # of integers that had wrapped before
     result[on] = in_order(array.buffer, cells, keys, new, given)
     return result
-
-
-def _check_initialised(
-    m: Machine, array: Array, rows: np.ndarray, at: np.ndarray, threads: np.ndarray
-) -> None:
-    known = array.shadow.initialised
-    unset = ~known[rows if len(known) > 1 else 0, at]
-    if unset.any():
-        i = int(unset.argmax())
-        text = f"thread {{thread}} updates {element(array, at[i])}, which nobody has written"
-        block = int(m.blocks[rows[i], 0])
-        m.report_hazard("uninitialised-read", m.line, block, int(threads[i]), None, text)
 
 
 def in_order(

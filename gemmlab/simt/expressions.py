@@ -9,9 +9,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gemmlab.instructions.instruction import Instruction
+from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.arithmetic import BINARY
-from gemmlab.simt.language import is_cuda
-from gemmlab.simt.source import INSTEAD, Source, UnsupportedError
+from gemmlab.simt.language import intrinsic_path, is_cuda
+from gemmlab.simt.shapes import computed_part
+from gemmlab.simt.source import INSTEAD, Source, UnsupportedError, unsupported
+
+# Of values: of indices, arrays, complex numbers, and the whole grid.
+ATTRIBUTES = ("x", "y", "z", "shape", "size", "ndim", "dtype", "real", "imag", "sync")
 
 
 def load_name(identifier: str) -> ast.Name:
@@ -53,16 +61,14 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
         self.source, self.translate = source, translate
         self.constants: dict[str, Any] = {}
+        self.defaults = function.__defaults__ or ()
         names = inspect.getclosurevars(function)
         self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
-        return UnsupportedError(
-            f"{what} is not supported in a simulated kernel: {instead}\n"
-            f"  {self.source.file}, line {line}: {self.source.code(line)}"
-        )
+        return unsupported(self.source, line, what, instead)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Refuse what no method below handles."""
@@ -77,7 +83,8 @@ class Expressions(ast.NodeTransformer):
         except TypeError as error:
             raise self.refuse(node, ast.unparse(node), str(error)) from None
         name = f".constant{len(self.constants)}"
-        self.constants[name] = value
+        frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
+        self.constants[name] = value.copy() if frozen else value
         return load_name(name)
 
     def static(self, node: ast.expr) -> tuple[bool, Any]:
@@ -102,7 +109,9 @@ class Expressions(ast.NodeTransformer):
         return self.constant(value, node) if known else node
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        if isinstance(node.value, (bool, type(None), str)):
+        if isinstance(node.value, str):
+            raise self.refuse(node, "text", "use numbers; print can write text")
+        if isinstance(node.value, (bool, type(None))):
             return node
         return self.constant(node.value, node)
 
@@ -111,7 +120,7 @@ class Expressions(ast.NodeTransformer):
         if known:
             return self.constant(value, node)
         owner = self.visit(node.value)  # what is refused in it has better advice
-        if node.attr not in ("x", "y", "z", "shape", "size", "ndim", "dtype"):
+        if node.attr not in ATTRIBUTES:
             raise self.refuse(node, f".{node.attr}", "arrays have .shape, .size, .ndim and .dtype")
         return ast.Attribute(owner, node.attr, ast.Load())
 
@@ -204,8 +213,41 @@ class Expressions(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
+        self.check_callee(node)
         # The machine notes where the call is made: for hazards, and to know shared arrays apart.
         place = ast.Constant((self.source.file, node.lineno, node.col_offset))
-        call = on_machine("call", place, self.visit(node.func), *(self.visit(a) for a in node.args))
-        call.keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        arguments = [self.argument(a) for a in node.args]
+        call = on_machine("call", place, self.visit(node.func), *arguments)
+        call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
+
+    def argument(self, node: ast.expr) -> ast.expr:
+        """An argument of a call, which may be text: to print, or the name of a type."""
+        text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        return node if text else self.visit(node)
+
+    def check_callee(self, node: ast.Call) -> None:
+        """Refuse calls that Numba does not compile."""
+        if isinstance(node.func, ast.Subscript) and self.static(node.func.value)[0]:
+            name = ast.unparse(node.func.value)
+            raise self.refuse(node, f"launching {name} in a kernel", "launch it from the host")
+        known, function = self.static(node.func)
+        if known and function is print and node.keywords:
+            raise self.refuse(node, "print with options", "print values alone")
+        makes = intrinsic_path(function) in ("shared.array", "local.array")
+        if not known or not (makes or (node.args and takes_constant(function))):
+            return
+        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        given.update({k.arg: k.value for k in node.keywords if k.arg})
+        computed = computed_part(given["shape"], self.source.tree, self.static)
+        if computed is not None:
+            what, name = ast.unparse(computed), ast.unparse(node.func)
+            raise self.refuse(
+                node,
+                f"{name} of {'' if isinstance(function, Instruction) else 'a shape with '}{what}",
+                f"Numba takes constants there; compute {what} outside of the kernel, where it is "
+                "known, and give it a name",
+            )
+        dtype = given.get("dtype")
+        if dtype is not None and self.static(dtype)[1] in (bool, int, float):
+            raise self.refuse(node, ast.unparse(dtype), "use a type with a size, such as float32")

@@ -7,7 +7,7 @@ are found from who touched what since the last barrier, not from wrong values.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ KINDS = (
     "uninitialised-read",
     "async-not-waited",
     "misaligned",
+    "index-overflow",
     "step-limit",
 )
 
@@ -56,13 +57,25 @@ class HazardError(RuntimeError):
 class Clash(NamedTuple):
     """Two threads that touch the same element: the lane at fault, the other, and what they do.
 
-    lanes : how many are at fault in the same way, by the same instruction
+    lanes : which of the instruction's lanes are at fault in the same way
     """
 
     lane: int
     other: int
     text: str
-    lanes: int = 1
+    lanes: np.ndarray
+
+
+def first_clash(lanes: np.ndarray, other: np.ndarray, text: str) -> Clash | None:
+    """The clash of the first of `lanes` with its `other`, if any lane is at fault."""
+    if not lanes.any():
+        return None
+    lane = int(lanes.argmax())
+    return Clash(lane, int(other[lane]), text, lanes)
+
+
+# The arrays of a `Shadow`, (blocks, elements).
+ROWS = ("initialised", "write_epoch", "read_epoch", "writer", "reader", "other_reader")
 
 
 class Shadow:
@@ -70,7 +83,10 @@ class Shadow:
 
     Rows are blocks; one row stands for all while every block does the same. Of the readers one is
     kept, and another one if there is, which is enough to know whether a writer is not alone.
+    Only a write in the same interval asks who reads; until one comes, reads wait in `later`.
     """
+
+    LATER = 64  # reads that may wait
 
     def __init__(self, size: int) -> None:
         self.initialised = np.zeros((1, size), bool)
@@ -79,30 +95,57 @@ class Shadow:
         self.writer = np.zeros((1, size), np.int32)
         self.reader = np.zeros((1, size), np.int32)
         self.other_reader = np.zeros((1, size), np.int32)
+        self.written_in: int | None = -1  # the last interval with a write; None: of each block
+        self.later: list[tuple[tuple, np.ndarray, int]] = []
+        self.all_initialised = False
 
     def widen(self, blocks: int) -> None:
         """Give each block a row of its own."""
         if len(self.writer) != blocks:
-            for name, rows in vars(self).items():
-                setattr(self, name, np.repeat(rows, blocks, axis=0))
+            self.settle()
+            for name in ROWS:
+                setattr(self, name, np.repeat(getattr(self, name), blocks, axis=0))
+
+    def unset(self, at: tuple) -> np.ndarray | None:
+        """Which of the elements `at` nobody has written, (elements,); None if all are."""
+        if self.all_initialised:
+            return None
+        self.all_initialised = len(self.initialised) == 1 and bool(self.initialised.all())
+        known = self.initialised[at]
+        return None if known.all() else ~known
 
     def read(self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int) -> Clash | None:
         """Note that `thread` reads the elements `at`; the first clash with a write, if any."""
+        if np.ndim(epoch) == 0 and self.written_in not in (None, epoch):
+            if self.later and (self.later[0][2] != epoch or len(self.later) >= self.LATER):
+                self.settle(epoch)
+            self.later.append((at, thread, epoch))
+            return None
+        self.settle(epoch)
         writer = self.writer[at]
         clash = (self.write_epoch[at] == epoch) & (writer != thread)
+        self._note(at, thread, epoch)
+        return first_clash(clash, writer, "reads what thread {} wrote")
+
+    def settle(self, epoch: Any = None) -> None:
+        """Note the reads that wait, if they are of interval `epoch`, or of whichever."""
+        reads, self.later = self.later, []
+        for at, thread, of in reads:
+            if epoch is None or np.ndim(epoch) > 0 or of == epoch:
+                self._note(at, thread, of)
+
+    def _note(self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int) -> None:
         fresh = self.read_epoch[at] != epoch
         first = tuple(a[fresh] for a in at)
         self.reader[first] = self.other_reader[first] = thread[fresh]
         others = self.reader[at] != thread
         self.other_reader[tuple(a[others] for a in at)] = thread[others]
         self.read_epoch[at] = epoch
-        if clash.any():
-            lane = int(clash.argmax())
-            return Clash(lane, int(writer[lane]), "reads what thread {} wrote", int(clash.sum()))
-        return None
 
     def write(self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int) -> Clash | None:
         """Note that `thread` writes the elements `at`; the first clash with an access, if any."""
+        self.settle(epoch)
+        self.written_in = epoch if np.ndim(epoch) == 0 else None
         writer = self.writer[at]
         written = (self.write_epoch[at] == epoch) & (writer != thread)
         now = self.read_epoch[at] == epoch
@@ -111,81 +154,10 @@ class Shadow:
         self.writer[at] = thread
         self.write_epoch[at] = epoch
         self.initialised[at] = True
-        together = self.writer[at] != thread  # two lanes of this very store: the later one stays
-        if written.any():
-            lane = int(written.argmax())
-            text = "overwrites what thread {} wrote"
-            return Clash(lane, int(writer[lane]), text, int(written.sum()))
-        if read.any():
-            lane = int(read.argmax())
-            other = reader if reader[lane] != thread[lane] else other_reader
-            text = "overwrites what thread {} reads"
-            return Clash(lane, int(other[lane]), text, int(read.sum()))
-        if together.any():
-            lane = int(together.argmax())
-            other_thread = int(self.writer[tuple(a[lane] for a in at)])
-            text = "writes the same element as thread {}"
-            return Clash(lane, other_thread, text, int(together.sum()))
-        return None
-
-
-class GlobalShadow:
-    """Who wrote and read each element of an array in global memory, over a whole launch.
-
-    Blocks run in no order, so that two of them must not write one element, nor one read what
-    another writes. Threads of one block are ordered by barriers, as in shared memory. A lane is
-    block · threads + thread, and -1 where there is none.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.writer = np.full(size, -1, np.int64)
-        self.write_epoch = np.full(size, -1, np.int32)
-        # Two readers of different blocks, if there are; two readers of the last barrier interval.
-        self.visitor, self.other_visitor = np.full((2, size), -1, np.int64)
-        self.reader, self.other_reader = np.full((2, size), -1, np.int64)
-        self.read_epoch = np.full(size, -1, np.int32)
-
-    def read(
-        self, at: np.ndarray, lane: np.ndarray, threads: int, epoch: np.ndarray
-    ) -> Clash | None:
-        """Note that `lane` (over the whole grid) reads; the first clash with a write, if any."""
-        writer = self.writer[at]
-        clash = _apart(writer, lane, threads, self.write_epoch[at] == epoch)
-        new = self.visitor[at] < 0
-        self.visitor[at[new]] = lane[new]
-        elsewhere = self.visitor[at] // threads != lane // threads
-        self.other_visitor[at[elsewhere]] = lane[elsewhere]
-        fresh = (self.read_epoch[at] != epoch) | (self.reader[at] // threads != lane // threads)
-        self.reader[at[fresh]] = self.other_reader[at[fresh]] = lane[fresh]
-        others = self.reader[at] != lane
-        self.other_reader[at[others]] = lane[others]
-        self.read_epoch[at] = epoch
-        if clash.any():
-            i = int(clash.argmax())
-            return Clash(i, int(writer[i]), "reads what {} wrote", int(clash.sum()))
-        return None
-
-    def write(
-        self, at: np.ndarray, lane: np.ndarray, threads: int, epoch: np.ndarray
-    ) -> Clash | None:
-        """Note that `lane` (over the whole grid) writes; the first clash, if any."""
-        before = self.writer[at]
-        clashes = [(before, self.write_epoch[at] == epoch, "overwrites what {} wrote")]
-        for readers, now in (
-            ((self.visitor, self.other_visitor), np.bool_(False)),
-            ((self.reader, self.other_reader), self.read_epoch[at] == epoch),
-        ):
-            clashes += [(readers_of[at], now, "overwrites what {} reads") for readers_of in readers]
-        self.writer[at], self.write_epoch[at] = lane, epoch
-        clashes.append((self.writer[at], np.bool_(True), "writes the same element as {}"))
-        for other, now, text in clashes:
-            clash = _apart(other, lane, threads, now)
-            if clash.any():
-                i = int(clash.argmax())
-                return Clash(i, int(other[i]), text, int(clash.sum()))
-        return None
-
-
-def _apart(other: np.ndarray, lane: np.ndarray, threads: int, now: np.ndarray) -> np.ndarray:
-    """Where `other` is another lane that no barrier orders: of another block, or of `now`."""
-    return (other >= 0) & (other != lane) & ((other // threads != lane // threads) | now)
+        other = np.where(reader != thread, reader, other_reader)
+        stays = self.writer[at]  # of two lanes of this very store
+        return (
+            first_clash(written, writer, "overwrites what thread {} wrote")
+            or first_clash(read, other, "overwrites what thread {} reads")
+            or first_clash(stays != thread, stays, "writes the same element as thread {}")
+        )

@@ -7,10 +7,12 @@ runs it whichever of the two it was written with.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from gemmlab.driver import numba_cuda
+from gemmlab.simt.host import HOST, SimulatedKernel
 
 # What a kernel may use of `cuda`, by dotted path; `simt.machine` gives each its meaning.
 INTRINSICS = (
@@ -67,8 +69,9 @@ INTRINSICS = (
     "atomic.exch",
     "atomic.cas",
     "atomic.compare_and_swap",
+    "cg.this_grid",
 )
-NAMESPACES = ("shared", "local", "const", "atomic")
+NAMESPACES = ("shared", "local", "const", "atomic", "cg")
 
 
 class Intrinsic:
@@ -95,7 +98,7 @@ class Intrinsic:
 
 
 class Namespace:
-    """`cuda.shared`, `cuda.local`, `cuda.const` and `cuda.atomic`."""
+    """`cuda.shared`, `cuda.local`, `cuda.const`, `cuda.atomic` and `cuda.cg`."""
 
     def __init__(self, name: str) -> None:
         for path in INTRINSICS:
@@ -103,31 +106,8 @@ class Namespace:
                 setattr(self, path.partition(".")[2], Intrinsic(path))
 
 
-class SimulatedKernel:
-    """A kernel defined with the stand-in: launched as on a GPU, it runs on the simulator."""
-
-    def __init__(self, py_func: Callable) -> None:
-        self.py_func = py_func
-        self.__name__ = py_func.__name__
-        self.__doc__ = py_func.__doc__
-
-    def __getitem__(self, launch: tuple) -> Callable:
-        grid, block, *rest = launch
-        shared_bytes = rest[1] if len(rest) > 1 else 0
-
-        def run(*args: object) -> Any:
-            from gemmlab.simt import simulate
-
-            return simulate(self.py_func, grid, block, *args, shared_bytes=shared_bytes)
-
-        return run
-
-    def __call__(self, *args: object) -> Any:
-        raise TypeError(f"launch it as {self.__name__}[grid, block](...)")
-
-
 class StandIn:
-    """The names of `numba.cuda` that kernels use, for machines without it."""
+    """The names of `numba.cuda` that kernels and tutorials use, for machines without it."""
 
     def __init__(self) -> None:
         for name in NAMESPACES:
@@ -135,10 +115,15 @@ class StandIn:
         for path in INTRINSICS:
             if "." not in path:
                 setattr(self, path, Intrinsic(path))
+        vars(self).update(HOST)
 
     @staticmethod
-    def jit(function: Callable | None = None, **options: object) -> Any:
-        """Mark a kernel; a device function (`device=True`) is left as it is."""
+    def jit(function: Any = None, **options: object) -> Any:
+        """Mark a kernel; a device function (`device=True`) is left as it is.
+
+        In the place of the function may be a signature, as in `jit("void(float32[:])")`; types
+        are those of the arguments here, whatever it says.
+        """
         wrap = (lambda f: f) if options.get("device") else SimulatedKernel
         return wrap(function) if callable(function) else wrap
 
@@ -166,13 +151,20 @@ def intrinsic_path(value: object) -> str | None:
     if isinstance(value, Intrinsic):
         return value.path
     numba_cuda = sys.modules.get("numba.cuda")
-    for path in INTRINSICS if numba_cuda else ():
+    return _paths(numba_cuda).get(id(value)) if numba_cuda else None
+
+
+@cache
+def _paths(numba_cuda: ModuleType) -> dict[int, str]:
+    """The paths of Numba's own names, by the identity of what they name."""
+    paths = {}
+    for path in INTRINSICS:
         found: Any = numba_cuda
         for part in path.split("."):
             found = getattr(found, part, None)
-        if found is value and found is not None and not isinstance(found, int):
-            return path
-    return None
+        if found is not None and not isinstance(found, int):
+            paths[id(found)] = path
+    return paths
 
 
 def is_cuda(value: object) -> bool:

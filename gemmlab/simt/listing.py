@@ -51,7 +51,8 @@ def _ratio(over: Callable, under: Callable) -> Callable[[Counter], float]:
 
 _requests, _sectors = _total("global", "requests"), _total("global", "sectors")
 _lanes = _ratio(_named("thread_inst_executed"), _named("inst_executed"))
-WARPS, GLOBAL, SHARED, BLOCK = "warps", "global memory", "shared memory", "block"
+WARPS, GLOBAL, SHARED = "warps", "global memory", "shared memory"
+ATOMICS, BLOCK = "atomics", "block"
 COLUMNS = (
     Column(WARPS, "inst", _named("inst_executed"), "warp instructions executed"),
     Column(WARPS, "lanes", _lanes, f"active lanes per warp instruction, of {WARP}"),
@@ -61,6 +62,8 @@ COLUMNS = (
     Column(SHARED, "requests", _total("shared", "requests"), "warp instructions that access it"),
     Column(SHARED, "wavefronts", _total("shared", "wavefronts"), "passes that they take"),
     Column(SHARED, "conflicts", _named("shared_bank_conflicts"), "passes due to bank conflicts"),
+    Column(ATOMICS, "global", _named("global_atomic_requests"), "of the requests, the atomics"),
+    Column(ATOMICS, "shared", _named("shared_atomic_requests"), "of the requests, the atomics"),
     Column(BLOCK, "barriers", _named("barriers"), "barriers, counted once a block"),
 )
 
@@ -71,7 +74,8 @@ class Listing:
 
     title : the launch; parts : (name, rows) of the kernel and of each device function
     total : the last row; columns : those of which some line has a number, whole groups of them
-    notes : counters of the launch; hazards : in full, with how often each was found
+    notes : counters of the launch, and what is worth knowing
+    hazards : in full, with how often each was found
     """
 
     title: str
@@ -136,7 +140,7 @@ class Listing:
                 )
             body += "".join(self._html_row(row) for row in rows)
         total = self._html_row(self.total)
-        notes = "".join(f"<br>{escape(note)}" for note in self.notes)
+        notes = "".join(f"<br>{escape(n)}".replace("\n", "<br>") for n in self.notes)
         hazards = "".join(f"<li>{escape(h).replace(chr(10), '<br>')}</li>" for h in self.hazards)
         return (
             f'<div style="overflow-x:auto;max-width:100%" role="region" tabindex="0" '
@@ -211,7 +215,7 @@ def listing(report: Report) -> Listing:
         parts=tuple(parts),
         total=Row(0, "total", report.counters + report.instructions, ()),
         columns=tuple(c for c in COLUMNS if c.group in used),
-        notes=(launch,) if launch else (),
+        notes=(*filter(None, (launch,)), *(str(n) + _times(n.count) for n in report.notes)),
         hazards=tuple(str(h) + _times(h.count) for h in report.hazards),
     )
 

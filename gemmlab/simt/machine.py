@@ -13,19 +13,33 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.device import Device
 from gemmlab.model.transactions import WARP
-from gemmlab.simt import allocation, atomics, bits, memory_access, warp
+from gemmlab.simt import (
+    allocation,
+    atomics,
+    bits,
+    elementwise,
+    instructions,
+    memory_access,
+    printing,
+    release,
+    warp,
+)
+from gemmlab.simt.async_copies import Copies
+from gemmlab.simt.control_flow import ControlFlow
 from gemmlab.simt.hazards import Hazard
 from gemmlab.simt.language import intrinsic_path, is_cuda
-from gemmlab.simt.masks import ControlFlow, Mask
+from gemmlab.simt.masks import Mask, without
 from gemmlab.simt.memory import Array
 from gemmlab.simt.operations import Operations
+from gemmlab.simt.remembered import Remembered
 from gemmlab.simt.report import Dim3, Report
-from gemmlab.simt.rewrite import rewrite
-from gemmlab.simt.source import Source, UnsupportedError, read_source
+from gemmlab.simt.rewrite import Program, rewrite
+from gemmlab.simt.source import read_source, unsupported
+from gemmlab.simt.updates import SharedShadow
 from gemmlab.simt.values import ADVICE, translate
-
-MAX_CALLS = 50  # device functions inside each other
+from gemmlab.simt.whole_grid import GridGroup
 
 TOGETHER = (
     *("syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or", "syncwarp"),
@@ -33,7 +47,7 @@ TOGETHER = (
     "activemask",
 )
 # Lock-step execution keeps the order of memory that these ask for; a nap changes nothing.
-FENCES = ("threadfence", "threadfence_block", "threadfence_system", "nanosleep")
+FENCES = ("threadfence_block", "nanosleep")
 
 
 def _nothing(*_: Any) -> None:
@@ -51,10 +65,13 @@ class Machine(Operations, ControlFlow):
         report: Report,
         shared_bytes: int,
         max_steps: int,
-        contract: bool = True,
+        contract: bool,
+        program: Program,
+        global_arrays: list[Array],
+        gpu: Device | None = None,
     ) -> None:
         self.grid, self.block, self.report = grid, block, report
-        self.shared_bytes = shared_bytes
+        self.shared_bytes, self.gpu = shared_bytes, gpu
         threads = block[0] * block[1] * block[2]
         self.blocks = blocks.reshape(-1, 1)
         self.threads = -(-threads // WARP) * WARP  # the last warp may have lanes without a thread
@@ -63,15 +80,20 @@ class Machine(Operations, ControlFlow):
         base = None if threads == self.threads else self.thread < threads
         super().__init__(base, max_steps)
         self.contract = contract  # a float a·b + c is rounded once
+        self.program, self.global_arrays = program, global_arrays
         self.running = {}
+        self.whole_grid = GridGroup(self)
+        self.absent, self.wait_line = False, 0  # who was not there when the whole grid waited
         self.enter(report.source)
         self.epoch: Any = 0  # barrier interval: a number, or one for each block
         self.shared: dict[tuple, Array] = {}
         self.static_bytes = 0  # of the shared arrays whose size the source states
         self.syncs: np.ndarray | None = None  # how often each warp has waited in syncwarp
-        self.shadows: dict[tuple, Any] = {}  # of dynamic shared memory
+        self.dynamic: SharedShadow | None = None  # of dynamic shared memory
         self.counted: dict[tuple, tuple[int, int, int]] = {}
+        self.located, self.again = Remembered(256), Remembered(256)
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
+        self.copies = Copies()
         self.functions: dict[Any, Callable] = {}
         self.intrinsics = self._intrinsics()
 
@@ -82,6 +104,8 @@ class Machine(Operations, ControlFlow):
         path = intrinsic_path(value)
         if path is not None:
             return self.intrinsics[path]
+        if isinstance(value, instructions.KINDS):
+            return instructions.executed(self, value)
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
@@ -89,25 +113,32 @@ class Machine(Operations, ControlFlow):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
+        if value is print:
+            return partial(printing.print_lanes, self)
+        if isinstance(value, np.ufunc):
+            return partial(elementwise.call, self, value)
         if isinstance(value, np.ndarray):
             return Array("constant", np.ascontiguousarray(value).ravel(), value.shape)
         return translate(value)
 
     def _device_function(self, function: Callable) -> Callable:
-        body: list[Callable] = []
-        source: list[Source] = []
+        bound: list[Callable] = []
 
         def call(*args: Any, **keywords: Any) -> Any:
-            if len(self.frames) > MAX_CALLS:
-                raise UnsupportedError(f"{function.__name__} calls itself: write a loop instead")
-            if not body:
-                source.append(read_source(function))
-                body.append(rewrite(function, self.translate).bind(self.translate))
+            if function not in self.program:
+                source = read_source(function)
+                self.program[function] = rewrite(function, source, self.translate)
+            source = self.program[function].source
+            if any(frame.source is source for frame in self.frames):
+                caller, name = self.frames[-1].source, f"{function.__name__}, which calls itself,"
+                raise unsupported(caller, self.line, name, "write a loop")
+            if not bound:
+                bound.append(self.program[function].bind(self.translate))
             self.masks.append(self.masks[-1])
             depth, loops, self.loops = len(self.masks) - 1, self.loops, []
             self.frames.append(SimpleNamespace(depth=depth, value=None))
-            self.enter(source[0])
-            body[0](self, *args, **keywords)
+            self.enter(source)
+            bound[0](self, *args, **keywords)
             self.loops = loops
             del self.masks[depth:]
             return self.frames.pop().value
@@ -153,6 +184,7 @@ class Machine(Operations, ControlFlow):
             "const.array_like": partial(allocation.constant_array, self),
             "atomic.cas": partial(atomics.exchange, self),
             "atomic.compare_and_swap": partial(atomics.compare_and_swap, self),
+            "cg.this_grid": lambda: self.whole_grid,
             "selp": bits.selp,
             "fma": self.fma,
             "cbrt": np.cbrt,
@@ -161,7 +193,14 @@ class Machine(Operations, ControlFlow):
             **{name: partial(warp.shuffle, self, name) for name in warp.SHUFFLES},
             **{f"atomic.{name}": partial(atomics.update, self, name) for name in atomics.UPDATES},
             **dict.fromkeys(FENCES, _nothing),
+            **dict.fromkeys(
+                ("threadfence", "threadfence_system"), partial(release.threadfence, self)
+            ),
         }
+
+    def alive(self) -> Mask:
+        """The threads that have not returned, and are not to be waited for in vain."""
+        return without(self.masks[self.frames[0].depth], self.absent)
 
     def full(self, mask: Mask) -> np.ndarray:
         """A mask as an array (blocks, threads)."""
@@ -214,6 +253,10 @@ class Machine(Operations, ControlFlow):
     def block_name(self, block: int) -> str:
         """A block's place as messages write it."""
         return short(self.block_at(block), self.grid)
+
+    def thread_name(self, thread: int) -> str:
+        """A thread's place as messages write it."""
+        return short(self.thread_at(thread), self.block)
 
     def hazard(self, kind: str, line: int, lanes: Mask, other: int | None, text: str) -> None:
         """Report that the first of `lanes` is at fault, and `other`, a thread of its block."""

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.updates import GlobalAtomicShadow, SharedShadow
+from gemmlab.simt.global_shadow import GlobalShadow
+from gemmlab.simt.release import Releases
+from gemmlab.simt.updates import SharedShadow
 
 
 class Array:
@@ -23,13 +25,19 @@ class Array:
         buffer: np.ndarray,
         shape: tuple,
         strides: tuple | None = None,
-        offset: Any = 0,
+        offset: Any = np.int64(0),  # noqa: B008, a NumPy integer is a value
         name: str = "",
-        shadow: SharedShadow | GlobalAtomicShadow | None = None,
+        shadow: SharedShadow | GlobalShadow | None = None,
+        owner: Array | None = None,
     ) -> None:
         self.space, self.buffer, self.shape = space, buffer, shape
         self.strides = row_major(shape) if strides is None else strides
         self.offset, self.name, self.shadow = offset, name, shadow
+        self.owner = owner or self  # the array that this one is a view of
+        self.alignment = 256  # bytes of which its address is a multiple; what cudaMalloc gives
+        # Of integers that wrapped: what each element would be, the type, and the line.
+        self.exact: np.ndarray | None = None
+        self.narrow = ("", 0)
 
     @property
     def dtype(self) -> np.dtype:
@@ -54,12 +62,13 @@ class Array:
     @property
     def written(self) -> bool:
         """Whether a global array has been stored to."""
-        shadow = self.shadow
-        return shadow is not None and bool((shadow.writer >= 0).any() or shadow.atomics)
+        return self.shadow is not None and self.shadow.written
 
     def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
         """Another shape over the same memory."""
-        return Array(self.space, self.buffer, shape, strides, offset, self.name, self.shadow)
+        return Array(
+            self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
+        )
 
 
 def row_major(shape: tuple) -> tuple:
@@ -70,7 +79,7 @@ def row_major(shape: tuple) -> tuple:
     return tuple(strides)
 
 
-def from_host(array: np.ndarray, name: str, stored: bool) -> Array:
+def from_host(array: np.ndarray, name: str, stored: bool, releases: Releases) -> Array:
     """An argument array in simulated global memory: a copy of the memory that it spans.
 
     Who touches its elements is tracked where the kernel may store to it.
@@ -84,8 +93,8 @@ def from_host(array: np.ndarray, name: str, stored: bool) -> Array:
     span = 1 + sum((d - 1) * s for d, s in zip(array.shape, strides, strict=True))
     buffer = np.zeros(span if array.size else 0, array.dtype)
     shape = tuple(np.int64(d) for d in array.shape)
-    shadow = GlobalAtomicShadow(len(buffer)) if stored else None
-    result = Array("global", buffer, shape, strides, 0, name, shadow)
+    shadow = GlobalShadow(len(buffer), releases) if stored else None
+    result = Array("global", buffer, shape, strides, np.int64(0), name, shadow)
     host_view(result)[...] = array
     return result
 

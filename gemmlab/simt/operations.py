@@ -4,7 +4,9 @@ Each operation of the source counts as one instruction of every warp with an act
 `inst_executed`, and `thread_inst_executed` for the active lanes, as Nsight Compute's
 smsp__inst_executed and smsp__thread_inst_executed. They are split into `inst_fp`, `inst_integer`,
 `inst_control` (branches and loops), `inst_{global,shared,local,constant}_{load,store}`,
-`inst_atomic`, `inst_barrier`, `inst_shuffle` and `inst_vote`. A compiler emits more for some
+`inst_atomic`, `inst_barrier`, `inst_shuffle`, `inst_vote` and, of `gemmlab.instructions`,
+`inst_mma`, `inst_ldmatrix`, `inst_stmatrix`, `inst_wmma_{load,store}`, `inst_convert` and
+`inst_async_{copy,commit,wait}`. A compiler emits more for some
 operations (a division), fewer for others (what it hoists out of a loop, merges or leaves out), so
 these compare lines and kernels with each other, not with the hardware's counts.
 """
@@ -23,6 +25,7 @@ from gemmlab.simt import arithmetic
 from gemmlab.simt.masks import Mask
 from gemmlab.simt.report import Report
 from gemmlab.simt.source import Source
+from gemmlab.simt.whole_grid import check_absent
 
 COMPARE = {
     "Eq": operator.eq,
@@ -44,6 +47,7 @@ class Operations:
     threads: int
     line: int
     contract: bool
+    absent: Mask  # lanes that did not come to the last wait of the whole grid
     running: dict[int, tuple[Mask, int, int]]  # warps and lanes of the masks met last, by id
 
     def enter(self, source: Source) -> None:
@@ -57,6 +61,8 @@ class Operations:
         if found is None:  # keeping the mask keeps its id from being used again
             if len(self.running) >= 64:
                 self.running.clear()
+            if self.absent is not False:
+                check_absent(self, mask, line)
             found = self.running[id(mask)] = (mask, *self._active(mask))
         tallies = self.frames[-1].tallies
         counter = tallies.get(line)
@@ -91,13 +97,13 @@ class Operations:
     def binary(self, op: str, a: Any, b: Any, line: int) -> Any:
         """`a op b` for each lane."""
         result = arithmetic.binary(op, a, b)
-        self.tick(line, "inst_fp" if result.dtype.kind == "f" else "inst_integer")
+        self.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:
         """`op a` for each lane."""
         result = arithmetic.unary(op, a)
-        self.tick(line, "inst_fp" if result.dtype.kind == "f" else "inst_integer")
+        self.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         return result
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt.hazards import Hazard, HazardError
 from gemmlab.simt.listing import Listing, listing
+from gemmlab.simt.notes import Note
+from gemmlab.simt.release import Releases
 from gemmlab.simt.source import Source
 from gemmlab.simt.trace import Access
 
@@ -26,6 +28,7 @@ class Report:
     by_line : counters of each line of the kernel's file, device functions in it included
     by_file : the same for every file, by_file[file][line]
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
+    notes : what is no fault but worth knowing: threads that had returned before a barrier
     trace : accesses of the lines that were traced
     grid, block : of the launch, as (x, y, z)
     """
@@ -37,7 +40,9 @@ class Report:
         self.sources = {(source.file, source.first_line): source}  # the kernel, device functions
         self.launch: Counter[str] = Counter()  # counters that belong to no line
         self.watchers: list[Callable] = []  # called with each access to memory, before it is made
+        self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
+        self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
 
     @property
@@ -84,6 +89,15 @@ class Report:
                 return
         self.hazards.append(hazard)
 
+    def note(self, note: Note) -> None:
+        """Keep a note, once a line."""
+        for i, known in enumerate(self.notes):
+            if (known.file, known.line) == (note.file, note.line):
+                more = replace(known, count=known.count + note.count)
+                self.notes = (*self.notes[:i], more, *self.notes[i + 1 :])
+                return
+        self.notes += (note,)
+
     def listing(self) -> Listing:
         """The source with the counters beside each line, as text and as a table in notebooks."""
         return listing(self)
@@ -93,7 +107,8 @@ class Report:
 
     def __repr__(self) -> str:
         name = self.source.tree.name
-        return f"<Report of {name}{self.grid}{self.block}: {len(self.hazards)} hazards>"
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"<Report of {name}{self.grid}{self.block}: {len(self.hazards)} hazards{notes}>"
 
 
 def derived(counts: Mapping[str, int]) -> dict[str, float]:

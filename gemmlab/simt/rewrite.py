@@ -26,14 +26,14 @@ from gemmlab.simt.expressions import (
     plain_parameters,
     set_name,
 )
-from gemmlab.simt.source import read_source
+from gemmlab.simt.source import Source
 
 
 @dataclass(frozen=True)
 class Rewritten:
     """A kernel or device function in lock-step form, not yet bound to a machine."""
 
-    name: str
+    source: Source
     code: types.CodeType
     constants: dict[str, Any]
 
@@ -41,29 +41,33 @@ class Rewritten:
         """The function f(m, *args), its constants put into the form of one machine."""
         namespace = {name: translate(value) for name, value in self.constants.items()}
         exec(self.code, namespace)
-        return namespace[self.name]
+        return namespace[self.source.tree.name]
 
 
-def rewrite(function: Callable, translate: Callable[[Any], Any]) -> Rewritten:
-    """The lock-step form of a kernel or device function.
+# The functions of a kernel in lock-step form, each rewritten when it is first met.
+Program = dict[Callable, Rewritten]
+
+
+def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any]) -> Rewritten:
+    """The lock-step form of a kernel or device function; arrays that it names are copied.
 
     `translate` turns a value of an enclosing scope into what a machine works with; it raises
     TypeError for what kernels cannot use, which becomes an UnsupportedError at the value's line.
     """
-    source = read_source(function)
     rewriter = _Rewriter(function, source, translate)
     tree = ast.Module([rewriter.function(source.tree)], type_ignores=[])
     for node in ast.walk(tree):  # new and old nodes are mixed: places would contradict each other
-        for place in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
-            vars(node).pop(place, None)
-    code = compile(ast.fix_missing_locations(tree), f"<simulated {source.file}>", "exec")
-    return Rewritten(source.tree.name, code, rewriter.constants)
+        if "lineno" in node._attributes:
+            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    code = compile(tree, f"<simulated {source.file}>", "exec")
+    return Rewritten(source, code, rewriter.constants)
 
 
 class _Rewriter(Expressions):
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         a = node.args
-        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
+        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
             raise self.refuse(node, "a parameter other than a plain name", "use plain names")
         parameters = [p.arg for p in a.args]
         own = sorted(self.locals - set(parameters))
@@ -72,6 +76,7 @@ class _Rewriter(Expressions):
         ]
         body = start + self.block(node.body)
         arguments = plain_parameters(M, *parameters)
+        arguments.defaults = [self.constant(v, node) for v in self.defaults]
         return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -89,7 +94,8 @@ class _Rewriter(Expressions):
     def visit_Pass(self, node: ast.Pass) -> ast.stmt:
         return node
 
-    def store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+    def store(self, target: ast.expr, value: ast.expr, depth: int = 0) -> list[ast.stmt]:
+        """Assign to a name, an element, or a tuple of these, `depth` tuples deep."""
         if isinstance(target, ast.Name):
             named = ast.Constant(target.id), ast.Constant(target.lineno)
             return [set_name(target.id, on_machine("assign", load_name(target.id), value, *named))]
@@ -98,12 +104,11 @@ class _Rewriter(Expressions):
             return [ast.Expr(on_machine("store", *where, value, ast.Constant(target.lineno)))]
         if isinstance(target, ast.Tuple):
             sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
-            out: list[ast.stmt] = [set_name(TUPLE, on_machine("unpack", value, *sizes))]
+            name = f"{TUPLE}{depth}"
+            out: list[ast.stmt] = [set_name(name, on_machine("unpack", value, *sizes))]
             for i, element in enumerate(target.elts):
-                if isinstance(element, ast.Tuple):
-                    raise self.refuse(target, "nested unpacking", "unpack in two lines")
-                part = ast.Subscript(load_name(TUPLE), ast.Constant(i), ast.Load())
-                out += self.store(element, part)
+                part = ast.Subscript(load_name(name), ast.Constant(i), ast.Load())
+                out += self.store(element, part, depth + 1)
             return out
         raise self.refuse(target, type(target).__name__, "assign to a name or an element")
 
@@ -143,21 +148,22 @@ class _Rewriter(Expressions):
         return [*out, ast.Expr(on_machine("end_if"))]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        if node.orelse:
-            raise self.refuse(node, "while … else", "set a flag")
         test = on_machine("while_", self.visit(node.test), ast.Constant(node.lineno))
         body = [*self.block(node.body), ast.Expr(on_machine("end_iteration"))]
         return [
             ast.Expr(on_machine("begin_loop")),
             ast.While(test, body, []),
-            ast.Expr(on_machine("end_loop")),
+            *self.after_loop(node),
         ]
 
+    def after_loop(self, node: ast.While | ast.For) -> list[ast.stmt]:
+        """The end of a loop, and its `else`, for the lanes that have met no `break`."""
+        if not node.orelse:
+            return [ast.Expr(on_machine("end_loop"))]
+        orelse = ast.If(on_machine("loop_else"), self.block(node.orelse), [])
+        return [orelse, ast.Expr(on_machine("end_if"))]
+
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        if node.orelse:
-            raise self.refuse(node, "for … else", "set a flag")
-        if not isinstance(node.target, ast.Name):
-            raise self.refuse(node, "unpacking in for", "unpack in the loop's body")
         values = on_machine("iterate", self.visit(node.iter), ast.Constant(node.lineno))
         body = [
             *self.store(node.target, load_name(NEXT)),
@@ -167,7 +173,7 @@ class _Rewriter(Expressions):
         return [
             ast.Expr(on_machine("begin_loop")),
             ast.For(ast.Name(NEXT, ast.Store()), values, body, []),
-            ast.Expr(on_machine("end_loop")),
+            *self.after_loop(node),
         ]
 
     def visit_Break(self, node: ast.Break) -> ast.stmt:

@@ -34,6 +34,14 @@ class UnsupportedError(SyntaxError):
     """A construct that kernels cannot use here, with its line and what to write instead."""
 
 
+def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
+    """The refusal of `what`, at a line of `source`, with what to write instead."""
+    return UnsupportedError(
+        f"{what} is not supported in a simulated kernel: {instead}\n"
+        f"  {source.file}, line {line}: {source.code(line)}"
+    )
+
+
 @dataclass(frozen=True)
 class Source:
     """A kernel's text: its tree, where it starts in its file, and its lines."""
@@ -72,16 +80,24 @@ class Source:
             for target in n.targets
             if isinstance(target, ast.Name)
         }
-        passed = {
-            a.id
+        arguments = [
+            a
             for n in nodes
             if isinstance(n, ast.Call)
             for a in (*n.args, *(keyword.value for keyword in n.keywords))
-            if isinstance(a, ast.Name) and id(a) not in owned
-        }
+        ]
+        passed = {a.id for a in arguments if isinstance(a, ast.Name) and id(a) not in owned}
+        viewed = {_root(a) for a in arguments if isinstance(a, ast.Subscript)}  # or an element
         if stored <= parameters | made and not passed & parameters:
-            return stored & parameters
+            return (stored | viewed) & parameters
         return parameters
+
+
+def _root(node: ast.expr) -> str:
+    """The name of the array that an element or a view is taken from."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def read_source(function: Callable) -> Source:
@@ -96,13 +112,13 @@ def read_source(function: Callable) -> Source:
         ) from None
     # An indented kernel is parsed below a line of its own: its comments may stand further left.
     header = "if True:\n" if lines[0][:1].isspace() else ""
+    above = "\n" * (first - 1 - bool(header))  # so that the tree has the file's line numbers
     try:
-        tree = ast.parse(header + "".join(lines)).body[0]
+        tree = ast.parse(above + header + "".join(lines)).body[0]
     except SyntaxError:  # a lambda in the middle of a statement
         tree = None
     if isinstance(tree, ast.If):
         tree = tree.body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise UnsupportedError(f"{function!r} is not defined with def")
-    ast.increment_lineno(tree, first - 1 - bool(header))
     return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))

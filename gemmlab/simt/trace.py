@@ -52,10 +52,10 @@ class Access:
 
 
 class Trace:
-    """Keeps the first accesses of `lines`; `accesses` holds them in the order of execution."""
+    """Keeps the first accesses of `lines` of `file`, in the order of execution: `accesses`."""
 
-    def __init__(self, lines: Iterable[int]) -> None:
-        self.lines = frozenset(lines)
+    def __init__(self, lines: Iterable[int], file: str) -> None:
+        self.lines, self.file = frozenset(lines), file
         self.accesses: list[Access] = []
         self.turns: Counter[tuple] = Counter()
 
@@ -80,12 +80,14 @@ class Trace:
                     "or a part of a line's text"
                 )
             lines |= found
-        return cls(lines)
+        return cls(lines, source.file)
 
     def watch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Keep this access of block 0, if its line is traced and few of its kind are kept."""
         key = (line, op, array.space, array.name)
-        if line not in self.lines or m.blocks[0, 0] or self.turns[key] >= EXECUTIONS:
+        if line not in self.lines or m.frames[-1].source.file != self.file:
+            return
+        if m.blocks[0, 0] or self.turns[key] >= EXECUTIONS:
             return
         at, on = by_warp(m, at, mask)
         if not on[0].any():

@@ -32,36 +32,61 @@ def count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     requests, passes, _ = _per_launch(m, array, at, mask, transactions.wavefronts)
     m.count(line, f"shared_{op}_requests", requests)
     m.count(line, f"shared_{op}_wavefronts", passes)
-    least = requests * max(1, array.itemsize // transactions.WORD)
+    least = requests
+    if array.itemsize > transactions.WORD:
+        _, least, _ = _per_launch(m, array, at, mask, transactions.least_wavefronts)
     m.count(line, "shared_bank_conflicts", passes - least)
 
 
 def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tuple[int, int, int]:
     """(requests, transactions by `rule`, active lanes) of all blocks of the batch.
 
-    Where neither address nor mask depends on the block, one block is counted for all of them, and
+    Where all blocks do the same, but for where it begins, one is counted for all of them, and
     remembered: the same access comes again in the next iteration.
     """
-    at = np.asarray(at)
-    same = _same(at, mask)
-    key = (rule, array.itemsize, at.tobytes(), None if mask is None else mask.tobytes())
-    if same and key in m.counted:
-        return m.counted[key]
+    met = (rule, array.dtype, at, mask)
+    found = m.again.get(met)
+    if found is None:
+        pattern = _pattern(np.atleast_2d(at), array, mask)
+        if not same_in_blocks(pattern, mask):
+            return _counts(m, array, pattern, mask, rule)
+        key = (rule, array.itemsize, pattern.tobytes(), mask is not None and mask.tobytes())
+        found = m.counted.get(key)
+        if found is None:
+            found = m.counted[key] = _counts(m, array, pattern, mask, rule)
+        if same_in_blocks(at, mask):
+            m.again.put(met, found)
+    return found
+
+
+def _pattern(at: np.ndarray, array: Array, mask: Mask) -> np.ndarray:
+    """The elements of each block, moved to the array's start; one row where all do the same.
+
+    By whole words of shared memory, and by whole sectors of global memory: neither changes how
+    many transactions an access takes.
+    """
+    if not same_in_blocks(at[:1], mask):
+        return at
+    bytes_moved = transactions.WORD if array.space == "shared" else transactions.SECTOR
+    step = max(1, bytes_moved // array.itemsize)
+    pattern = at - at.min(axis=1, keepdims=True) // step * step
+    return pattern[:1] if (pattern == pattern[:1]).all() else pattern
+
+
+def _counts(m: Machine, array: Array, at: np.ndarray, mask: Mask, rule: Any) -> tuple:
     places, on = by_warp(m, at, mask)
     requests = int(transactions.requests(on).sum())
-    if (at.ndim == 2 and at.shape[1] == 1) or at.ndim == 0:  # one address for a whole warp
-        passes = requests * (max(1, array.itemsize // 4) if array.space == "shared" else 1)
+    wide = array.space == "shared" and array.itemsize > transactions.WORD
+    if at.shape[1] == 1 and not wide:  # one address for a whole warp
+        passes = requests
     else:
         extra = (array.itemsize,) if array.space == "shared" else ()
         passes = int(rule(places * array.itemsize, on, *extra).sum())
-    times = len(m.blocks) if same else 1
-    result = requests * times, passes * times, int(on.sum()) * times
-    if same:
-        m.counted[key] = result
-    return result
+    times = len(m.blocks) // len(on)
+    return requests * times, passes * times, int(on.sum()) * times
 
 
-def _same(at: np.ndarray, mask: Mask) -> bool:
+def same_in_blocks(at: np.ndarray, mask: Mask) -> bool:
     """Whether every block of the batch makes the same access."""
     return (at.ndim < 2 or len(at) == 1) and (not isinstance(mask, np.ndarray) or len(mask) == 1)
 
@@ -69,7 +94,7 @@ def _same(at: np.ndarray, mask: Mask) -> bool:
 def by_warp(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
     """Elements and active lanes as (blocks, warps, 32); one block where all do the same."""
     at = np.asarray(at)
-    rows = 1 if _same(at, mask) else len(m.blocks)
+    rows = 1 if same_in_blocks(at, mask) else len(m.blocks)
     warps = (rows, m.threads // transactions.WARP, transactions.WARP)
     shape = (rows, m.threads)
     on = np.ones(warps, bool) if mask is None else np.broadcast_to(mask, shape).reshape(warps)
@@ -90,7 +115,7 @@ def lanes_of(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
 def track_global(
     m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask, value: Any = None
 ) -> None:
-    """Report a race with another block, or with another thread of the block in this interval.
+    """Report a race with another thread that nothing puts before this one.
 
     value : what is written, where it is known
     """
@@ -98,27 +123,36 @@ def track_global(
     row, thread = places // m.threads, places % m.threads
     lane = m.blocks[row, 0] * m.threads + thread
     epoch = np.broadcast_to(m.epoch, (len(m.blocks), 1))[row, 0]
-    clash = getattr(array.shadow, op)(elements, lane, m.threads, epoch)
-    if clash is not None:
-        i, other, text, count = Clash(*clash)
-        block, other_thread = divmod(other, m.threads)
-        same = block == m.blocks[row[i], 0]
-        lanes = (row[i], thread[i]), (block - m.blocks[0, 0], other_thread)
-        values = _at_stake(m, array.buffer[elements[i]], value, *lanes, text)
-        name = "thread {other}" if same else f"a thread of block {m.block_name(block)}"
-        m.report_hazard(
-            "global-race", line, int(m.blocks[row[i], 0]), int(thread[i]), other_thread,
-            f"thread {{thread}} {text.format(name)}, at element {int(elements[i])} of {array.name}"
-            f"{values}", count,
-        )  # fmt: skip
+    sync = 0 if m.syncs is None else m.syncs[row, thread // transactions.WARP]
+    clash: Clash | None = getattr(array.shadow, op)(elements, lane, m.threads, epoch, sync)
+    if clash is None:
+        return
+    i = clash.lane
+    block, other = divmod(clash.other, m.threads)
+    same = block == m.blocks[row[i], 0]
+    lanes = (row[i], thread[i]), (block - m.blocks[0, 0], other)
+    values = _at_stake(m, array.buffer[elements[i]], value, *lanes, clash.text)
+    name = "thread {other}" + ("" if same else f" of block {m.block_name(block)}")
+    m.report_hazard(
+        "global-race", line, int(m.blocks[row[i], 0]), int(thread[i]), other,
+        f"thread {{thread}} {clash.text.format(name)}, {element(array, elements[i])}{values}, "
+        + (_between(int(thread[i]), other) if same else "and nothing orders the two blocks"),
+        int(clash.lanes.sum()),
+    )  # fmt: skip
 
 
 def _at_stake(m: Machine, old: Any, value: Any, lane: tuple, other: tuple, text: str) -> str:
-    """The values of a race, as its message ends: what is there, and what two lanes write."""
+    """The values of a race: what is there, and what two lanes write."""
     values = None if value is None else spread(m, value)
     if text.startswith("writes"):  # both lanes by the same instruction
-        return "" if values is None else f" ({values[lane]} and {values[other]})"
-    return f" ({old})" if values is None else f" ({old}, now {values[lane]})"
+        return "" if values is None else f" ({values[lane]!s} and {values[other]!s})"
+    return f" ({old!s})" if values is None else f" ({old!s}, now {values[lane]!s})"
+
+
+def _between(thread: int, other: int) -> str:
+    """What would have kept two threads of a block apart, and is not there."""
+    wait = " or syncwarp" if thread // transactions.WARP == other // transactions.WARP else ""
+    return f"with no barrier{wait} between them"
 
 
 def track_shared(
@@ -128,46 +162,63 @@ def track_shared(
 
     value : what is written, where it is known
     """
-    per_block = any(isinstance(x, np.ndarray) and x.ndim == 2 and len(x) > 1
-                    for x in (at, mask, m.epoch))  # fmt: skip
-    if per_block:
-        array.shadow.widen(len(m.blocks))
-    if len(array.shadow.writer) > 1:
+    shadow = array.shadow
+    if np.ndim(m.epoch) > 0 or not same_in_blocks(np.asarray(at), mask):
+        shadow.widen(len(m.blocks))
+    epoch = m.epoch
+    if len(shadow.writer) > 1:
         elements, places = lanes_of(m, at, mask)
         row, thread = places // m.threads, places % m.threads
         epoch = np.broadcast_to(m.epoch, (len(m.blocks), 1))[row, 0]
     else:
-        elements = np.broadcast_to(at, (1, m.threads))[0]
-        thread, epoch = m.thread[0], m.epoch
-        if mask is not None:
-            on = np.broadcast_to(mask, (1, m.threads))[0]
-            elements, thread = elements[on], thread[on]
-        row = np.zeros_like(thread)
-    where = (row, elements)
-    times = len(m.blocks) // len(array.shadow.writer)
-    if op == "read" and not array.shadow.initialised[where].all():
-        unset = ~array.shadow.initialised[where]
+        row, elements, thread = _in_one_row(m, at, mask)
+    times = len(m.blocks) // len(shadow.writer)
+    units, where, lanes, moment = 1, (row, elements), thread, epoch
+    if shadow.unit:  # elements may be made of several units that are tracked
+        units = array.itemsize // shadow.unit
+        where = np.repeat(row, units), (elements[:, None] * units + np.arange(units)).ravel()
+        lanes = np.repeat(thread, units)
+        moment = np.repeat(epoch, units) if np.ndim(epoch) else epoch
+    unset = None if op == "write" else shadow.unset(where)
+    if unset is not None:
+        unset = unset.reshape(-1, units).any(axis=1)
         i = int(unset.argmax())
         m.report_hazard(
             "uninitialised-read", line, int(m.blocks[row[i], 0]), int(thread[i]), None,
-            f"thread {{thread}} reads {element(array, elements[i])}, which nobody has written",
-            times * int(unset.sum()),
+            f"thread {{thread}} {'reads' if op == 'read' else 'updates'} "
+            f"{element(array, elements[i])}, which nobody has written", times * int(unset.sum()),
         )  # fmt: skip
-    clash: Clash | None = getattr(array.shadow, op)(where, thread, epoch)
+    clash: Clash | None = getattr(shadow, op)(where, lanes, moment)
     if clash is not None:
-        i, other, text, count = Clash(*clash)
+        i, other = clash.lane // units, clash.other
         old = array.buffer[row[i], elements[i]]
-        values = _at_stake(m, old, value, (row[i], thread[i]), (row[i], other), text)
+        values = _at_stake(m, old, value, (row[i], thread[i]), (row[i], other), clash.text)
         m.report_hazard(
             "shared-race", line, int(m.blocks[row[i], 0]), int(thread[i]), other,
-            f"thread {{thread}} {text.format('{other}')}, {element(array, elements[i])}"
-            f"{values}, with no barrier between them", times * count,
+            f"thread {{thread}} {clash.text.format('{other}')}, {element(array, elements[i])}"
+            f"{values}, {_between(int(thread[i]), other)}",
+            times * int(clash.lanes.reshape(-1, units).any(axis=1).sum()),
         )  # fmt: skip
+
+
+def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row 0, the elements and the threads of the active lanes, where every block does the same."""
+    known = m.again.get((_in_one_row, at, mask))
+    if known is None:
+        elements, thread = np.broadcast_to(at, (1, m.threads))[0], m.thread[0]
+        if mask is not None:
+            on = np.broadcast_to(mask, (1, m.threads))[0]
+            elements, thread = elements[on], thread[on]
+        known = np.zeros_like(thread), elements, thread
+        m.again.put((_in_one_row, at, mask), known)
+    return known
 
 
 def element(array: Array, flat: Any) -> str:
-    """An element by its indices, such as As[3, 0]."""
-    size = array.buffer.shape[0 if array.space == "local" else -1]
-    whole = all(np.ndim(d) == 0 for d in array.shape) and array.size == size
-    index = np.unravel_index(int(flat), [int(d) for d in array.shape]) if whole else (flat,)
-    return f"{array.name}[{', '.join(str(int(i)) for i in index)}]"
+    """An element of a buffer by its indices in the array that owns it, such as As[3, 0]."""
+    owner, rest = array.owner, int(flat) - int(array.owner.offset)
+    index = dict.fromkeys(range(owner.ndim), 0)
+    for axis in sorted(index, key=lambda i: -owner.strides[i]):
+        if owner.shape[axis] > 1:
+            index[axis], rest = divmod(rest, int(owner.strides[axis]))
+    return f"{owner.name}[{', '.join(str(i) for i in index.values())}]"

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.overflow import convert
+
 # What to do instead of a function that kernels cannot use here, by its name.
 ADVICE = {
-    "print": "kernels can use no print: store the value to an array and look at it afterwards",
-    "this_grid": "blocks cannot wait for each other: launch a second kernel",
     "xoroshiro128p_uniform_float32": "pass an array of random numbers, made by NumPy",
     "xoroshiro128p_uniform_float64": "pass an array of random numbers, made by NumPy",
     "xoroshiro128p_normal_float32": "pass an array of random numbers, made by NumPy",
@@ -47,7 +47,7 @@ class Cast:
         self.dtype = np.dtype(dtype)
 
     def __call__(self, value: Any = 0) -> Any:
-        return np.asarray(value).astype(self.dtype)[()]
+        return convert(value, self.dtype)
 
     def __repr__(self) -> str:
         return self.dtype.name
@@ -114,6 +114,31 @@ def _real(function: Callable) -> Callable:
     return compute
 
 
+def _each(function: Callable) -> Callable:
+    """A function of `math` that NumPy does not have, of each element."""
+
+    def compute(*values: Any) -> Any:
+        dtype = np.result_type(*(v.dtype if _is_float(v) else np.float64 for v in values))
+        found = np.frompyfunc(_quiet(function), len(values), 1)(*values)
+        return np.asarray(found).astype(dtype)[()]
+
+    return compute
+
+
+def _quiet(function: Callable) -> Callable:
+    """`function`, giving NaN where it has no value and infinity where that is too large."""
+
+    def compute(*values: float) -> float:
+        try:
+            return function(*values)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return compute
+
+
 def _is_float(value: Any) -> bool:
     return getattr(value, "dtype", np.dtype(bool)).kind == "f"
 
@@ -121,6 +146,36 @@ def _is_float(value: Any) -> bool:
 def _whole(function: Callable) -> Callable:
     """`floor` and `ceil`: the integer of a float; an integer as it is."""
     return lambda v: function(v).astype(np.int64) if _is_float(v) else widen(v)
+
+
+class Range:
+    """The bounds of a `for` loop; each may differ from lane to lane."""
+
+    def __init__(self, *bounds: Any) -> None:
+        if not 1 <= len(bounds) <= 3:
+            raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
+        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        self.bounds = tuple(widen(b) for b in (start, stop, step))
+        self.start, self.stop, self.step = self.bounds
+
+
+class Together:
+    """`zip` and `enumerate`: the items of several sources, side by side."""
+
+    def __init__(self, *sources: Any) -> None:
+        self.sources = sources
+
+
+def _enumerate(values: Any, start: Any = 0) -> Together:
+    return Together(Range(start, np.iinfo(np.int64).max), values)
+
+
+def _complex(real: Any, imag: Any = False) -> Any:
+    parts = [np.asarray(v) for v in (real, imag)]
+    result = np.empty(np.broadcast_shapes(*(p.shape for p in parts)), np.complex64)
+    result = result.astype(np.result_type(*(p.dtype for p in parts), np.complex64))
+    result.real, result.imag = parts
+    return result[()]
 
 
 _FUNCTIONS: dict[Any, Callable] = {
@@ -131,7 +186,10 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.float: Cast(np.float64),
     builtins.bool: Cast(np.bool_),
     builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
-    builtins.range: lambda *bounds: Range(*bounds),
+    builtins.range: Range,
+    builtins.enumerate: _enumerate,
+    builtins.zip: Together,
+    builtins.complex: _complex,
     math.sqrt: _real(np.sqrt),
     math.exp: _real(np.exp),
     math.log: _real(np.log),
@@ -162,6 +220,14 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.pow: _real(np.power),
     math.fabs: _real(np.abs),
     math.trunc: _whole(np.trunc),
+    math.remainder: _each(math.remainder),
+    math.erf: _each(math.erf),
+    math.erfc: _each(math.erfc),
+    math.gamma: _each(math.gamma),
+    math.lgamma: _each(math.lgamma),
+    math.modf: np.modf,
+    math.frexp: np.frexp,
+    math.ldexp: np.ldexp,
     math.isfinite: np.isfinite,
     builtins.round: _round,
     math.floor: _whole(np.floor),
@@ -169,17 +235,6 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
-
-
-class Range:
-    """The bounds of a `for` loop; each may differ from lane to lane."""
-
-    def __init__(self, *bounds: Any) -> None:
-        if not 1 <= len(bounds) <= 3:
-            raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
-        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        self.bounds = tuple(widen(b) for b in (start, stop, step))
-        self.start, self.stop, self.step = self.bounds
 
 
 def number(value: Any) -> Any:
@@ -190,6 +245,8 @@ def number(value: Any) -> Any:
         return np.int64(value)
     if isinstance(value, float):
         return np.float64(value)
+    if isinstance(value, complex):
+        return np.complex128(value)
     if isinstance(value, np.generic):
         return value
     raise TypeError(f"a {type(value).__name__} is not a number")
@@ -203,7 +260,7 @@ def translate(value: Any) -> Any:
         raise TypeError(ADVICE[value.__name__])
     if isinstance(value, tuple):
         return tuple(translate(v) for v in value)
-    if isinstance(value, (int, float, np.generic)):
+    if isinstance(value, (int, float, complex, np.generic)):
         return number(value)
     try:
         if value in _FUNCTIONS:
@@ -215,8 +272,6 @@ def translate(value: Any) -> Any:
     numba_dtype = _from_numba(value)
     if numba_dtype is not None:
         return Cast(numba_dtype)
-    if isinstance(value, np.ufunc):
-        return value
     raise TypeError(
         f"kernels can use numbers, number types, min, max, abs, len, range, math, cuda and device "
         f"functions, not {type(value).__name__} {getattr(value, '__name__', '')!r}"

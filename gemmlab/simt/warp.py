@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.notes import note_returned
 from gemmlab.simt.tracking import spread
 
 if TYPE_CHECKING:
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
 def syncthreads(m: Machine) -> None:
     """Begin a new barrier interval in each block that gets here."""
-    here, alive = m.masks[-1], m.masks[m.frames[0].depth]
+    here, alive = m.masks[-1], m.alive()
     if here is False:
         return
     m.tick(m.line, "inst_barrier")
     shape = (len(m.blocks), m.threads)
     arrived = m.full(here)
+    if alive is not None:
+        note_returned(m, arrived, alive)
     waiting = m.full(alive) & ~arrived
     partial = arrived.any(axis=1) & waiting.any(axis=1) if waiting.any() else np.zeros(1, bool)
     if partial.any():
@@ -103,7 +106,7 @@ def _taking_part(m: Machine, mask: Any, name: str) -> np.ndarray:
         text = f"thread {{thread}} calls cuda.{name} with a mask that leaves it out"
         m.hazard("divergent-barrier", m.line, lanes, None, text)
     named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
-    alive = _by_warp(m, m.full(m.masks[m.frames[0].depth]))
+    alive = _by_warp(m, m.full(m.alive()))
     missing = named & (alive & ~on)[..., None, :]
     if missing.any():
         b, w, i, other = (int(v) for v in np.argwhere(missing)[0])

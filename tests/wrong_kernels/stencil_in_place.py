@@ -6,11 +6,11 @@ from gemmlab import cuda
 
 BASE = "stencil"
 EXPECT = "global-race"
-THREADS = 32
+THREADS, TILE = 32, 32 + 2
 
 
 def kernel(x, out):
-    tile = cuda.shared.array(THREADS + 2, float32)
+    tile = cuda.shared.array(TILE, float32)
     t = cuda.threadIdx.x
     i = cuda.grid(1)
     tile[t + 1] = x[i] if i < x.size else float32(0)

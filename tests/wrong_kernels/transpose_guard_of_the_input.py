@@ -6,11 +6,11 @@ from gemmlab import cuda
 
 BASE = "transpose"
 EXPECT = "uninitialised-read"
-T = 8
+T, PADDED = 8, 8 + 1
 
 
 def kernel(a, out):
-    tile = cuda.shared.array((T, T + 1), float32)
+    tile = cuda.shared.array((T, PADDED), float32)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
     x = cuda.blockIdx.x * T + tx

@@ -1,0 +1,161 @@
+"""Instructions with a meaning: what they compute, for all warps at once.
+
+Registers go in and come out as (blocks, warps, 32, count); so do the rows that lanes read or write
+in memory, as 32-bit words. Which accesses WMMA makes for a tile is not documented: each element
+of a lane is counted as one, which is an upper bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.instructions.fragments import layout
+from gemmlab.instructions.instruction import HELD_AS, Instruction, Memory, Registers, Tile
+from gemmlab.model.transactions import WARP
+from gemmlab.simt import memory_access
+from gemmlab.simt.masks import Mask, both
+from gemmlab.simt.memory import Array
+from gemmlab.simt.places import Place, find, tally
+from gemmlab.simt.tracking import spread
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine import Machine
+
+# The architectures whose arithmetic and layouts are known, newest first, which also stands for a
+# GPU that is not named.
+ARCHITECTURES = {"sm_90": (9, 0), "sm_80": (8, 0), "sm_75": (7, 5), "sm_70": (7, 0)}
+
+
+def architecture(m: Machine) -> str:
+    """The architecture of the simulated GPU."""
+    newest = next(iter(ARCHITECTURES))
+    if m.gpu is None:
+        return newest
+    able = m.gpu.compute_capability
+    return next((name for name, first in ARCHITECTURES.items() if able >= first), newest)
+
+
+def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> Any:
+    """Execute an instruction that has a meaning."""
+    if instruction.collective:
+        _check_warps(m, instruction, line)
+    m.tick(line, f"inst_{instruction.kind}")
+    inputs, written = [], None
+    for operand, value in bound:
+        if isinstance(operand, Registers):
+            inputs.append(_stacked(m, operand, value))
+        elif operand.access == "write":
+            written = operand, value
+        elif isinstance(operand, Memory):
+            inputs.append(_read_rows(m, find(m, instruction, operand, *value, line), line))
+        else:
+            inputs.append(_read_tile(m, operand, *value, line))
+    result = instruction.meaning(*inputs, arch=architecture(m))
+    if written is None:
+        parts = [part.reshape(len(m.blocks), m.threads) for part in np.moveaxis(result, -1, 0)]
+        return parts[0] if instruction.result.count == 1 else tuple(parts)
+    operand, value = written
+    if isinstance(operand, Memory):
+        return _write_rows(m, find(m, instruction, operand, *value, line), result, line)
+    return _write_tile(m, operand, *value, result, line)
+
+
+def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
+    on = m.full(m.masks[-1]).reshape(len(m.blocks), -1, WARP)
+    part = on.any(axis=-1, keepdims=True) & ~on
+    if part.any():
+        row, warp, lane = (int(v) for v in np.argwhere(part)[0])
+        at_fault = np.zeros(on.shape, bool)
+        at_fault[row, warp, int(on[row, warp].argmax())] = True
+        text = f"{instruction.name} needs all lanes of the warp, thread {{other}} does not get here"
+        lanes = at_fault.reshape(len(m.blocks), m.threads)
+        m.hazard("divergent-barrier", line, lanes, warp * WARP + lane, text)
+
+
+def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
+    """Registers of all lanes, (blocks, warps, 32, count)."""
+    values = value if operand.count > 1 else (value,)
+    parts = [spread(m, np.asarray(v).astype(HELD_AS[operand.dtype])) for v in values]
+    return np.stack(parts, axis=-1).reshape(len(m.blocks), -1, WARP, operand.count)
+
+
+# Rows of 16 bytes, one for each lane
+
+
+def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
+    shape = (len(m.blocks), m.threads, place.count)
+    elements = np.zeros(shape, place.array.dtype)
+    tally(m, place, line)
+    if place.mask is not False:
+        on = m.full(place.mask)
+        for i in range(place.count):
+            value = memory_access.fetch(m, line, place.array, place.at + i, place.mask)
+            elements[on, i] = spread(m, value)[on]
+    words = elements.view(np.uint32)
+    return words.reshape(len(m.blocks), -1, WARP, words.shape[-1])
+
+
+def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
+    elements = np.ascontiguousarray(rows.reshape(len(m.blocks), m.threads, -1))
+    elements = elements.view(place.array.dtype)
+    tally(m, place, line)
+    if place.mask is not False:
+        for i in range(place.count):
+            value = elements[..., i]
+            memory_access.put(m, line, place.array, place.at + i, place.mask, value)
+
+
+# Tiles, each lane with its elements of them
+
+
+def _tile_elements(m: Machine, tile: Tile, array: Array, index: list) -> list[tuple[Any, Any]]:
+    """The row and column in the array of each element that a lane holds."""
+    form = layout(
+        "wmma.m16n16k16", tile.operand, tile.format, arch=architecture(m), major=tile.major
+    )
+    lane = m.thread % WARP
+    found = []
+    for register in range(form.registers):
+        i, j = form.element(lane, np.int64(register))
+        i, j = (i, j) if tile.major == "row" else (j, i)
+        found.append((index[0] + i, index[1] + j))
+    return found
+
+
+def _checked(m: Machine, array: Array, at: tuple, line: int) -> tuple[Any, Mask]:
+    """Where an element is, for the lanes for which it is inside."""
+    mask = m.masks[-1]
+    for axis, part in enumerate(at):
+        bad = np.less(part, 0) | np.greater_equal(part, array.shape[axis])
+        outside = both(mask, bad)
+        if outside is not False:
+            text = f"a tile reaches beyond dimension {axis} of {array.name}, which has "
+            m.hazard("out-of-bounds", line, outside, None, f"{text}{int(array.shape[axis])}")
+            mask = both(mask, ~bad)
+    where = array.offset + sum(p * s for p, s in zip(at, array.strides, strict=True))
+    return (where if mask is None else np.where(mask, where, 0)), mask
+
+
+def _read_tile(m: Machine, tile: Tile, array: Array, index: list, line: int) -> np.ndarray:
+    parts = []
+    for at in _tile_elements(m, tile, array, index):
+        where, mask = _checked(m, array, at, line)
+        value: Any = array.dtype.type(0)
+        if mask is not False:
+            memory_access.count_access(m, line, "load", array, where, mask)
+            value = memory_access.fetch(m, line, array, where, mask)
+        parts.append(spread(m, value))
+    return np.stack(parts, axis=-1).reshape(len(m.blocks), -1, WARP, len(parts))
+
+
+def _write_tile(
+    m: Machine, tile: Tile, array: Array, index: list, values: np.ndarray, line: int
+) -> None:
+    values = values.reshape(len(m.blocks), m.threads, -1)
+    for register, at in enumerate(_tile_elements(m, tile, array, index)):
+        where, mask = _checked(m, array, at, line)
+        if mask is not False:
+            memory_access.count_access(m, line, "store", array, where, mask)
+            memory_access.put(m, line, array, where, mask, values[..., register])
