@@ -1,0 +1,158 @@
+"""What an instruction is: its name, its PTX, its operands, what it needs and what it means.
+
+From one `Instruction` come the function that Numba compiles (`lowering`) and what the simulator
+does (`gemmlab.simt.instructions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+Capability = tuple[int, int]
+
+# What a register holds, as operands name it -> its type in a kernel. Packed pairs of 16-bit numbers
+# travel in a uint32, the first in the low half; a tf32 is a float32 whose low 13 bits are unused.
+HELD_AS = {
+    "float32": "float32",
+    "float16": "float16",
+    "tf32": "float32",
+    "float16x2": "uint32",
+    "bfloat16x2": "uint32",
+    "uint32": "uint32",
+}
+
+
+@dataclass(frozen=True)
+class Registers:
+    """An operand in registers: `count` registers a lane, as a tuple where there is more than one.
+
+    dtype : one of `HELD_AS`, or "element": the type of the memory operand's elements
+    """
+
+    name: str
+    dtype: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An operand in memory: an array and one index for each of its dimensions.
+
+    A lane accesses `bytes` there, neighbouring elements of the last dimension; the address is a
+    multiple of `bytes`. With `elements` instead, the bytes are those of so many elements.
+
+    space : "shared", "global", or "any"
+    access : "read" or "write"
+    lanes : of how many lanes, from 0 on, the address counts
+    """
+
+    name: str
+    space: str
+    access: str
+    bytes: int = 0
+    elements: int = 0
+    lanes: int = 32
+
+    def width(self, itemsize: int) -> int:
+        """Bytes that a lane accesses in an array of elements of `itemsize` bytes."""
+        return self.bytes or self.elements * itemsize
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A 16×16 tile in global or shared memory: a 2-D array, and the row and column of its corner.
+
+    access : "read" or "write"; operand : "A", "B" or "C", whose WMMA layout says which lane has
+        what; format : of its elements; major : "row", or "col" where it is stored transposed
+    In the instruction's text {name} is the address and {name_stride} the length of a row.
+    """
+
+    name: str
+    access: str
+    operand: str
+    format: str
+    major: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A whole number from 0 to `most` that is known when the kernel is compiled."""
+
+    name: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Valid:
+    """How much of a copy is real, the last operand, which may be left out: the rest becomes zero.
+
+    True or False: all or nothing; an integer: that many elements.
+    """
+
+    name: str
+
+
+Operand = Registers | Memory | Tile | Literal | Valid
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """An instruction of a GPU, usable by its name inside a kernel.
+
+    name : as kernels call it
+    ptx : its text, operands in braces; source: PTX ISA, sections named in the declaring module
+    operands, result : in the order in which kernels pass them; result is None or Registers
+    requires : the least compute capability
+    kind : what the simulator counts it as, inst_<kind>
+    meaning : a function of NumPy arrays over warps, (…, 32, count) for each operand that is read,
+        with the keyword arch; it returns what is written, of the same form. None where the
+        operands are moved as they are.
+    """
+
+    name: str
+    ptx: str
+    operands: tuple[Operand, ...]
+    result: Registers | None
+    requires: Capability
+    kind: str
+    meaning: Callable[..., Any] | None = None
+
+    @property
+    def collective(self) -> bool:
+        """Whether the lanes of a warp execute it together, all of them."""
+        return ".sync." in self.ptx
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<instruction {self.name}: {self.ptx}>"
+
+    def __call__(self, *args: object) -> Any:
+        raise RuntimeError(
+            f"{self.name} has a meaning only inside a kernel; "
+            "run the kernel on a GPU or with gemmlab.simulate(kernel, grid, block, *arguments)"
+        )
+
+    def refusal(self, capability: Capability) -> str | None:
+        """Why a GPU of this compute capability cannot execute it, or None.
+
+        >>> from gemmlab.instructions import cp_async_16
+        >>> cp_async_16.refusal((7, 5))
+        'cp_async_16 needs compute capability 8.0 or more, this GPU has 7.5'
+        """
+        if capability >= self.requires:
+            return None
+        need, have = (f"{major}.{minor}" for major, minor in (self.requires, capability))
+        return f"{self.name} needs compute capability {need} or more, this GPU has {have}"
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba knows this function; built when a kernel is first compiled."""
+        from gemmlab.instructions.numba_types import numba_type
+
+        return numba_type(self)

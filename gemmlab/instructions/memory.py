@@ -1,0 +1,65 @@
+"""Loads and stores of neighbouring elements, and asynchronous copies into shared memory.
+
+Source: PTX ISA 9.0, sections "ld", "st", "cp.async", "cp.async.commit_group" and
+"cp.async.wait_group".
+"""
+
+from __future__ import annotations
+
+from gemmlab.instructions.instruction import Instruction, Literal, Memory, Registers, Valid
+
+ANY_GPU = (5, 0)
+AMPERE = (8, 0)
+
+
+def _load(count: int) -> Instruction:
+    return Instruction(
+        name=f"load_v{count}",
+        ptx=f"ld.v{count} {{{{{{values}}}}}}, [{{array}}]",
+        operands=(Memory("array", "any", "read", elements=count),),
+        result=Registers("values", "element", count),
+        requires=ANY_GPU,
+        kind="load",
+    )
+
+
+def _store(count: int) -> Instruction:
+    return Instruction(
+        name=f"store_v{count}",
+        ptx=f"st.v{count} [{{array}}], {{{{{{values}}}}}}",
+        operands=(
+            Memory("array", "any", "write", elements=count),
+            Registers("values", "element", count),
+        ),
+        result=None,
+        requires=ANY_GPU,
+        kind="store",
+    )
+
+
+def _copy(size: int) -> Instruction:
+    cache = "cg" if size == 16 else "ca"  # L2 alone, or L1 too; .cg exists for 16 bytes
+    return Instruction(
+        name=f"cp_async_{size}",
+        ptx=f"cp.async.{cache}.shared.global [{{to}}], [{{source}}], {size}{{valid}}",
+        operands=(
+            Memory("to", "shared", "write", bytes=size),
+            Memory("source", "global", "read", bytes=size),
+            Valid("valid"),
+        ),
+        result=None,
+        requires=AMPERE,
+        kind="async_copy",
+    )
+
+
+load_v2, load_v4, load_v8 = _load(2), _load(4), _load(8)
+store_v2, store_v4, store_v8 = _store(2), _store(4), _store(8)
+cp_async_4, cp_async_8, cp_async_16 = _copy(4), _copy(8), _copy(16)
+cp_async_commit = Instruction(
+    "cp_async_commit", "cp.async.commit_group", (), None, AMPERE, "async_commit"
+)
+cp_async_wait = Instruction(
+    "cp_async_wait", "cp.async.wait_group {groups}", (Literal("groups", 63),), None, AMPERE,
+    "async_wait",
+)  # fmt: skip

@@ -1,0 +1,271 @@
+"""The Tensor Core to the bit: one fused dot product with addition, in exact integers.
+
+A block d = c + Σ a_i·b_i of K products is computed as follows.
+
+1. Each operand is s·2^e with e = max(⌊log2 |x|⌋, emin of its format); subnormals are kept.
+2. A product is s_a·s_b, exactly, with exponent e_a + e_b; it is not normalised, so |s_a·s_b| < 4.
+3. E is the largest exponent of the nonzero products and of c, and at least the floor below.
+4. Each term, c included, is truncated toward zero to a multiple of 2^(E − F).
+5. The multiples are summed exactly: their order does not matter.
+6. The sum is rounded: to float32 toward zero, to float16 to nearest with ties to even. Beyond the
+   largest number the result is an infinity; a zero is +0; NaN is 0x7FFFFFFF or 0x7FFF.
+
+A longer dot product is a chain of blocks: the result of one is the c of the next.
+
+Sources: F. A. Khattak, M. Mikaitis, "Accurate models of NVIDIA Tensor Cores", arXiv:2512.07004;
+P. Xie et al., "MMA-Sim", arXiv:2511.10909; M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh,
+"Numerical behavior of NVIDIA Tensor Cores", PeerJ Computer Science 7:e330 (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.numerics.formats import Format, exact, number_format
+
+__all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core"]
+
+OUTPUTS = ("float32", "float16")
+NAN_WORDS = {"float32": 0x7FFFFFFF, "float16": 0x7FFF}
+_NOTHING = -1000  # the exponent of a zero: below every other, so that a zero sets no E
+_CHUNK = 1 << 12  # dot products at a time: the terms of as many stay in cache
+
+
+@dataclass(frozen=True)
+class TensorCore:
+    """How the Tensor Cores of one architecture add.
+
+    fraction_bits : F, bits kept below the largest exponent when terms are aligned
+    block : products that are summed in one step, by operand format
+    floor : the least E, by output format; an architecture without one has no entry
+    """
+
+    arch: str
+    fraction_bits: int
+    block: Mapping[str, int]
+    floor: Mapping[str, int]
+
+
+# F, blocks and floors: arXiv:2512.07004 and its models (V100, A100, H100); Turing's F and block:
+# arXiv:2511.10909, its floors taken from Ampere's, which has the same F.
+TENSOR_CORES = {
+    core.arch: core
+    for core in (
+        TensorCore("sm_70", 23, {"float16": 4}, {"float16": -19}),
+        TensorCore("sm_75", 24, {"float16": 8}, {"float32": -132, "float16": -20}),
+        TensorCore(
+            "sm_80",
+            24,
+            {"float16": 8, "bfloat16": 8, "tf32": 4},
+            {"float32": -132, "float16": -20},
+        ),
+        TensorCore(
+            "sm_90",
+            25,
+            {"float16": 16, "bfloat16": 16, "tf32": 8},
+            {"float32": -133, "float16": -21},
+        ),
+    )
+}
+
+
+class _Terms(NamedTuple):
+    """Numbers as integers: significand (signed), exponent, and which are infinite or NaN."""
+
+    significand: np.ndarray
+    exponent: np.ndarray
+    special: np.ndarray
+
+
+def tensor_core(arch: str) -> TensorCore:
+    """The Tensor Cores of `arch`; ValueError, listing what is known, for another.
+
+    >>> tensor_core("sm_90").block["float16"]
+    16
+    """
+    if not isinstance(arch, str) or arch not in TENSOR_CORES:
+        raise ValueError(f"arch={arch!r} is not known; use one of {', '.join(TENSOR_CORES)}")
+    return TENSOR_CORES[arch]
+
+
+def fused_dot_add(
+    a: object,
+    b: object,
+    c: object,
+    *,
+    dtype: str = "float16",
+    arch: str = "sm_90",
+    out_dtype: str = "float32",
+) -> np.ndarray:
+    """What a Tensor Core returns for c + Σ a_i·b_i, to the bit.
+
+    a, b : (…, K), numbers of format `dtype`; of a TF32 operand the low 13 bits are not read
+    c : (…), numbers of format `out_dtype`; the leading axes of a, b and c broadcast
+    dtype : "float16", "bfloat16" or "tf32", as `arch` has it
+    arch : "sm_70", "sm_75", "sm_80" or "sm_90"
+    out_dtype : "float32", or "float16" for float16 operands
+
+    Returns an array (…) of type `out_dtype`. K beyond the architecture's block is a chain of
+    blocks. Raises ValueError for formats and architectures that do not go together, for shapes that
+    do not, and for values that the formats do not have.
+
+    In float32 each of these products would be rounded off 2048 when it is added:
+
+    >>> a, b = np.float16([1, 1]), np.float16([2**-13, 2**-13])
+    >>> [float(fused_dot_add(a, b, 2048.0, arch=arch)) - 2048 for arch in ("sm_70", "sm_90")]
+    [0.0, 0.000244140625]
+    """
+    core = tensor_core(arch)
+    source, target = _formats(core, dtype, out_dtype)
+    a_words, b_words = (_words(x, source) for x in (a, b))
+    c_words = _words(c, target)
+    if a_words.shape[-1:] != b_words.shape[-1:] or a_words.ndim == 0 or a_words.shape[-1] == 0:
+        raise ValueError(
+            f"a has shape {a_words.shape} and b {b_words.shape}; use (…, K) for both, K at least 1"
+        )
+    shape = np.broadcast_shapes(a_words.shape[:-1], b_words.shape[:-1], c_words.shape)
+    flat = shape or (1,)
+    a_words, b_words = (_terms_first(w, flat) for w in (a_words, b_words))
+    result = np.array(np.broadcast_to(c_words, flat), order="C")
+    floor = core.floor.get(out_dtype, _NOTHING)
+    for start in range(0, len(a_words), core.block[dtype]):
+        block = slice(start, start + core.block[dtype])
+        for piece in _pieces(flat):
+            x, y = (_part(w[block], piece) for w in (a_words, b_words))
+            z = result[piece]
+            terms = _decode(x, source), _decode(y, source), _decode(z, target)
+            out = _block(*terms, source, target, core.fraction_bits, floor)
+            special = terms[0].special.any(axis=0) | terms[1].special.any(axis=0) | terms[2].special
+            if special.any():
+                x, y = (np.broadcast_to(w, (len(w), *z.shape))[:, special] for w in (x, y))
+                out[special] = _special(x, y, z[special], source, target)
+            result[piece] = out
+    return result.reshape(shape).view(target.carrier)[()]
+
+
+def _formats(core: TensorCore, dtype: str, out_dtype: str) -> tuple[Format, Format]:
+    if dtype not in core.block:
+        raise ValueError(
+            f"dtype={dtype!r} is no operand format of {core.arch}; use one of "
+            f"{', '.join(core.block)}"
+        )
+    allowed = OUTPUTS if dtype == "float16" else OUTPUTS[:1]
+    if out_dtype not in allowed:
+        raise ValueError(
+            f"out_dtype={out_dtype!r} does not go with dtype={dtype!r}; use {' or '.join(allowed)}"
+        )
+    return number_format(dtype), number_format(out_dtype)
+
+
+def _words(x: object, form: Format) -> np.ndarray:
+    """Numbers as the bits of their carrier; of TF32 whatever a float32 has is taken."""
+    held = exact(x, number_format("float32") if form.name == "tf32" else form)
+    return held.view(f"u{form.carrier.itemsize}")
+
+
+def _terms_first(words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """(…, K) as (K, …) with an axis for each of `shape`: a step over K is one over whole arrays."""
+    lead = (1,) * (len(shape) + 1 - words.ndim)
+    return np.ascontiguousarray(np.moveaxis(words.reshape(lead + words.shape), -1, 0))
+
+
+def _part(words: np.ndarray, piece: tuple) -> np.ndarray:
+    """The part of (K, …) that broadcasts to a piece of the result."""
+    index = [slice(None)]
+    for size, at in zip(words.shape[1:], piece, strict=False):
+        whole = slice(None) if isinstance(at, slice) else 0
+        index.append(whole if size == 1 else at)
+    return words[tuple(index)]
+
+
+def _pieces(shape: tuple[int, ...]) -> Iterator[tuple]:
+    """Indices that cut an array of this shape into parts of about `_CHUNK` elements."""
+    rest = int(np.prod(shape[1:], dtype=np.int64))
+    if rest > _CHUNK:
+        for i in range(shape[0]):
+            yield from ((i, *piece) for piece in _pieces(shape[1:]))
+        return
+    rows = max(1, _CHUNK // max(1, rest))
+    for i in range(0, shape[0], rows):
+        yield (slice(i, i + rows),)
+
+
+def _decode(words: np.ndarray, form: Format) -> _Terms:
+    """Significands as integers with `fraction_bits` bits below the point, and exponents."""
+    drop = 8 * form.carrier.itemsize - 1 - form.exponent_bits - form.fraction_bits
+    bits = (words >> drop).astype(np.int64 if form.name == "float32" else np.int32)
+    top = 1 << form.exponent_bits
+    field = (bits >> form.fraction_bits) & (top - 1)
+    significand = (bits & ((1 << form.fraction_bits) - 1)) | (
+        (field > 0).astype(bits.dtype) << form.fraction_bits
+    )
+    exponent = np.where(significand == 0, _NOTHING, np.maximum(field, 1) - form.bias)
+    negative = (bits >> (form.exponent_bits + form.fraction_bits)) & 1
+    significand = (significand ^ -negative) + negative
+    return _Terms(significand.astype(np.int32), exponent.astype(np.int32), field == top - 1)
+
+
+def _block(
+    a: _Terms, b: _Terms, c: _Terms, source: Format, target: Format, kept: int, floor: int
+) -> np.ndarray:
+    """The words of c + Σ a_i·b_i for one block of finite terms; a, b (K, …), c (…)."""
+    # A product has less than 2 + F ≤ 27 bits after its shift, c less than 1 + F ≤ 26: int32 holds
+    # each, and int64 the sum of 16 products and c (32 bits).
+    product = np.multiply(a.significand, b.significand, order="C")
+    exponent = np.add(a.exponent, b.exponent, order="C")
+    largest = np.maximum(exponent.max(axis=0), np.maximum(c.exponent, floor))
+    terms = _aligned(product, largest - exponent, kept - 2 * source.fraction_bits)
+    total = terms.sum(axis=0, dtype=np.int64) + _aligned(
+        c.significand, largest - c.exponent, kept - target.fraction_bits
+    )
+    return _rounded(total, largest - kept, target)
+
+
+def _aligned(significand: np.ndarray, distance: np.ndarray, up: int) -> np.ndarray:
+    """Significand · 2^(up − distance), truncated toward zero."""
+    sign = significand >> 31
+    magnitude = np.abs(significand) << up
+    magnitude = magnitude >> np.minimum(distance, 31)
+    magnitude ^= sign
+    magnitude -= sign
+    return magnitude
+
+
+def _rounded(total: np.ndarray, unit: np.ndarray, target: Format) -> np.ndarray:
+    """The words of total · 2^unit in format `target`: float32 toward zero, float16 to nearest."""
+    magnitude = np.abs(total)
+    # |total| < 2^53, so float64 has it exactly, and its exponent counts the bits.
+    length = np.frexp(magnitude.astype(np.float64))[1]
+    place = np.maximum(length - target.precision + unit, target.emin - target.fraction_bits)
+    place = place.astype(np.int64)
+    shift = place - unit
+    down, up = np.maximum(shift, 0), np.maximum(-shift, 0)
+    kept = magnitude >> down
+    if target.name == "float16":
+        lost = magnitude - (kept << down)
+        half = (np.int64(1) << down) >> 1
+        kept += (lost > half) | ((lost == half) & (down > 0) & (kept & 1 == 1))
+    kept <<= up
+    # The implicit bit of a normal number adds one to the exponent field by itself, and so does a
+    # significand that was rounded up to the next power of two.
+    words = kept + ((place - (target.emin - target.fraction_bits)) << target.fraction_bits)
+    infinity = (2**target.exponent_bits - 1) << target.fraction_bits
+    words = np.minimum(words, infinity)
+    sign = (total < 0).astype(np.int64) << (target.exponent_bits + target.fraction_bits)
+    return np.where(kept == 0, 0, words | sign).astype(target.words)  # a zero is +0
+
+
+def _special(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, source: Format, target: Format
+) -> np.ndarray:
+    """The words where an operand is infinite or NaN: IEEE rules; a, b (K, n) and c (n) words."""
+    drop = 8 * source.carrier.itemsize - 1 - source.exponent_bits - source.fraction_bits
+    with np.errstate(invalid="ignore"):  # 0 · ∞ and ∞ − ∞ are NaN; finite terms cannot overflow
+        x, y = (((w >> drop) << drop).view(source.carrier).astype(np.float64) for w in (a, b))
+        total = (x * y).sum(axis=0) + c.view(target.carrier).astype(np.float64)
+        infinity = np.copysign(np.inf, total).astype(target.carrier).view(target.words)
+    return np.where(np.isnan(total), NAN_WORDS[target.name], infinity).astype(target.words)

@@ -1,0 +1,55 @@
+"""The arithmetic of the CUDA cores: a float32 fused multiply-add, and chains of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmlab.numerics.formats import FORMATS, exact, round_to
+
+__all__ = ["fma", "fma_chain"]
+
+
+def fma(a: object, b: object, c: object, rounding: str = "RN") -> np.ndarray:
+    """a·b + c of float32 numbers, rounded once to float32; arrays broadcast.
+
+    The product is exact in float64. The sum is rounded to odd there (an inexact sum whose last bit
+    is 0 moves to the neighbour on the side of the exact one), after which rounding to float32 is
+    that of the exact sum. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded
+    sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57 (2008).
+
+    >>> float(fma(1 + 2**-12, 1 + 2**-12, -1.0) * 2**24)
+    8193.0
+    """
+    x, y, z = (exact(v, FORMATS["float32"]).astype(np.float64) for v in (a, b, c))
+    with np.errstate(invalid="ignore"):  # 0 · ∞ and ∞ − ∞
+        product = x * y
+        total = product + z
+        back = total - product
+        lost = (product - (total - back)) + (z - back)
+    even = np.asarray(total).view(np.int64) & 1 == 0
+    # Where the total is not finite, so is one of the terms, and nothing is to be mended.
+    inexact = (lost != 0) & np.isfinite(total)
+    toward = np.where(lost > 0, np.inf, -np.inf)
+    odd = np.where(even & inexact, np.nextafter(total, toward), total)
+    if rounding != "RN":
+        return round_to(odd, "float32", rounding)
+    with np.errstate(over="ignore"):
+        return odd.astype(np.float32)  # IEEE 754: to nearest, ties to even
+
+
+def fma_chain(a: object, b: object, c: object = 0.0, rounding: str = "RN") -> np.ndarray:
+    """The sum c + Σ a_i·b_i by one FMA after the other, in the order of i; a, b (…, K), c (…).
+
+    This is how a CUDA core accumulates a dot product. Operands are float32 numbers; the leading
+    axes broadcast. Returns float32.
+
+    >>> float(fma_chain([1.0, 2.0], [3.0, 4.0]))
+    11.0
+    """
+    a, b = (np.asarray(v) for v in (a, b))
+    if a.shape[-1:] != b.shape[-1:] or not a.ndim:
+        raise ValueError(f"a has shape {a.shape} and b {b.shape}; use (…, K) for both")
+    total = np.asarray(c)
+    for i in range(a.shape[-1]):
+        total = fma(a[..., i], b[..., i], total, rounding)
+    return total

@@ -1,0 +1,234 @@
+"""Number formats: their values, their bits, and rounding to them.
+
+A value of float16 is held in a NumPy float16. NumPy has no bfloat16 and no TF32: a value of either
+is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "FORMATS",
+    "ROUNDINGS",
+    "Fields",
+    "Format",
+    "decode",
+    "encode",
+    "fields",
+    "number_format",
+    "round_to",
+    "ulp",
+]
+
+# To nearest with ties to even, toward zero, to nearest with ties away from zero: the names that
+# PTX gives them are .rn, .rz and .rna.
+ROUNDINGS = ("RN", "RZ", "RNA")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format: 1 sign bit, `exponent_bits`, `fraction_bits`.
+
+    A number with exponent field E and fraction field T is ±(1 + T·2^-f)·2^(E − bias) for
+    0 < E < 2^e − 1, ±T·2^(emin − f) for E = 0 (zero and subnormals), and infinity (T = 0) or NaN
+    for E = 2^e − 1. Source: IEEE 754-2019, section 3.4.
+    """
+
+    name: str
+    exponent_bits: int
+    fraction_bits: int
+    carrier: np.dtype  # the NumPy type that holds a value
+    words: np.dtype  # the unsigned integer of `encode`
+    padding: int = 0  # zero bits below the fraction in such an integer
+
+    @property
+    def precision(self) -> int:
+        """Bits of the significand, the implicit one included, p = f + 1."""
+        return self.fraction_bits + 1
+
+    @property
+    def unit_roundoff(self) -> float:
+        """The largest relative error of rounding to nearest, u = 2^-p."""
+        return 2.0**-self.precision
+
+    @property
+    def bias(self) -> int:
+        return 2 ** (self.exponent_bits - 1) - 1
+
+    @property
+    def emax(self) -> int:
+        """The exponent of the largest numbers."""
+        return self.bias
+
+    @property
+    def emin(self) -> int:
+        """The exponent of the smallest normal numbers, and of every subnormal one."""
+        return 1 - self.bias
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number, (2 − 2^-f)·2^emax."""
+        return (2 - 2.0**-self.fraction_bits) * 2.0**self.emax
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0**self.emin
+
+    @property
+    def smallest(self) -> float:
+        """The smallest positive number, 2^(emin − f), a subnormal."""
+        return 2.0 ** (self.emin - self.fraction_bits)
+
+
+# Field widths: IEEE 754-2019 table 3.5 (float16, float32); NVIDIA A100 whitepaper, figure 9
+# (bfloat16, TF32). A register holds TF32 as float32 words whose low 13 bits do not count.
+FORMATS = {
+    f.name: f
+    for f in (
+        Format("float32", 8, 23, np.dtype(np.float32), np.dtype(np.uint32)),
+        Format("tf32", 8, 10, np.dtype(np.float32), np.dtype(np.uint32), padding=13),
+        Format("bfloat16", 8, 7, np.dtype(np.float32), np.dtype(np.uint16)),
+        Format("float16", 5, 10, np.dtype(np.float16), np.dtype(np.uint16)),
+    )
+}
+
+
+class Fields(NamedTuple):
+    """Sign, exponent field (biased) and fraction field of numbers, as integers."""
+
+    sign: np.ndarray
+    exponent: np.ndarray
+    fraction: np.ndarray
+
+
+def number_format(dtype: str) -> Format:
+    """The format called `dtype`; ValueError, quoting it, for one that is not in `FORMATS`.
+
+    >>> number_format("bfloat16").unit_roundoff
+    0.00390625
+    """
+    if not isinstance(dtype, str) or dtype not in FORMATS:
+        raise ValueError(f"dtype={dtype!r} is not a known format; use one of {', '.join(FORMATS)}")
+    return FORMATS[dtype]
+
+
+def round_to(x: object, dtype: str, rounding: str = "RN") -> np.ndarray:
+    """The numbers of format `dtype` that the values of `x` round to, in the format's carrier.
+
+    x : anything that float64 holds exactly, of any shape
+    rounding : "RN" to nearest, ties to even; "RZ" toward zero; "RNA" to nearest, ties away from 0
+
+    Beyond the largest number RZ stays there and RN and RNA give an infinity from half an ulp on;
+    subnormals are kept; NaN gives NaN. Raises ValueError for an unknown format or rounding.
+
+    >>> [float(round_to(1 + 2**-11, "float16", mode)) for mode in ("RN", "RZ", "RNA")]
+    [1.0, 1.0, 1.0009765625]
+    """
+    form = number_format(dtype)
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding={rounding!r} is not known; use one of {', '.join(ROUNDINGS)}")
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        x = np.asarray(x, np.float64)
+    finite = np.isfinite(x)
+    magnitude = np.where(finite, np.abs(x), 0.0)
+    # In units of the last place every step below is exact: a scaling by a power of two, the
+    # nearest integers, and the distance to them.
+    place = _last_place(magnitude, form)
+    units = np.ldexp(magnitude, -place)
+    if rounding == "RN":
+        units = np.rint(units)
+    else:
+        below = np.floor(units)
+        units = below + (units - below >= 0.5) if rounding == "RNA" else below
+    with np.errstate(over="ignore"):
+        rounded = np.ldexp(units, place)
+    beyond = form.largest if rounding == "RZ" else np.inf
+    rounded = np.where(rounded > form.largest, beyond, rounded)
+    rounded = np.copysign(np.where(finite, rounded, np.abs(x)), x)
+    return np.where(np.isnan(x), np.nan, rounded).astype(form.carrier)[()]
+
+
+def ulp(x: object, dtype: str) -> np.ndarray:
+    """Unit in the last place of each value of `x` in format `dtype`, float64.
+
+    2^(max(⌊log2 |x|⌋, emin) − f): the gap between the numbers of the format around x; the smallest
+    subnormal for x = 0; NaN where x is not finite.
+
+    >>> float(ulp(1.0, "float16")), float(ulp(0.0, "float16"))
+    (0.0009765625, 5.960464477539063e-08)
+    """
+    form = number_format(dtype)
+    x = np.asarray(x, np.float64)
+    finite = np.isfinite(x)
+    place = _last_place(np.where(finite, np.abs(x), 0.0), form)
+    return np.where(finite, np.ldexp(1.0, place), np.nan)
+
+
+def encode(x: object, dtype: str) -> np.ndarray:
+    """The bits of numbers of format `dtype`, as unsigned integers: 16 bits, or 32 for TF32 and
+    float32.
+
+    ValueError where a value of `x` is not a number of the format: round first.
+
+    >>> hex(encode(1.0, "bfloat16"))
+    '0x3f80'
+    """
+    form = number_format(dtype)
+    words = exact(x, form).view(f"u{form.carrier.itemsize}")
+    if form.carrier.itemsize > form.words.itemsize:
+        words = words >> (8 * (form.carrier.itemsize - form.words.itemsize))
+    return words.astype(form.words)
+
+
+def decode(words: object, dtype: str) -> np.ndarray:
+    """The numbers with these bits, in the carrier of format `dtype`; the inverse of `encode`.
+
+    >>> float(decode(0x7BFF, "float16"))
+    65504.0
+    """
+    form = number_format(dtype)
+    words = np.asarray(words)
+    if words.dtype.kind not in "iu":
+        raise TypeError(f"bits are integers, not {words.dtype}")
+    wide = words.astype(form.words).astype(f"u{form.carrier.itemsize}")
+    wide <<= 8 * (form.carrier.itemsize - form.words.itemsize)
+    return wide.view(form.carrier)
+
+
+def fields(x: object, dtype: str) -> Fields:
+    """Sign, biased exponent and fraction of numbers of format `dtype`.
+
+    >>> [int(field) for field in fields(-1.5, "bfloat16")]
+    [1, 127, 64]
+    """
+    form = number_format(dtype)
+    words = encode(x, dtype).astype(np.int64) >> form.padding
+    f, e = form.fraction_bits, form.exponent_bits
+    return Fields(words >> (f + e), (words >> f) & (2**e - 1), words & (2**f - 1))
+
+
+def exact(x: object, form: Format) -> np.ndarray:
+    """`x` in the carrier of `form`; ValueError, quoting the first, for values it does not have."""
+    x = np.asarray(x)
+    with np.errstate(over="ignore"):
+        held = x.astype(form.carrier, copy=False)
+    wrong = np.zeros(x.shape, bool) if held is x else (held != x) & ~np.isnan(held)
+    unused = 8 * form.carrier.itemsize - 1 - form.exponent_bits - form.fraction_bits
+    if unused:
+        wrong |= held.view(np.uint32) & np.uint32(2**unused - 1) != 0
+    if wrong.any():
+        value = x[wrong].flat[0].item()
+        raise ValueError(
+            f"{value!r} is not a {form.name} number; round it first: round_to(x, {form.name!r})"
+        )
+    return held
+
+
+def _last_place(magnitude: np.ndarray, form: Format) -> np.ndarray:
+    """The exponent of the last place, max(⌊log2 x⌋, emin) − f, of values x ≥ 0."""
+    exponent = np.frexp(magnitude)[1] - 1
+    return np.where(magnitude == 0, form.emin, np.maximum(exponent, form.emin)) - form.fraction_bits

@@ -1,0 +1,137 @@
+"""Matrix instructions on whole tiles: D = A·B + C as one instruction returns it.
+
+A GPU whose Tensor Cores have lost an instruction still runs it, on its CUDA cores: m8n8k4 is
+compiled to HMMA.884 for sm_75, but for sm_80 and sm_90 to FFMA and FADD (read in what ptxas 13.0
+makes of it, and in an H200's results).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmlab.numerics.dot import NAN_WORDS, fused_dot_add, tensor_core
+from gemmlab.numerics.fma import fma_chain
+from gemmlab.numerics.formats import exact, number_format
+
+__all__ = ["MMAS", "Mma", "mma", "mma_named"]
+
+_SHORT = {"float16": "f16", "bfloat16": "bf16", "tf32": "tf32", "float32": "f32"}
+
+
+@dataclass(frozen=True)
+class Mma:
+    """A matrix instruction: D (m×n) = A (m×k) · B (k×n) + C (m×n).
+
+    dtype : format of A and B; out_dtype : format of C and D; requires : least architecture
+    last : the last architecture that has it in its Tensor Cores, "" where the newest has
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    out_dtype: str
+    requires: str
+    family: str = "mma"
+    last: str = ""
+
+    @property
+    def name(self) -> str:
+        """As in PTX, without what never varies: `m16n8k16.f32.f16`.
+
+        >>> MMAS["m16n8k8.f32.tf32"].name
+        'm16n8k8.f32.tf32'
+        """
+        shape = f"m{self.m}n{self.n}k{self.k}.{_SHORT[self.out_dtype]}.{_SHORT[self.dtype]}"
+        return shape if self.family == "mma" else f"{self.family}.{shape}"
+
+
+# Shapes, formats and least architectures: PTX ISA 9.0, sections "Matrix multiply-accumulate
+# instructions: mma" and "wmma.mma".
+MMAS = {
+    i.name: i
+    for i in (
+        Mma(8, 8, 4, "float16", "float32", "sm_70", last="sm_75"),
+        Mma(8, 8, 4, "float16", "float16", "sm_70", last="sm_75"),
+        Mma(16, 16, 16, "float16", "float32", "sm_70", "wmma"),
+        Mma(16, 16, 16, "float16", "float16", "sm_70", "wmma"),
+        Mma(16, 8, 8, "float16", "float32", "sm_75"),
+        Mma(16, 8, 8, "float16", "float16", "sm_75"),
+        Mma(16, 8, 8, "bfloat16", "float32", "sm_80"),
+        Mma(16, 8, 16, "float16", "float32", "sm_80"),
+        Mma(16, 8, 16, "float16", "float16", "sm_80"),
+        Mma(16, 8, 16, "bfloat16", "float32", "sm_80"),
+        Mma(16, 8, 4, "tf32", "float32", "sm_80"),
+        Mma(16, 8, 8, "tf32", "float32", "sm_80"),
+        Mma(16, 16, 8, "tf32", "float32", "sm_80", "wmma"),
+    )
+}
+
+
+def mma_named(name: str) -> Mma:
+    """The instruction called `name`; ValueError, listing what is known, for another.
+
+    >>> mma_named("m16n8k16.f32.f16").requires
+    'sm_80'
+    """
+    if not isinstance(name, str) or name not in MMAS:
+        raise ValueError(f"instruction={name!r} is not known; use one of {', '.join(MMAS)}")
+    return MMAS[name]
+
+
+def mma(
+    a: object, b: object, c: object, instruction: str = "m16n8k16.f32.f16", arch: str = "sm_90"
+) -> np.ndarray:
+    """What `instruction` returns on `arch` for A·B + C, to the bit.
+
+    a : (…, m, k), b : (…, k, n), c : (…, m, n); leading axes broadcast
+    instruction : a name in `MMAS`
+
+    Returns D (…, m, n) in the instruction's output format. Raises ValueError for tiles of another
+    shape, and where the instruction needs a newer architecture than `arch`.
+
+    >>> d = mma(np.eye(16, dtype=np.float16), np.ones((16, 8), np.float16), np.zeros((16, 8)))
+    >>> d.shape, float(d.sum())
+    ((16, 8), 128.0)
+    """
+    i = mma_named(instruction)
+    if _number(tensor_core(arch).arch) < _number(i.requires):
+        raise ValueError(f"{i.name} needs {i.requires} or newer, not arch={arch!r}")
+    a, b, c = (np.asarray(x) for x in (a, b, c))
+    wanted = {"A": (i.m, i.k), "B": (i.k, i.n), "C": (i.m, i.n)}
+    for (name, shape), x in zip(wanted.items(), (a, b, c), strict=True):
+        if x.shape[-2:] != shape:
+            raise ValueError(
+                f"{name} has shape {x.shape}; {i.name} needs (…, {shape[0]}, {shape[1]})"
+            )
+    rows, columns = a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :]
+    if i.last and _number(arch) > _number(i.last):
+        return _on_cuda_cores(rows, columns, c, i)
+    return fused_dot_add(rows, columns, c, dtype=i.dtype, arch=arch, out_dtype=i.out_dtype)
+
+
+def _on_cuda_cores(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma) -> np.ndarray:
+    """Four products in float32, rounded to nearest: with c in float32 a chain of FMAs from +0, and
+    then c; with c in float16 c + (a_0 b_0 + a_1 b_1), then + (a_2 b_2 + a_3 b_3).
+    """
+    source, target = number_format(i.dtype), number_format(i.out_dtype)
+    x, y = (exact(v, source).astype(np.float32) for v in (rows, columns))
+    with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞, and beyond the largest number
+        start = exact(c, target).astype(np.float32)
+        if target.name == "float32":
+            total = fma_chain(x, y) + start
+        else:
+            p = x * y  # exact
+            total = (start + (p[..., 0] + p[..., 1])) + (p[..., 2] + p[..., 3])
+        words = total.astype(target.carrier).view(target.words)
+    return (
+        np.where(np.isnan(total), NAN_WORDS[target.name], words)
+        .astype(target.words)
+        .view(target.carrier)
+    )
+
+
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_"))
