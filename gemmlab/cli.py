@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--sizes",
         default=recording.SIZES,
-        help="n or mxnxk, with commas (default: %(default)s)",
+        help="n or mxnxk, then :nt, :tn or :tt for a layout, with commas (default: %(default)s)",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(

@@ -13,6 +13,16 @@ from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 BACKENDS = ("gpu", "cpu", "simulator", "recorded")
+RESOURCES = (
+    "registers",  # per thread
+    "local_bytes",  # per thread: arrays and spilled registers that went to memory [B]
+    "static_shared_bytes",  # per block [B]
+    "dynamic_shared_bytes",  # per block [B]
+    "threads",  # per block
+    "blocks_per_sm",  # that one SM holds at once, as the driver says
+    "predicted_blocks_per_sm",  # the same by `gemmlab.model.occupancy`
+    "warps_per_sm",  # resident: blocks_per_sm times the warps of a block
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,7 @@ class Measurement:
     device, device_title : id and name of the processor; "simulator" for the simulated GPU
     samples : durations of the repeated runs [s]; empty where only counts were taken
     counters : exact transactions, by the names that predictions use; empty for timed runs
+    resources : what the compiled kernel takes, by the names in `RESOURCES`; empty where unknown
     error, tolerance : of the result, in the measure of `Gemm.error`; it passes if error ≤ tolerance
     provenance : versions, driver, clocks, date, hash of the kernel's source, and so on, as text
     """
@@ -37,11 +48,33 @@ class Measurement:
     tolerance: float
     samples: tuple[float, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ValueError(f"backend={self.backend!r} is not one of {', '.join(BACKENDS)}")
+        unknown = [name for name in self.resources if name not in RESOURCES]
+        if unknown:
+            raise ValueError(f"resource {unknown[0]!r} is not one of {', '.join(RESOURCES)}")
+
+    def __str__(self) -> str:
+        """What a console shows: kernel, problem, rate or counts, resources, error and source."""
+        parts = [f"{self.kernel} {self.problem}" + (f", tile {self.tiling}" * bool(self.tiling))]
+        if self.samples:
+            low, high = self.percentile(10), self.percentile(90)
+            parts.append(f"{self.seconds:.4g} s (p10 {low:.4g}, p90 {high:.4g})")
+            parts.append(f"{self.flops_per_second / 1e12:.4g} TFLOP/s")
+        if self.resources:
+            r = self.resources
+            shared = r["static_shared_bytes"] + r["dynamic_shared_bytes"]
+            parts.append(
+                f"{r['registers']} registers, {r['local_bytes']} B local, {shared} B shared, "
+                f"{r['warps_per_sm']} warps per SM"
+            )
+        verdict = "within" if self.passed else "NOT within"
+        parts.append(f"error {self.error:.2g} {verdict} {self.tolerance:.2g}")
+        return "; ".join([*parts, self.source])
 
     @property
     def seconds(self) -> float | None:

@@ -1,6 +1,7 @@
 """The problem: C ← αAB + βC, its arithmetic, its bytes, its operands and its rounding error.
 
-A is m×k, B is k×n, C is m×n, all row-major, as everywhere in gemmlab.
+A is m×k, B is k×n, C is m×n, all row-major, as everywhere in gemmlab. A or B may be stored
+transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row-major too.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ DTYPES = {
     "float16": DType(2, 2.0**-11),
 }
 
+# How A and B are stored, one letter each: n as it is, t transposed (the trans arguments of BLAS).
+LAYOUTS = ("nn", "nt", "tn", "tt")
+
 # The formats that NumPy can hold, and so the ones that operands can be made of.
 NUMPY_DTYPES = ("float64", "float32", "float16")
 
 
 class Operands(NamedTuple):
-    """The matrices A (m×k), B (k×n) and C (m×n, before the update)."""
+    """The arrays of A (m×k, or k×m), B (k×n, or n×k) and C (m×n, before the update)."""
 
     a: np.ndarray
     b: np.ndarray
@@ -45,9 +49,11 @@ class Operands(NamedTuple):
 class Gemm:
     """C ← αAB + βC with A (m×k), B (k×n), C (m×n).
 
-    `dtype` is the format of A, B and C in memory, `accumulate` that of the running sum.
+    `dtype` is the format of A, B and C in memory, `accumulate` that of the running sum. `layout`
+    says how A and B are stored: "nt" has B transposed, an n×k array; a kernel is given the arrays
+    as they are stored.
     Raises TypeError or ValueError for sizes that are not positive whole numbers, scalars that are
-    not finite and formats that are not in `DTYPES`.
+    not finite, formats that are not in `DTYPES` and layouts that are not in `LAYOUTS`.
 
     >>> p = Gemm(m=8192, n=128, k=8192, dtype="float16")
     >>> p.flops, p.bytes, round(p.intensity, 1)
@@ -61,6 +67,7 @@ class Gemm:
     beta: float = 0.0
     dtype: str = "float32"
     accumulate: str = "float32"
+    layout: str = "nn"
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -69,9 +76,14 @@ class Gemm:
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
         for name in ("dtype", "accumulate"):
             known_format(name, getattr(self, name))
+        if self.layout not in LAYOUTS:
+            raise ValueError(
+                f"layout={self.layout!r} is not known; use one of {', '.join(LAYOUTS)}"
+            )
 
     def __str__(self) -> str:
-        return f"{self.m}×{self.n}×{self.k} {self.dtype}"
+        text = f"{self.m}×{self.n}×{self.k} {self.dtype}"
+        return text if self.layout == "nn" else f"{text} {self.layout}"
 
     @property
     def flops(self) -> int:
@@ -107,8 +119,21 @@ class Gemm:
             return 1.0
         return j_u / (1 - j_u) + DTYPES[self.dtype].unit_roundoff
 
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """The shapes of the arrays of A, B and C, as they are stored."""
+        a, b, c = (self.m, self.k), (self.k, self.n), (self.m, self.n)
+        left, right = self.layout
+        return a if left == "n" else a[::-1], b if right == "n" else b[::-1], c
+
+    def oriented(self, operands: Operands) -> Operands:
+        """A (m×k), B (k×n) and C (m×n) as the formula has them: views of the stored arrays."""
+        a, b, c = operands
+        left, right = self.layout
+        return Operands(a if left == "n" else a.T, b if right == "n" else b.T, c)
+
     def operands(self, seed: int = 0, kind: str = "normal") -> Operands:
-        """Random A, B and C.
+        """Random A, B and C, stored as `layout` says; A and B themselves do not depend on it.
 
         "normal" draws N(0, 1). "integers" draws from {-2 … 2}: every partial sum is then exact in
         float32 while 4k < 2²⁴, so that a right kernel gives the reference to the last bit.
@@ -116,12 +141,15 @@ class Gemm:
         """
         dtype = self.numpy_dtype
         rng = np.random.default_rng(seed)
+        draw = {
+            "normal": lambda shape: rng.standard_normal(shape, np.float32),
+            "integers": lambda shape: rng.integers(-2, 3, shape),
+        }.get(kind)
+        if draw is None:
+            raise ValueError(f"kind={kind!r} is not known; use 'normal' or 'integers'")
         shapes = (self.m, self.k), (self.k, self.n), (self.m, self.n)
-        if kind == "normal":
-            return Operands(*(rng.standard_normal(s, np.float32).astype(dtype) for s in shapes))
-        if kind == "integers":
-            return Operands(*(rng.integers(-2, 3, s).astype(dtype) for s in shapes))
-        raise ValueError(f"kind={kind!r} is not known; use 'normal' or 'integers'")
+        stored = self.oriented(Operands(*(draw(shape).astype(dtype) for shape in shapes)))
+        return Operands(*map(np.ascontiguousarray, stored))
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -138,8 +166,7 @@ class Gemm:
         NaN and infinities in A and B are refused; in C only where β ≠ 0, because β = 0 means that
         C is not read.
         """
-        wanted = {"A": (self.m, self.k), "B": (self.k, self.n), "C": (self.m, self.n)}
-        for (name, shape), x in zip(wanted.items(), operands, strict=True):
+        for name, shape, x in zip("ABC", self.shapes, operands, strict=True):
             if not isinstance(x, np.ndarray):
                 raise TypeError(f"{name} is a {type(x).__name__}; use a NumPy array")
             if x.shape != shape:
@@ -152,7 +179,7 @@ class Gemm:
 
     def reference(self, operands: Operands) -> np.ndarray:
         """αAB + βC in float64, (m, n); C is not read where β = 0, as BLAS has it."""
-        a, b, c = operands
+        a, b, c = self.oriented(operands)
         out = self.alpha * (a.astype(np.float64) @ b.astype(np.float64))
         return out + self.beta * c.astype(np.float64) if self.beta != 0 else out
 
@@ -168,7 +195,7 @@ class Gemm:
         """The error of each element of `result`, (m, n), in the measure of `error`."""
         if result.shape != (self.m, self.n):
             raise ValueError(f"C has shape {result.shape}; this problem needs {(self.m, self.n)}")
-        a, b, c = (np.abs(x.astype(np.float64)) for x in operands)
+        a, b, c = (np.abs(x.astype(np.float64)) for x in self.oriented(operands))
         scale = abs(self.alpha) * (a @ b)
         if self.beta != 0:
             scale += abs(self.beta) * c

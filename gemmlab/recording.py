@@ -6,6 +6,7 @@ interrupt loses the running one alone, and the next campaign leaves out what is 
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
@@ -16,7 +17,7 @@ from typing import TextIO
 
 from gemmlab import kernels, records
 from gemmlab.backends import run as run_backend
-from gemmlab.backends.timing import source_hash
+from gemmlab.backends.timing import DATA, source_hash
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
@@ -25,11 +26,13 @@ from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 KERNELS = (*kernels.LADDER, kernels.REFERENCE)
-TILES = {"tiled": (8, 16, 32)}  # sides of square tiles to compare; else the kernel's own tiling
 SIZES = (
-    "256,512,1024,2048,4096,8192,"  # powers of two
+    "256,512,1024,2048,4096,8192,16384,"  # powers of two
     "1000,1023,2049,4095,"  # ragged: no tile divides them all
-    "8192x128x8192,64x64x8192,4096x4096x64,4096x1x4096"  # skinny ones and a GEMV
+    "8192x128x8192,64x64x8192,4096x4096x64,4096x1x4096,"  # skinny ones and a GEMV
+    "4096x4096x4097,4096x4096x4098,4096x4096x4099,"  # alignments of k: rows of A begin at
+    "4096x4096x4100,4096x4096x4104,4096x4096x4112,"  # multiples of 4, 8, 4, 16, 32 and 64 B
+    "4096:nt,4096:tn,4096:tt"  # operands that are stored transposed
 )
 BUDGET = 2.0  # of predicted time for one launch [s]
 
@@ -70,17 +73,19 @@ class Outcome:
 
 
 def parse_sizes(text: str) -> list[Gemm]:
-    """FP32 problems from a list such as ``"256,8192x128x8192"``: n, or m x n x k.
+    """FP32 problems from a list such as ``"256,8192x128x64,4096:nt"``: n, or m x n x k, and layout.
 
-    >>> [str(p) for p in parse_sizes("256,8192x128x64")]
-    ['256×256×256 float32', '8192×128×64 float32']
+    >>> [str(p) for p in parse_sizes("256,8192x128x64,4096:nt")]
+    ['256×256×256 float32', '8192×128×64 float32', '4096×4096×4096 float32 nt']
     """
     problems = []
     for item in text.split(","):
-        sizes = item.strip().lower().split("x")
+        size, colon, layout = item.strip().lower().partition(":")
+        sizes = size.split("x")
         if len(sizes) not in (1, 3) or not all(s.isdecimal() and int(s) > 0 for s in sizes):
             raise ValueError(f"size {item!r} is not known; use n or mxnxk, such as 256,8192x128x64")
-        problems.append(Gemm(*map(int, sizes * (3 // len(sizes)))))
+        sizes = map(int, sizes * (3 // len(sizes)))
+        problems.append(Gemm(*sizes, layout=layout if colon else "nn"))
     return problems
 
 
@@ -99,21 +104,26 @@ def plan(
 ) -> list[Point]:
     """Every point of a campaign on `device`, the small problems first.
 
+    Square problems with operands as they are are measured with each of a kernel's tilings, the
+    others with its own alone, and problems in a layout that a kernel does not take not at all.
     Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
     """
     points = {}
     for problem in sorted(problems, key=lambda p: p.flops):
         for kernel in chosen:
-            for tiling in _tilings(kernel):
+            for tiling in _tilings(kernel, problem):
                 points[kernel.name, problem, tiling] = _point(
                     kernel, problem, tiling, device, budget
                 )
     return list(points.values())
 
 
-def _tilings(kernel: Kernel) -> list[Tiling | None]:
-    sides = TILES.get(kernel.name)
-    return [Tiling.square(side) for side in sides] if sides else [kernel.default]
+def _tilings(kernel: Kernel, problem: Gemm) -> list[Tiling | None]:
+    if problem.layout not in kernel.layouts:
+        return []
+    square = problem.m == problem.n == problem.k and problem.layout == "nn"
+    others = kernel.tilings if square else ()
+    return [kernel.default, *(tiling for tiling in others if tiling != kernel.default)]
 
 
 def _point(
@@ -148,7 +158,7 @@ def mend(folder: Path) -> list[str]:
         if not rest:
             continue
         try:
-            records.from_line(rest.decode())
+            json.loads(rest)
         except ValueError:
             with open(path, "r+b") as file:
                 file.truncate(path.stat().st_size - len(rest))
@@ -198,6 +208,7 @@ def record(
                     "gpu",
                     tiling=point.tiling,
                     operands=operands,
+                    data=DATA,
                     repeats=repeats,
                 )
                 records.append(folder / f"{point.kernel.name}.jsonl", measurement)

@@ -1,4 +1,8 @@
-"""What every test shares: figures without a window, and GPU tests only where a GPU works."""
+"""What every test shares: figures without a window, and tests that are skipped where tools lack."""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -8,19 +12,50 @@ from gemmlab.driver import gpu_status
 matplotlib.use("Agg")
 
 
+@cache
+def ptxas() -> Path | None:
+    """NVIDIA's assembler, from its Python package or the CUDA Toolkit; None where there is none."""
+    if importlib.util.find_spec("cuda") is None or not importlib.util.find_spec("cuda.pathfinder"):
+        return None
+    from cuda.pathfinder import find_nvidia_binary_utility
+
+    path = find_nvidia_binary_utility("ptxas")
+    return None if path is None else Path(path)
+
+
+@cache
+def missing(marker: str) -> str:
+    """Why tests with a marker cannot run here; empty if they can."""
+    if marker == "gpu":
+        return "" if gpu_status().works else f"no GPU in use: {gpu_status().reason}"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed"
+    return "" if ptxas() else "there is no ptxas"
+
+
+MARKERS = ("gpu", "ptxas")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests marked `gpu` where no GPU works."""
-    marked = [item for item in items if item.get_closest_marker("gpu")]
-    if marked and not gpu_status().works:
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=f"no GPU in use: {gpu_status().reason}"))
+    """Skip marked tests where their tools are missing."""
+    for item in items:
+        for marker in MARKERS:
+            if item.get_closest_marker(marker) and missing(marker):
+                item.add_marker(pytest.mark.skip(reason=missing(marker)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests a GPU would have added."""
-    skipped = [
-        report for report in terminalreporter.getreports("skipped") if "gpu" in report.keywords
-    ]
-    if skipped:
-        reason = skipped[0].longrepr[2].removeprefix("Skipped: ")
-        terminalreporter.write_line(f"{len(skipped)} tests marked gpu were skipped: {reason}")
+    """Say how many tests would have run with the tools that are missing."""
+    skipped = terminalreporter.getreports("skipped")
+    for marker in MARKERS:
+        # A module that could not be imported for its doctests has no keywords.
+        count = sum(marker in getattr(report, "keywords", ()) for report in skipped)
+        if count:
+            line = f"{count} tests marked {marker} were skipped: {missing(marker)}"
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(name="ptxas", scope="session")
+def ptxas_path() -> Path:
+    """The assembler."""
+    return ptxas()

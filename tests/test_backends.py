@@ -1,13 +1,18 @@
 """Backends: the right one is chosen, results are checked, bad input is one clear error."""
 
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy import float32
 
-from gemmlab import Gemm, Measurement, Tiling, kernels, predict, residual, run
+from gemmlab import Gemm, Measurement, Tiling, cuda, kernels, predict, residual, run
 from gemmlab.backends import available, choose, timing
 from gemmlab.driver import gpu_status
+from gemmlab.kernels import Kernel
+from gemmlab.measurement import RESOURCES
 from gemmlab.simt import HazardError
 
 RAGGED = Gemm(m=33, n=20, k=17, alpha=0.5, beta=-2.0)
@@ -69,6 +74,95 @@ def test_auto_falls_back_to_the_simulator_and_says_so_once(capsys, monkeypatch):
         run(kernels.tiled, RAGGED, "gpu")
 
 
+def test_in_a_notebook_the_message_is_no_error(capsys, monkeypatch):
+    from gemmlab import backends
+
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    backends._say_once.cache_clear()
+    backends._say_once("no GPU is used")
+    assert capsys.readouterr() == ("gemmlab: no GPU is used\n", "")
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    backends._say_once.cache_clear()
+    backends._say_once("no GPU is used")
+    assert capsys.readouterr() == ("", "gemmlab: no GPU is used\n")
+
+
+def transposed(layouts, tiling=None):
+    """The naive kernel for B that is stored transposed, one variant of its source each."""
+
+    def build(tiling, layout="nn"):
+        def straight(alpha, A, B, beta, C):
+            i, j = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += A[i, p] * B[p, j]
+                C[i, j] = alpha * acc
+
+        def across(alpha, A, B, beta, C):
+            i, j = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += A[i, p] * B[j, p]
+                C[i, j] = alpha * acc
+
+        return across if layout == "nt" else straight
+
+    return replace(
+        kernels.naive,
+        name="transposed",
+        build=build,
+        layouts=layouts,
+        variant=lambda problem, capability: {"layout": problem.layout},
+    )
+
+
+def test_a_kernel_is_given_the_operands_as_they_are_stored():
+    problem = Gemm(17, 9, 13, layout="nt")
+    assert run(transposed(("nn", "nt")), problem, "simulator").passed
+    assert run(transposed(("nn", "nt")), replace(problem, layout="nn"), "simulator").passed
+    with pytest.raises(ValueError, match="takes operands in layout nn and nt, not tt"):
+        run(transposed(("nn", "nt")), replace(problem, layout="tt"), "simulator")
+    with pytest.raises(ValueError, match="tiled takes operands in layout nn, not nt"):
+        run(kernels.tiled, problem)
+
+
+def test_the_simulator_has_the_dynamic_shared_memory_of_the_launch():
+    def build(tiling):
+        def reversing(alpha, A, B, beta, C):
+            row = cuda.shared.array(0, float32)
+            i, j, n = cuda.blockIdx.x, cuda.threadIdx.x, C.shape[1]
+            row[n - 1 - j] = A[i, 0] * B[0, n - 1 - j]
+            cuda.syncthreads()
+            C[i, j] = alpha * row[j]
+
+        return reversing
+
+    kernel = Kernel(
+        "reversing",
+        "a row of C in shared memory",
+        Tiling((1, 8, 1)),
+        build,
+        launch=lambda problem, tiling: ((problem.m, 1), (problem.n, 1)),
+        shared=lambda problem, tiling: 4 * problem.n,
+    )
+    assert run(kernel, Gemm(3, 8, 1), "simulator").passed
+    with pytest.raises(HazardError, match="out of bounds|out-of-bounds"):
+        run(replace(kernel, shared=lambda problem, tiling: 4), Gemm(3, 8, 1), "simulator")
+
+
+def test_own_operands_are_told_from_drawn_ones():
+    problem = Gemm(5, 6, 7)
+    own = problem.operands(seed=3)
+    told = [
+        run(kernels.cpu_numpy, problem, repeats=1, **options).provenance["data"]
+        for options in ({}, {"operands": own}, {"operands": own, "data": "normal, seed 3"})
+    ]
+    assert told == ["normal, seed 0", "given by the caller", "normal, seed 3"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
@@ -116,9 +210,6 @@ def test_a_wrong_kernel_does_not_pass():
 
         return wrong
 
-    from gemmlab import cuda
-    from gemmlab.kernels import Kernel
-
     kernel = Kernel("wrong", "one term", Tiling((16, 16, 1)), build, kernels.naive.launch)
     m = run(kernel, Gemm(8, 8, 8), "simulator")
     assert not m.passed
@@ -133,8 +224,6 @@ def test_a_hazard_stops_the_run():
             C[0, 0] = A[0, 0]
 
         return racy
-
-    from gemmlab.kernels import Kernel
 
     kernel = Kernel("racy", "all write one element", Tiling((8, 8, 1)), build, kernels.naive.launch)
     with pytest.raises(HazardError, match="global-race"):
@@ -157,6 +246,23 @@ def test_source_hash_ignores_layout_but_not_code():
     assert one == same != other
 
 
+def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
+    one = timing.source_hash(kernels.tiled)
+    asked = replace(kernels.tiled, compile=lambda tiling: {"launch_bounds": (256, 2)})
+    assert timing.source_hash(asked) != one
+    assert timing.source_hash(replace(kernels.tiled, idea="another")) == one
+
+    module = sys.modules["gemmlab.kernels.tiled"]
+    for helper in (module.check, sys.modules["gemmlab.kernels.naive"].launch):
+        monkeypatch.setattr(module, "float32", helper)  # a name that build mentions
+        assert timing.source_hash(kernels.tiled) != one
+    pads = []
+    for pad in (4, 8):
+        monkeypatch.setattr(module, "float32", pad)
+        pads.append(timing.source_hash(kernels.tiled))
+    assert len({one, *pads}) == 3
+
+
 def test_residual_needs_the_same_kernel_and_problem():
     m = run(kernels.naive, Gemm(8, 8, 8), "simulator")
     with pytest.raises(ValueError, match="cannot compare naive"):
@@ -166,6 +272,33 @@ def test_residual_needs_the_same_kernel_and_problem():
 def test_measurement_refuses_an_unknown_backend():
     with pytest.raises(ValueError, match="backend='fpga' is not one of gpu, cpu"):
         Measurement("k", Gemm(1, 1, 1), None, "fpga", "x", "X", 0.0, 1.0)
+
+
+def test_measurement_refuses_an_unknown_resource():
+    with pytest.raises(ValueError, match="resource 'wings' is not one of registers, local_bytes"):
+        Measurement("k", Gemm(1, 1, 1), None, "gpu", "x", "X", 0.0, 1.0, resources={"wings": 2})
+
+
+def test_a_measurement_says_what_it_is():
+    m = Measurement(
+        kernel="k",
+        problem=Gemm(100, 100, 100),
+        tiling=Tiling.square(16),
+        backend="gpu",
+        device="h200",
+        device_title="NVIDIA H200",
+        error=1e-7,
+        tolerance=1e-5,
+        samples=(2e-6,) * 10,
+        resources={**dict.fromkeys(RESOURCES, 0), "registers": 40, "static_shared_bytes": 2048},
+    )
+    assert str(m) == (
+        "k 100×100×100 float32, tile 16×16×16; 2e-06 s (p10 2e-06, p90 2e-06); 1 TFLOP/s; "
+        "40 registers, 0 B local, 2048 B shared, 0 warps per SM; error 1e-07 within 1e-05; "
+        "measured here on NVIDIA H200"
+    )
+    text = str(replace(m, samples=(), resources={}, backend="simulator", error=1.0))
+    assert text == ("k 100×100×100 float32, tile 16×16×16; error 1 NOT within 1e-05; simulated")
 
 
 def test_a_nan_error_never_passes():
@@ -186,19 +319,22 @@ def test_gpu_kernels_are_right_and_timed(kernel, problem):
 @pytest.mark.gpu
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 def test_gpu_and_simulator_agree_to_the_bit_on_integers(kernel):
-    from gemmlab.driver import numba_cuda
+    from gemmlab.backends import gpu
     from gemmlab.simt import simulate
 
     problem = Gemm(70, 45, 33, alpha=2.0, beta=-1.0)
-    a, b, c = problem.operands(kind="integers")
+    a, b, c = operands = problem.operands(kind="integers")
     tiling = kernel.default
     grid, block = kernel.launch(problem, tiling)
-    here, there = c.copy(), c.copy()
-    scalars = np.float32(problem.alpha), np.float32(problem.beta)
-    simulate(kernel.build(tiling), grid, block, scalars[0], a, b, scalars[1], here)
-    numba_cuda().jit(kernel.build(tiling))[grid, block](scalars[0], a, b, scalars[1], there)
+    here = c.copy()
+    simulate(
+        *(kernel.function(problem, tiling), grid, block),
+        *(np.float32(problem.alpha), a, b, np.float32(problem.beta), here),
+        shared_bytes=kernel.shared(problem, tiling),
+    )
+    there = gpu.Runner(kernel, problem, tiling, gpu.Matrices(problem)).compute(problem, operands)
     assert np.array_equal(here, there)
-    assert np.array_equal(here, problem.reference((a, b, c)).astype(np.float32))
+    assert np.array_equal(here, problem.reference(operands).astype(np.float32))
 
 
 @pytest.mark.gpu
@@ -224,9 +360,6 @@ def test_a_kernel_that_reads_c_where_beta_is_zero_does_not_pass():
                 C[i, j] = alpha * A[i, 0] * B[0, j] + beta * C[i, j]
 
         return careless
-
-    from gemmlab import cuda
-    from gemmlab.kernels import Kernel
 
     tiling = Tiling((16, 16, 1))
     kernel = Kernel("careless", "0 · NaN", tiling, build, kernels.naive.launch)

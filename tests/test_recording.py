@@ -18,8 +18,8 @@ class FakeGpu:
     def __init__(self, stop_at=None, error=KeyboardInterrupt):
         self.calls, self.stop_at, self.error = [], stop_at, error
 
-    def __call__(self, kernel, problem, backend, *, tiling, operands, repeats):
-        assert backend == "gpu"
+    def __call__(self, kernel, problem, backend, *, tiling, operands, data, repeats):
+        assert (backend, data) == ("gpu", "normal, seed 0")
         problem.check_operands(operands)
         if len(self.calls) + 1 == self.stop_at:
             self.stop_at = None
@@ -64,6 +64,9 @@ def kept(folder):
 
 def test_sizes():
     assert recording.parse_sizes("256, 8192x128x64") == [Gemm(256, 256, 256), Gemm(8192, 128, 64)]
+    assert recording.parse_sizes("8:tn") == [Gemm(8, 8, 8, layout="tn")]
+    with pytest.raises(ValueError, match="layout='' is not known; use one of nn, nt, tn, tt"):
+        recording.parse_sizes("8:")
     for text in ("", "0", "-1", "1.5", "8x8", "8x8x8x8", "16,,16", "x"):
         with pytest.raises(ValueError, match="is not known; use n or mxnxk"):
             recording.parse_sizes(text)
@@ -81,18 +84,33 @@ def test_the_default_campaign_has_square_ragged_and_skinny_problems():
     assert {256, 512, 1024, 2048, 4096, 8192} < squares
     assert any(n % 8 for n in squares)
     assert Gemm(4096, 1, 4096) in problems
+    assert {p.k % 16 for p in problems if p.m == p.n == 4096} >= {0, 1, 2, 3, 4, 8}
+    assert {p.layout for p in problems} == {"nn", "nt", "tn", "tt"}
+    assert len(problems) == len(set(problems))
     assert {p.dtype for p in problems} == {"float32"}
 
 
 def test_a_plan_has_each_point_once_and_small_problems_first(points):
     keys = [(p.kernel.name, p.problem, p.tiling) for p in points]
-    assert len(keys) == len(set(keys)) == len(PROBLEMS) * (1 + 1 + 3 + 1)
-    assert {p.tiling for p in points if p.kernel is kernels.tiled} == {
-        Tiling.square(t) for t in (8, 16, 32)
-    }
+    tilings = [{k.default, *k.tilings} if p.m == p.k else {k.default} for p in PROBLEMS
+               for k in KERNELS]  # fmt: skip
+    assert len(keys) == len(set(keys)) == sum(map(len, tilings))
+    assert [p.tiling for p in points if p.kernel is kernels.tiled] == [
+        Tiling.square(t) for t in (16, 16, 8, 32, 16, 8, 32)
+    ]
     flops = [p.problem.flops for p in points]
     assert flops == sorted(flops)
     assert plan(KERNELS, PROBLEMS * 2, H200) == points
+
+
+def test_a_layout_is_measured_with_the_kernels_that_take_it():
+    both = replace(kernels.tiled, layouts=("nn", "nt"))
+    points = plan([kernels.naive, both], recording.parse_sizes("8,8:nt,8:tt"), H200)
+    assert [(p.kernel.name, p.problem.layout, p.tiling) for p in points] == [
+        ("naive", "nn", kernels.naive.default),
+        *(("tiled", "nn", Tiling.square(t)) for t in (16, 8, 32)),
+        ("tiled", "nt", Tiling.square(16)),
+    ]
 
 
 def test_long_launches_are_left_out_by_prediction():
@@ -103,9 +121,10 @@ def test_long_launches_are_left_out_by_prediction():
     assert cublas.skip == ""
 
 
-def test_tilings_that_the_device_cannot_run_are_left_out(monkeypatch):
-    monkeypatch.setitem(recording.TILES, "tiled", (64,))
-    (point,) = plan([kernels.tiled], PROBLEMS[:1], H200)
+def test_tilings_that_the_device_cannot_run_are_left_out():
+    kernel = replace(kernels.tiled, tilings=(Tiling.square(64),))
+    default, point = plan([kernel], PROBLEMS[:1], H200)
+    assert default.skip == ""
     assert "4096" in point.skip  # threads, of at most 1024
 
 
@@ -186,9 +205,9 @@ def test_a_last_line_without_its_newline_is_kept(points, tmp_path):
 def test_an_edited_line_stops_the_campaign_before_it_starts(points, tmp_path):
     campaign(points, tmp_path, FakeGpu())
     path = tmp_path / "tiled.jsonl"
-    path.write_text(path.read_text("utf-8").replace("0.001", "0.002", 1), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("1000000", "1000001", 1), "utf-8")
     run = FakeGpu()
-    with pytest.raises(records.RecordError, match=r"tiled\.jsonl, line 1: edited"):
+    with pytest.raises(records.RecordError, match=r"tiled\.jsonl, line 2: edited"):
         campaign(points, tmp_path, run)
     assert run.calls == []
 

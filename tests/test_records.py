@@ -7,7 +7,8 @@ import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, kernels, records
 from gemmlab.backends import recorded
-from gemmlab.records import RecordError
+from gemmlab.measurement import RESOURCES as RESOURCE_NAMES
+from gemmlab.records import RecordError, lines
 
 PROVENANCE = {
     "date": "2026-01-31T12:00:00+00:00",
@@ -48,12 +49,27 @@ def without(name):
     return measured(provenance={k: v for k, v in PROVENANCE.items() if k != name})
 
 
-def resealed(line, **changes):
-    """The line with other fields and a checksum that fits them."""
-    record = {**json.loads(line), **changes}
-    del record["sha256"]
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    return json.dumps({**record, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]})
+def written(m):
+    """The two lines of a measurement as one text."""
+    return "\n".join(lines.to_lines(m))
+
+
+def resealed(text, **changes):
+    """The two lines with other fields and a checksum that fits them."""
+    shared, own = map(json.loads, text.split("\n"))
+    for name, value in changes.items():
+        (shared if name in ("schema", "kernel", "device", "note") else own)[name] = value
+    del own["sha256"]
+    content = json.dumps([shared, own], sort_keys=True, separators=(",", ":"))
+    own["sha256"] = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return f"{json.dumps(shared)}\n{json.dumps(own)}"
+
+
+def lacking(text, name):
+    return "\n".join(
+        json.dumps({k: v for k, v in json.loads(line).items() if k != name})
+        for line in text.split("\n")
+    )
 
 
 @pytest.fixture
@@ -65,7 +81,9 @@ def root(tmp_path):
     return tmp_path
 
 
-# ------------------------------------------------------------------------------------- one line
+# ------------------------------------------------------------------------------------ two lines
+
+RESOURCES = dict.fromkeys(RESOURCE_NAMES, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,27 +91,39 @@ def root(tmp_path):
     [
         measured(),
         measured(kernel=kernels.cublas),
-        measured(problem=Gemm(1, 2, 3, alpha=0.1, beta=-2.5, dtype="float16")),
+        measured(problem=Gemm(1, 2, 3, alpha=0.1, beta=-2.5, dtype="float16", layout="tn")),
+        measured(tiling=Tiling((8, 8, 8))),
+        measured(resources=RESOURCES),
         measured(error=0.0),
         measured(device_title="Größe ×"),
         told(sm_clock_hz=records.UNKNOWN, power_watts=records.UNKNOWN),
+        told(throttle="power cap", check="every element, float64"),
     ],
 )
-def test_a_line_gives_back_what_was_measured(m):
-    line = records.to_line(m)
-    assert "\n" not in line
-    back = records.from_line(line)
+def test_two_lines_give_back_what_was_measured(m):
+    shared, own = lines.to_lines(m)
+    assert "\n" not in shared + own
+    back = lines.from_lines(shared, own)
     assert back == replace(m, backend="recorded", samples=back.samples)
-    assert back.samples == pytest.approx(m.samples, rel=5e-6)
-    assert records.to_line(back) == line
+    assert back.samples == pytest.approx(m.samples, abs=0.5e-9)
+    assert lines.to_lines(back) == (shared, own)
 
 
-def test_samples_keep_six_digits():
-    assert records.from_line(records.to_line(measured())).samples == (1.23457e-5, 2e-5, 1.5e-5)
+def test_samples_are_whole_nanoseconds():
+    assert lines.from_lines(*lines.to_lines(measured())).samples == (1.2346e-5, 2e-5, 1.5e-5)
+
+
+def test_what_is_usual_is_not_written():
+    shared, own = map(json.loads, lines.to_lines(measured()))
+    assert own["problem"] == {"m": 256, "n": 256, "k": 256}
+    assert own["tiling"] == {"block": [16, 16, 16]}
+    assert own["provenance"].keys() == {"date", "sm_clock_hz", "power_watts"}
+    assert not own["provenance"].keys() & shared["provenance"].keys()
+    assert (own["shortest_ns"], own["over_ns"]) == (12346, [0, 7654, 2654])
 
 
 def test_source_says_where_and_when():
-    source = records.from_line(records.to_line(measured())).source
+    source = lines.from_lines(*lines.to_lines(measured())).source
     assert source == "recorded on NVIDIA H200 SXM, 2026-01-31"
 
 
@@ -101,7 +131,7 @@ def test_source_says_where_and_when():
 def test_provenance_is_required(name):
     for m in (without(name), told(**{name: " "})):
         with pytest.raises(RecordError, match=f"lacks {name}"):
-            records.to_line(m)
+            lines.to_lines(m)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +150,8 @@ def test_provenance_is_required(name):
         (told(date="2026-01-31T12:00:00+02:00"), "UTC"),
         (told(sm_clock_hz="fast"), "sm_clock_hz='fast'"),
         (told(power_watts="nan"), "power_watts='nan'"),
+        (measured(resources={"registers": -1}), "'registers': -1} are not counts"),
+        (measured(resources={"registers": 1.5}), "'registers': 1.5} are not counts"),
     ],
 )
 def test_what_is_not_worth_keeping_is_refused(m, message, tmp_path):
@@ -129,48 +161,71 @@ def test_what_is_not_worth_keeping_is_refused(m, message, tmp_path):
     assert not path.exists()
 
 
-LINE = records.to_line(measured())
+TEXT = written(measured())
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("text", "line", "message"),
     [
-        (LINE[:-40], "truncated"),
-        (LINE.replace('"n":256', '"n":128'), "edited"),
-        (LINE.replace("2e-05", "1e-05"), "edited"),
-        (LINE.replace("612.5", "700"), "edited"),
-        (LINE.replace("2e-05", "NaN"), "NaN is not JSON"),
-        ("[1, 2]", "list instead of an object"),
-        ("{}", "schema None is not 1"),
-        (resealed(LINE, schema=2), "schema 2 is not 1.*update gemmlab"),
-        (resealed(LINE, note="hello"), "note"),
-        (json.dumps({k: v for k, v in json.loads(LINE).items() if k != "device"}), "device"),
-        (resealed(LINE, error=1.0), "error 1.0 is not within"),
-        (resealed(LINE, error="small"), "not supported"),
-        (resealed(LINE, samples=["1"]), "not supported"),
-        (resealed(LINE, problem={"m": 0, "n": 1, "k": 1}), "m=0"),
-        (resealed(LINE, problem={"rows": 1}), "rows"),
-        (resealed(LINE, provenance=[]), "get"),
-        (resealed(LINE, provenance={"date": PROVENANCE["date"]}), "lacks driver"),
+        (TEXT[:-40], 3, "truncated"),
+        (TEXT.replace('"n":256', '"n":128'), 3, "edited"),
+        (TEXT.replace("7654", "7655"), 3, "edited"),
+        (TEXT.replace("612.5", "700"), 3, "edited"),
+        (TEXT.replace("580.65", "580.66"), 3, "edited"),
+        (TEXT.replace("H200", "H100"), 3, "edited"),
+        (TEXT.replace("7654", "NaN"), 3, "NaN is not JSON"),
+        ("[1, 2]", 2, "list instead of an object"),
+        ("{}", 2, "wrong fields"),
+        (resealed(TEXT, schema=1), 2, "schema 1 is not 2.*update gemmlab"),
+        (resealed(TEXT, schema=3), 2, "schema 3 is not 2.*update gemmlab"),
+        (resealed(TEXT, note="hello"), 2, "note"),
+        (lacking(TEXT, "device"), 2, "device"),
+        (lacking(TEXT, "problem"), 3, "problem"),
+        (resealed(TEXT, error=1.0), 3, "error 1.0 is not within"),
+        (resealed(TEXT, error="small"), 3, "not supported"),
+        (resealed(TEXT, over_ns=["1"]), 3, "unsupported"),
+        (resealed(TEXT, problem={"m": 0, "n": 1, "k": 1}), 3, "m=0"),
+        (resealed(TEXT, problem={"rows": 1}), 3, "rows"),
+        (resealed(TEXT, resources={"wings": 2}), 3, "'wings' is not one of registers"),
+        (resealed(TEXT, provenance=[]), 3, "mapping"),
+        (resealed(TEXT, provenance={"date": "now"}), 3, "lacks sm_clock_hz"),
     ],
 )
-def test_a_line_that_cannot_be_trusted_is_one_clear_error(line, message, tmp_path):
+def test_text_that_cannot_be_trusted_is_one_clear_error(text, line, message, tmp_path):
     path = tmp_path / "tiled.jsonl"
-    path.write_text(f"{LINE}\n{line}\n", "utf-8")
+    first, *_ = lines.to_lines(told(python="3.13.0"))
+    path.write_text(f"{first}\n{text}\n", "utf-8")
     with pytest.raises(RecordError, match=message) as caught:
         records.read(path)
     text = str(caught.value)
-    assert text.startswith(f"{path}, line 2: ")
+    assert text.startswith(f"{path}, line {line}: ")
     assert "git" in text
     assert "gemmlab record" in text
     assert len(text.splitlines()) == 1
 
 
+def test_a_measurement_under_what_others_share_is_an_edit(tmp_path):
+    path = tmp_path / "tiled.jsonl"
+    other, _ = lines.to_lines(told(python="3.13.0"))
+    _, own = lines.to_lines(measured())
+    path.write_text(f"{other}\n{own}\n", "utf-8")
+    with pytest.raises(RecordError, match="line 2: edited"):
+        records.read(path)
+
+
+def test_a_file_must_begin_with_what_is_shared(tmp_path):
+    path = tmp_path / "tiled.jsonl"
+    path.write_text(lines.to_lines(measured())[1] + "\n", "utf-8")
+    with pytest.raises(RecordError, match="line 1: schema None is not 2"):
+        records.read(path)
+
+
 def test_other_line_ends_and_order_of_keys_are_no_edit(tmp_path):
     path = tmp_path / "tiled.jsonl"
-    shuffled = json.dumps(dict(reversed(json.loads(LINE).items())))
-    path.write_bytes(f"{LINE}\r\n{shuffled}\r\n".encode())
-    assert records.read(path) == [records.from_line(LINE)] * 2
+    shared, own = TEXT.split("\n")
+    shuffled = [json.dumps(dict(reversed(json.loads(line).items()))) for line in (shared, own)]
+    path.write_bytes("\r\n".join([shared, own, *shuffled, ""]).encode())
+    assert records.read(path) == [lines.from_lines(shared, own)] * 2
 
 
 # ---------------------------------------------------------------------------------------- files
@@ -181,15 +236,25 @@ def test_append_adds_one_line_and_makes_the_folder(tmp_path):
     for n in (256, 512):
         records.append(path, measured(n))
     assert [m.problem.n for m in records.read(path)] == [256, 512]
-    assert path.read_bytes().count(b"\n") == 2
+    assert path.read_bytes().count(b"\n") == 3  # what both share stands above them
+
+
+def test_append_says_what_is_shared_where_it_changes(tmp_path):
+    path = tmp_path / "tiled.jsonl"
+    versions = ["3.12.1", "3.12.1", "3.13.0", "3.12.1"]
+    for version in versions:
+        records.append(path, told(python=version))
+    assert [m.provenance["python"] for m in records.read(path)] == versions
+    schemas = [line.startswith('{"schema"') for line in path.read_text("utf-8").splitlines()]
+    assert schemas == [True, False, False, True, False, True, False]
 
 
 def test_append_does_not_write_behind_a_truncated_line(tmp_path):
     path = tmp_path / "tiled.jsonl"
-    path.write_text(LINE[:50], "utf-8")
+    path.write_text(TEXT[:50], "utf-8")
     with pytest.raises(RecordError, match="middle of a line"):
         records.append(path, measured())
-    assert path.read_text("utf-8") == LINE[:50]
+    assert path.read_text("utf-8") == TEXT[:50]
 
 
 def test_not_utf8_is_one_clear_error(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 
+from gemmlab.backends import timing
 from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
@@ -24,6 +25,7 @@ def run(
     *,
     tiling: Tiling | None = None,
     operands: Operands | None = None,
+    data: str | None = None,
     device: str = "h200",
     repeats: int | None = None,
 ) -> Measurement:
@@ -33,9 +35,11 @@ def run(
         on `device`; "auto" is the GPU if one works, else the simulator, and the CPU for its kernels
     tiling : the kernel's own where None
     operands : A, B, C to use instead of random ones; C is not changed
+    data : what these operands are, for the provenance; "given by the caller" where None
     repeats : timed runs; as many as a fraction of a second allows where None
 
-    The result is checked against a float64 reference before anything is timed: look at `.passed`.
+    The result is checked in float64 before anything is timed: look at `.passed`, and at
+    `gemmlab.backends.checking` for what is done where a whole reference would take too long.
     Raises TypeError or ValueError for arguments that do not fit together, quoting them.
     """
     if not isinstance(kernel, Kernel):
@@ -45,6 +49,11 @@ def run(
     if problem.dtype not in kernel.dtypes:
         raise ValueError(
             f"{kernel.name} computes {' and '.join(kernel.dtypes)}, not {problem.dtype}"
+        )
+    if problem.layout not in kernel.layouts:
+        raise ValueError(
+            f"{kernel.name} takes operands in layout {' and '.join(kernel.layouts)}, "
+            f"not {problem.layout}"
         )
     if operands is not None:
         operands = Operands(*operands)
@@ -56,15 +65,16 @@ def run(
 
         return recorded.run(kernel, problem, tiling=tiling, device=device)
     if operands is None:
-        operands = problem.operands()
+        operands, data = problem.operands(), timing.DATA
+    data = data or timing.OWN_DATA
     if chosen == "gpu":
         from gemmlab.backends import gpu
 
-        return gpu.run(kernel, problem, operands, tiling, repeats)
+        return gpu.run(kernel, problem, operands, tiling, repeats, data)
     if chosen == "cpu":
         from gemmlab.backends import cpu
 
-        return cpu.run(kernel, problem, operands, tiling, repeats)
+        return cpu.run(kernel, problem, operands, tiling, repeats, data)
     from gemmlab.backends import simulator
 
     return simulator.run(kernel, problem, operands, tiling)
@@ -98,4 +108,7 @@ def available(kernel: Kernel) -> tuple[str, ...]:
 
 @cache
 def _say_once(message: str) -> None:
-    print(f"gemmlab: {message}", file=sys.stderr)
+    """A line on stderr; in a notebook, which shows that as an error, on stdout."""
+    ipython = sys.modules.get("IPython")
+    notebook = hasattr(ipython and ipython.get_ipython(), "kernel")
+    print(f"gemmlab: {message}", file=sys.stdout if notebook else sys.stderr)

@@ -9,6 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from gemmlab.backends import timing
+from gemmlab.backends.checking import check
 from gemmlab.device import host
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
@@ -24,27 +25,30 @@ def run(
     operands: Operands,
     tiling: Tiling | None,
     repeats: int | None = None,
+    data: str = timing.DATA,
 ) -> Measurement:
-    """Check `kernel` against the reference, then time it with its operands out of cache."""
+    """Check `kernel`, then time it with its operands out of cache."""
     function = _compiled(kernel, tiling)
-    a, b, c = operands
-    scalar = c.dtype.type
-    alpha, beta = scalar(problem.alpha), scalar(problem.beta)
-    evict = np.zeros(EVICTION_BYTES, np.uint8)
+    scalar = problem.numpy_dtype.type
 
-    function(alpha, a, b, beta, c.copy())  # compiles it
-    result = timing.poisoned(c, problem.beta)
+    def compute(problem: Gemm, operands: Operands) -> np.ndarray:
+        result = timing.poisoned(operands.c, problem.beta)
+        function(scalar(problem.alpha), operands.a, operands.b, scalar(problem.beta), result)
+        return result
+
+    checked = check(problem, compute, operands)  # compiles it
     start = perf_counter()
-    function(alpha, a, b, beta, result)
+    result = compute(problem, operands)
     first = perf_counter() - start
-    error = problem.error(result, operands)
 
+    a, b, c = operands
+    evict = np.zeros(EVICTION_BYTES, np.uint8)
     samples = []
     for _ in range(timing.repetitions(first, repeats)):
         result[...] = c
         evict += 1
         start = perf_counter()
-        function(alpha, a, b, beta, result)
+        function(scalar(problem.alpha), a, b, scalar(problem.beta), result)
         samples.append(perf_counter() - start)
 
     device = host()
@@ -55,10 +59,10 @@ def run(
         backend="cpu",
         device=device.name,
         device_title=device.title,
-        error=error,
+        error=checked.error,
         tolerance=problem.tolerance,
         samples=tuple(samples),
-        provenance=timing.provenance(kernel),
+        provenance={**timing.provenance(kernel, data), "check": checked.how},
     )
 
 

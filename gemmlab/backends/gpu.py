@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import time
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from gemmlab.backends import timing
+from gemmlab.backends import compiled, sensors, timing
+from gemmlab.backends.checking import check
 from gemmlab.device import detect
-from gemmlab.driver import numba_cuda
+from gemmlab.driver import gpu_status, numba_cuda
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
-from gemmlab.model.occupancy import check_block
 from gemmlab.problem import DTYPES, Gemm, Operands
 from gemmlab.records import UNKNOWN
 from gemmlab.tiling import Tiling
 
-# Above this size the float64 reference is computed on the GPU, where CuPy can do it.
-HOST_REFERENCE_FLOPS = 2 * 1024**3
 # Written between timed runs. Several times the L2 of any GPU so far, and long enough to write that
 # the next launch is queued before it ends: the time Python takes to launch is then not measured.
 FLUSH_BYTES = 1 << 29
 LOAD_SECONDS = 0.3  # of back-to-back launches while clock and power are read
+READING_SECONDS = 0.02  # of launches between two readings
+WARM_UP = 2  # timed runs that are not kept
 
 
 def run(
@@ -34,108 +33,127 @@ def run(
     operands: Operands,
     tiling: Tiling | None,
     repeats: int | None = None,
+    data: str = timing.DATA,
 ) -> Measurement:
-    """Check `kernel` on the GPU against the reference, then time it with a cold L2.
+    """Check `kernel` on the GPU, then time it with a cold L2.
 
-    Raises ValueError for a block that this GPU cannot run, RuntimeError where CuPy is needed and
-    missing.
+    Raises ValueError for a block or for shared memory that this GPU cannot give, RuntimeError where
+    CuPy is needed and missing.
     """
-    cuda = numba_cuda()
-    device = detect()
-    if tiling is not None and not kernel.library:
-        check_block(device, tiling.threads)
-    launch = _launcher(kernel, problem, tiling)
-    a, b = (cuda.to_device(np.ascontiguousarray(x)) for x in (operands.a, operands.b))
-    original = cuda.to_device(timing.poisoned(operands.c, problem.beta))
-    c = cuda.device_array_like(original)
-    scalar = operands.c.dtype.type
-    arguments = scalar(problem.alpha), a, b, scalar(problem.beta), c
-
-    c.copy_to_device(original)
-    launch(*arguments)  # compiles it
-    c.copy_to_device(original)
-    launch(*arguments)
-    result = c.copy_to_host()
-    error = _error(problem, result, operands)
-
-    start, end = cuda.event(timing=True), cuda.event(timing=True)
-    flush, buffer = _flush(cuda)
-    samples: list[float] = []
-    warm_up, count = 2, 3
-    while len(samples) < count:
-        c.copy_to_device(original)
-        flush[4096, 256](buffer)
-        start.record()
-        launch(*arguments)
-        end.record()
-        end.synchronize()
-        samples.append(cuda.event_elapsed_time(start, end) * 1e-3)
-        if len(samples) == warm_up:
-            count = warm_up + timing.repetitions(min(samples), repeats)
-    del samples[:warm_up]
-
-    return Measurement(
-        kernel=kernel.name,
-        problem=problem,
-        tiling=tiling,
-        backend="gpu",
-        device=device.name,
-        device_title=device.title,
-        error=error,
-        tolerance=problem.tolerance,
-        samples=tuple(samples),
+    runner = Runner(kernel, problem, tiling, Matrices(problem))
+    checked = check(problem, runner.compute, operands)
+    samples = [runner.sample() for _ in range(WARM_UP)]
+    samples = [runner.sample() for _ in range(timing.repetitions(min(samples), repeats))]
+    return runner.measurement(
+        samples,
+        error=checked.error,
         provenance={
-            **timing.provenance(kernel),
-            **_under_load(cuda, lambda: launch(*arguments), min(samples)),
-            **_versions(),
-            "l2": f"flushed by writing {FLUSH_BYTES} B before each run",
+            **timing.provenance(kernel, data),
+            **provenance(),
+            **runner.under_load(min(samples)),
+            "check": checked.how,
         },
     )
 
 
-@lru_cache(maxsize=64)
-def _compiled(kernel: Kernel, tiling: Tiling | None) -> Callable:
-    return numba_cuda().jit(kernel.build(tiling))
+class Matrices:
+    """A, B and C of one problem on the GPU, and C as it is before the update."""
+
+    def __init__(self, problem: Gemm) -> None:
+        cuda, dtype = numba_cuda(), problem.numpy_dtype
+        self.a, self.b, self.c = (cuda.device_array(shape, dtype) for shape in problem.shapes)
+        self.before = cuda.device_array_like(self.c)
+
+    def load(self, operands: Operands, beta: float) -> None:
+        """Copy operands to the GPU; C is poisoned where β = 0 forbids to read it."""
+        self.a.copy_to_device(np.ascontiguousarray(operands.a))
+        self.b.copy_to_device(np.ascontiguousarray(operands.b))
+        self.before.copy_to_device(timing.poisoned(operands.c, beta))
+        self.reset()
+
+    def reset(self) -> None:
+        """Give C its elements from before the update."""
+        self.c.copy_to_device(self.before)
 
 
-def _launcher(kernel: Kernel, problem: Gemm, tiling: Tiling | None) -> Callable:
-    """A function of the kernel's arguments that launches it."""
-    if kernel.library:
-        try:
-            return kernel.build(tiling)
-        except ImportError:
-            raise RuntimeError(
-                f"{kernel.name} needs CuPy, which is not installed; pip install cupy-cuda13x"
-            ) from None
-    grid, block = kernel.launch(problem, tiling)
-    return _compiled(kernel, tiling)[grid, block]
+class Runner:
+    """A kernel that is compiled for one problem, to be launched on its matrices and timed.
 
+    Raises ValueError and RuntimeError as `run` does.
+    """
 
-def _error(problem: Gemm, result: np.ndarray, operands: Operands) -> float:
-    """`Gemm.error`, in float64 on the GPU where that would take the host too long."""
-    if problem.flops <= HOST_REFERENCE_FLOPS:
-        return problem.error(result, operands)
-    try:
-        import cupy
-    except ImportError:
-        return problem.error(result, operands)
-    # Row by row of blocks, so that the float64 copies of large matrices fit beside them.
-    rows = max(1, 2**27 // max(problem.n, problem.k))
-    b = cupy.asarray(operands.b, dtype=cupy.float64)
-    worst = 0.0
-    for i in range(0, problem.m, rows):
-        a = cupy.asarray(operands.a[i : i + rows], dtype=cupy.float64)
-        c = cupy.asarray(operands.c[i : i + rows], dtype=cupy.float64)
-        expected = problem.alpha * (a @ b)
-        scale = abs(problem.alpha) * (cupy.abs(a) @ cupy.abs(b))
-        if problem.beta != 0:
-            expected += problem.beta * c
-            scale += abs(problem.beta) * cupy.abs(c)
-        got = cupy.asarray(result[i : i + rows], dtype=cupy.float64)
-        errors = cupy.abs(got - expected) / cupy.maximum(scale, cupy.finfo(cupy.float64).tiny)
-        errors = cupy.where(cupy.isfinite(got), errors, cupy.inf)
-        worst = max(worst, float(errors.max()))
-    return worst
+    def __init__(
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling | None, matrices: Matrices
+    ) -> None:
+        self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
+        self.cuda, self.device = numba_cuda(), detect()
+        self.call, self.resources = compiled.launch(
+            kernel, problem, tiling, self.device, self._arguments(problem)
+        )
+        self.events = [self.cuda.event(timing=True) for _ in range(2)]
+
+    def _arguments(self, problem: Gemm) -> tuple:
+        scalar, on_gpu = self.problem.numpy_dtype.type, self.matrices
+        return scalar(problem.alpha), on_gpu.a, on_gpu.b, scalar(problem.beta), on_gpu.c
+
+    def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
+        """C of one launch with the scalars of `problem`; the operands stay on the GPU."""
+        self.matrices.load(operands, problem.beta)
+        self.call(*self._arguments(problem))
+        return self.matrices.c.copy_to_host()
+
+    def sample(self) -> float:
+        """Duration of one launch that finds nothing in L2 [s]."""
+        flush, buffer = _flush(self.cuda)
+        start, end = self.events
+        self.matrices.reset()
+        flush[4096, 256](buffer)
+        start.record()
+        self.call(*self._arguments(self.problem))
+        end.record()
+        end.synchronize()
+        return self.cuda.event_elapsed_time(start, end) * 1e-3
+
+    def under_load(self, seconds: float) -> dict[str, str]:
+        """Clock, power and throttling while the kernel runs back to back, `seconds` a launch."""
+        read = sensors.sensors(self.cuda.get_current_device().uuid)
+        if read is None:
+            return sensors.summary(())
+        return sensors.summary(self._readings(read, max(1, int(READING_SECONDS / seconds))))
+
+    def _readings(self, read: Callable, batch: int) -> list[sensors.Reading]:
+        """Readings between batches of launches, one of which is always queued behind another."""
+        readings: list[sensors.Reading] = []
+        behind, ahead = self.events
+        deadline = time.monotonic() + LOAD_SECONDS
+        while len(readings) < 3 or time.monotonic() < deadline:
+            for _ in range(batch):
+                self.call(*self._arguments(self.problem))
+            ahead.record()
+            if readings:
+                behind.synchronize()
+            readings.append(read())
+            behind, ahead = ahead, behind
+        self.cuda.synchronize()
+        return readings[1:]  # the clock may still have been rising
+
+    def measurement(
+        self, samples: list[float], error: float, provenance: dict[str, str]
+    ) -> Measurement:
+        """What was observed, as a `Measurement`."""
+        return Measurement(
+            kernel=self.kernel.name,
+            problem=self.problem,
+            tiling=self.tiling,
+            backend="gpu",
+            device=self.device.name,
+            device_title=self.device.title,
+            error=error,
+            tolerance=self.problem.tolerance,
+            samples=tuple(samples),
+            resources=self.resources,
+            provenance=provenance,
+        )
 
 
 @cache
@@ -151,42 +169,21 @@ def _flush(cuda: Any) -> tuple[Callable, Any]:
     return flush, cuda.to_device(np.zeros(items, np.float32))
 
 
-def _under_load(cuda: Any, launch: Callable, seconds: float) -> dict[str, str]:
-    """Clock and power while the kernel runs back to back, from the driver's own tool."""
-    for _ in range(max(1, int(LOAD_SECONDS / seconds))):
-        launch()
-    clock, power, driver = _ask_driver("clocks.sm", "power.draw", "driver_version")
-    cuda.synchronize()
-    hertz = UNKNOWN if clock == UNKNOWN else str(int(float(clock) * 1e6))
-    return {"sm_clock_hz": hertz, "power_watts": power, "driver": driver}
-
-
-def _ask_driver(*fields: str) -> list[str]:
-    """What the driver says of the first GPU; UNKNOWN for what it does not report."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return [UNKNOWN] * len(fields)
-    command = [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "--id=0"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return [UNKNOWN] * len(fields)
-    values = [v.strip() for v in answer.stdout.strip().split(",")]
-    return [UNKNOWN if v.startswith("[") else v for v in values]  # [N/A], [Not Supported]
-
-
 @cache
-def _versions() -> dict[str, str]:
+def provenance() -> dict[str, str]:
+    """What is the same for every run on this machine: driver, versions, state of the L2."""
     from numba import cuda
 
     major, minor = cuda.cudadrv.runtime.get_version()
     cupy = next((v for p in ("cupy-cuda13x", "cupy-cuda12x", "cupy")
                  if (v := timing.version(p)) != "not installed"), "not installed")  # fmt: skip
     return {
+        "driver": gpu_status().driver or UNKNOWN,
         "cuda": f"{major}.{minor}",
         "numba_cuda": timing.version("numba-cuda"),
         "cupy": cupy,
         "cublas": _cublas_version(),
+        "l2": f"flushed by writing {FLUSH_BYTES} B before each run",
     }
 
 

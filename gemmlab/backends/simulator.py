@@ -28,13 +28,14 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
     result = timing.poisoned(c, problem.beta)
     scalar = c.dtype.type
     report = simulate(
-        kernel.build(tiling),
+        kernel.function(problem, tiling),
         *kernel.launch(problem, tiling),
         scalar(problem.alpha),
         a,
         b,
         scalar(problem.beta),
         result,
+        shared_bytes=kernel.shared(problem, tiling),
     )
     return Measurement(
         kernel=kernel.name,

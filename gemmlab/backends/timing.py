@@ -10,14 +10,17 @@ import textwrap
 import tokenize
 from datetime import UTC, datetime
 from importlib import metadata
+from types import CodeType, FunctionType
 
 import numpy as np
 
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, no_dynamic_shared, no_options
 
 _LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
+DATA = "normal, seed 0"  # the operands of a run that was given none: `Gemm.operands()`
+OWN_DATA = "given by the caller"
 FEWEST, MOST = 5, 100
 SECONDS = 0.3  # of timed runs
 
@@ -34,29 +37,63 @@ def poisoned(c: np.ndarray, beta: float) -> np.ndarray:
     return np.full_like(c, np.nan) if beta == 0 else c.copy()
 
 
-def provenance(kernel: Kernel) -> dict[str, str]:
-    """What is known of a run before it starts: date, versions, and the kernel's source."""
+def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
+    """What is known of a run before it starts: date, versions, data, and the kernel's source."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": version("numba"),
-        "data": "normal, seed 0",
+        "data": data,
         "source_sha256": source_hash(kernel),
     }
 
 
 def source_hash(kernel: Kernel) -> str:
-    """SHA-256 of what `kernel.build` says: its tokens, without comments, docstrings and layout."""
+    """SHA-256 of the kernel's source: its tokens, without comments, docstrings and layout.
+
+    That is `build` with the functions of `gemmlab.kernels` that it calls and the constants that
+    either mentions, and what the kernel asks of the compiler and of the launch.
+    """
+    asked = (kernel.compile, kernel.variant, kernel.shared)
+    to_do = [kernel.build, *(f for f in asked if f not in (no_options, no_dynamic_shared))]
+    done: list[FunctionType] = []
+    text: list[str] = []
+    while to_do:
+        function = to_do.pop(0)
+        if function in done:
+            continue
+        done.append(function)
+        text.append(_tokens(function))
+        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+            value = function.__globals__[name]
+            if isinstance(value, (int, float, str, tuple)):
+                text.append(f"{name} = {value!r}")
+            elif _belongs(value):
+                to_do.append(value)
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every global name that a function's code, or a function inside it, mentions."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _belongs(value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__module__.startswith("gemmlab.kernels.")
+
+
+def _tokens(function: FunctionType) -> str:
     code, previous = [], tokenize.NEWLINE
-    source = textwrap.dedent(inspect.getsource(kernel.build))
+    source = textwrap.dedent(inspect.getsource(function))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         docstring = token.type == tokenize.STRING and previous in _LINE_STARTS
         if token.type not in _LAYOUT and not docstring:
             code.append(token.string)
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             previous = token.type
-    return hashlib.sha256("\n".join(code).encode()).hexdigest()
+    return "\n".join(code)
 
 
 def version(package: str) -> str:

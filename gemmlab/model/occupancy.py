@@ -4,22 +4,45 @@ from __future__ import annotations
 
 from gemmlab.device import Device
 
+# How an SM hands out its registers and its shared memory. Source: cuda_occupancy.h of the CUDA
+# Toolkit 13.0, cudaOccRegAllocationGranularity, cudaOccSubPartitionsPerMultiprocessor and
+# cudaOccSMemAllocationGranularity.
+REGISTER_UNIT = 256  # registers: what a warp holds is a multiple of it
+SUBPARTITIONS = 4  # of an SM, each with its warps and a quarter of the registers
+SHARED_UNIT = 128  # what a block holds is a multiple of it [B]
+SHARED_UNIT_BEFORE_8 = 256  # the same below compute capability 8.0 [B]
+
 
 def resident_blocks(device: Device, threads: int, shared_bytes: int = 0, registers: int = 0) -> int:
-    """Blocks that one SM holds at once: the tightest of four limits, at least 1.
+    """Blocks that one SM holds at once: the tightest of four limits.
 
-    threads : per block; registers : per thread, 0 where not known (that limit is then left out).
+    threads, shared_bytes : per block; registers : per thread, 0 where not known (that limit is
+    then left out).
     Raises ValueError for a block that no SM of `device` can hold.
-    Source: NVIDIA CUDA C++ Programming Guide, "Hardware Multithreading".
+    Source: NVIDIA CUDA C++ Programming Guide, "Hardware Multithreading", and cuda_occupancy.h.
     """
     check_block(device, threads, shared_bytes)
-    whole_warps = -(-threads // device.warp_size) * device.warp_size
-    limits = [device.blocks_per_sm, device.threads_per_sm // whole_warps]
+    warps = -(-threads // device.warp_size)
+    limits = [device.blocks_per_sm, device.threads_per_sm // (warps * device.warp_size)]
     if shared_bytes:
-        limits.append(device.shared_bytes_per_sm // shared_bytes)
+        major, _ = device.compute_capability
+        unit = SHARED_UNIT if major >= 8 else SHARED_UNIT_BEFORE_8
+        reserved = device.shared_bytes_per_sm - device.shared_bytes_per_block  # for the system
+        limits.append(device.shared_bytes_per_sm // _whole(shared_bytes + reserved, unit))
     if registers:
-        limits.append(device.registers_per_sm // (registers * whole_warps))
-    return max(1, min(limits))
+        per_warp = _whole(registers * device.warp_size, REGISTER_UNIT)
+        per_subpartition = device.registers_per_sm // SUBPARTITIONS // per_warp
+        limits.append(SUBPARTITIONS * per_subpartition // warps)
+        if not limits[-1]:
+            raise ValueError(
+                f"a block of {threads} threads with {registers} registers each is too large: an SM "
+                f"of {device.title} has {device.registers_per_sm} registers"
+            )
+    return min(limits)
+
+
+def _whole(amount: int, unit: int) -> int:
+    return -(-amount // unit) * unit
 
 
 def check_block(device: Device, threads: int, shared_bytes: int = 0) -> None:

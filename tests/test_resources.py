@@ -1,0 +1,171 @@
+"""What the compiler makes of every rung, on three GPUs that need not be here: `ptxas -v` tells."""
+
+import math
+import re
+import subprocess
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, device, kernels
+from gemmlab.model.occupancy import resident_blocks
+from gemmlab.problem import LAYOUTS
+
+pytestmark = pytest.mark.ptxas
+
+CAPABILITIES = ((7, 5), (8, 0), (9, 0))
+MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, Compute Capabilities
+MOST_SPILLED = 128  # bytes of a thread, in variants that no rung is timed with by default
+MOST_STATIC_SHARED = 48 * 1024  # of a block [B], likewise
+# Sizes that a kernel may treat apart: aligned, not aligned, smaller than any tile.
+PROBLEMS = [Gemm(4096, 4096, k) for k in (4096, 4097, 4098)] + [
+    Gemm(4095, 4095, 4095, beta=1.0),
+    Gemm(1, 1, 1),
+]
+
+
+class Usage(NamedTuple):
+    """What one compiled kernel takes; bytes of local memory, shared memory and spills."""
+
+    registers: int
+    local: int
+    spills: int
+    shared: int
+
+
+def assemble(ptx, ptxas, folder, registers=None):
+    """The `Usage` of the one kernel in `ptx`; a failure shows what the assembler said."""
+    source = folder / "kernel.ptx"
+    source.write_text(ptx, "utf-8")
+    (target,) = re.findall(r"^\.target (\w+)", ptx, re.MULTILINE)
+    command = [ptxas, "-v", "-arch", target, source, "-o", folder / "kernel.cubin"]
+    command += [] if registers is None else ["-maxrregcount", str(registers)]
+    answer = subprocess.run(command, capture_output=True, encoding="utf-8")
+    assert answer.returncode == 0, answer.stderr
+    return usage(answer.stderr + answer.stdout)
+
+
+def usage(text):
+    (stack, stores, loads) = re.search(
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", text
+    ).groups()
+    shared = re.search(r"(\d+) bytes smem", text)
+    return Usage(
+        registers=int(re.search(r"Used (\d+) registers", text)[1]),
+        local=int(stack),
+        spills=int(stores) + int(loads),
+        shared=int(shared[1]) if shared else 0,
+    )
+
+
+def compiled(kernel, problem, tiling, capability, ptxas, folder):
+    from numba import types
+    from numba.cuda import dispatcher
+
+    from gemmlab.driver import numba_cuda
+
+    matrix = types.Array(getattr(types, problem.dtype), 2, "C")
+    scalar = matrix.dtype
+    options = dict(kernel.compile(tiling))
+    registers = options.pop("max_registers", None)
+    options.setdefault("launch_bounds", math.prod(kernel.launch(problem, tiling)[1]))
+    cuda = numba_cuda()
+    with pytest.MonkeyPatch.context() as patch:
+        # Device functions are typed for the GPU that is there: here, the one that is asked for.
+        standing_in = SimpleNamespace(compute_capability=capability)
+        patch.setattr(dispatcher, "get_current_device", lambda: standing_in)
+        ptx, _ = cuda.compile_ptx(
+            kernel.function(problem, tiling, capability),
+            (scalar, matrix, matrix, scalar, matrix),
+            cc=capability,
+            **options,
+        )
+    return assemble(ptx, ptxas, folder, registers)
+
+
+def variants(kernel, capability):
+    """A problem for each different function that a kernel has on one GPU."""
+    found = {}
+    for problem in PROBLEMS:
+        for layout in LAYOUTS:
+            if layout in kernel.layouts:
+                one = Gemm(problem.m, problem.n, problem.k, beta=problem.beta, layout=layout)
+                found.setdefault(str(kernel.variant(one, capability)), one)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm_{c[0]}{c[1]}")
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_every_rung_lives_in_registers(kernel, capability, ptxas, tmp_path):
+    for problem in variants(kernel, capability):
+        found = compiled(kernel, problem, kernel.default, capability, ptxas, tmp_path)
+        told = f"{problem}: {found}"
+        aligned = kernel.variant(problem, capability).get("aligned", True)
+        if problem.layout == "nn" and (aligned or capability >= (8, 0)):
+            assert (found.local, found.spills) == (0, 0), told
+        else:  # many addresses to keep, and on Turing tiles that pass through registers
+            assert found.local <= MOST_SPILLED, told
+        assert found.registers <= MOST_REGISTERS, told
+        assert found.shared <= MOST_STATIC_SHARED, told
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_every_recorded_tiling_fits_an_sm(kernel, ptxas, tmp_path):
+    gpu, problem = device("h200"), PROBLEMS[0]
+    for tiling in {kernel.default, *kernel.tilings}:
+        found = compiled(kernel, problem, tiling, gpu.compute_capability, ptxas, tmp_path)
+        threads = math.prod(kernel.launch(problem, tiling)[1])
+        shared = found.shared + kernel.shared(problem, tiling)
+        assert resident_blocks(gpu, threads, shared, found.registers) >= 1
+        assert found.spills == 0, f"{tiling}: {found}"
+
+
+def test_a_spilling_kernel_is_found(ptxas, tmp_path):
+    """Sixty-four sums in 32 registers."""
+    from numba import float32, types
+
+    from gemmlab.driver import numba_cuda
+
+    cuda = numba_cuda()
+
+    def kernel(A, C):
+        acc = cuda.local.array(64, float32)
+        for i in range(64):
+            acc[i] = 0
+        for p in range(A.shape[0]):
+            for i in range(64):
+                acc[i] += A[p, i] * A[i, p]
+        for i in range(64):
+            C[i, cuda.threadIdx.x] = acc[i]
+
+    matrix = types.Array(types.float32, 2, "C")
+    ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
+    whole = assemble(ptx, ptxas, tmp_path)
+    few = assemble(ptx, ptxas, tmp_path, registers=32)
+    assert (whole.local, whole.spills) == (0, 0)
+    assert few.registers <= 32 < whole.registers
+    assert few.local > 0
+    assert few.spills > 0
+
+
+def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory(ptxas, tmp_path):
+    from numba import float32, types
+
+    from gemmlab.driver import numba_cuda
+
+    cuda = numba_cuda()
+
+    def kernel(A, C):
+        many = cuda.local.array(64, float32)
+        for i in range(64):
+            many[i] = 0
+        for p in range(A.shape[0]):
+            many[np.int32(A[p, 0])] += A[p, 1]
+        for i in range(64):
+            C[i, cuda.threadIdx.x] = many[i]
+
+    matrix = types.Array(types.float32, 2, "C")
+    ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
+    assert assemble(ptx, ptxas, tmp_path).local == 64 * 4
