@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from gemmlab.problem import Gemm, known_format, whole_number
 
+WARP = 32  # threads
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -14,9 +16,10 @@ class Tiling:
     block : (bm, bn, bk), the part of C that a thread block computes and the step along k
     thread : (tm, tn), the part of C that one thread computes
     stages : tiles of A and of B held in shared memory at once
+    warp : (wm, wn), the part of C that one warp computes; None where a kernel has no warp tiles
 
     Raises TypeError or ValueError for sizes that are not positive whole numbers, and ValueError
-    where thread tiles do not divide the block tile.
+    where a tile does not divide the one around it, or a warp tile is not that of 32 threads.
 
     >>> t = Tiling(block=(16, 16, 16))
     >>> t.threads, t.shared_bytes("float32"), t.grid(Gemm(100, 50, 20))
@@ -26,20 +29,36 @@ class Tiling:
     block: tuple[int, int, int]
     thread: tuple[int, int] = (1, 1)
     stages: int = 1
+    warp: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        for name, length in (("block", 3), ("thread", 2)):
+        for name, length in (("block", 3), ("thread", 2), ("warp", 2)):
             sizes = getattr(self, name)
+            if name == "warp" and sizes is None:
+                continue
             if not isinstance(sizes, (tuple, list)) or len(sizes) != length:
                 raise TypeError(f"{name}={sizes!r} is not a tuple of {length} sizes")
             sizes = tuple(whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes))
             object.__setattr__(self, name, sizes)
         object.__setattr__(self, "stages", whole_number("stages", self.stages))
-        for axis, tile, part in zip("mn", self.block, self.thread, strict=False):
-            if tile % part:
+        self._check_nested("block", self.block[:2], "warp", self.warp or self.block[:2])
+        self._check_nested("warp" if self.warp else "block", self.warp or self.block[:2],
+                           "thread", self.thread)  # fmt: skip
+        if self.warp and self.warp_lanes[0] * self.warp_lanes[1] != WARP:
+            down, across = self.warp_lanes
+            raise ValueError(
+                f"warp tile {self.warp} of thread tiles {self.thread} is that of {down}×{across} "
+                f"threads; a warp has {WARP}"
+            )
+
+    @staticmethod
+    def _check_nested(outer: str, tile: tuple, inner: str, part: tuple) -> None:
+        for axis, whole, size in zip("mn", tile, part, strict=True):
+            if whole % size:
+                fits = ", ".join(str(d) for d in range(1, whole + 1) if whole % d == 0)
                 raise ValueError(
-                    f"thread tile of {part} does not divide the block tile of {tile} along {axis}; "
-                    f"use one of {', '.join(str(d) for d in range(1, tile + 1) if tile % d == 0)}"
+                    f"{inner} tile of {size} does not divide the {outer} tile of {whole} along "
+                    f"{axis}; use one of {fits}"
                 )
 
     @classmethod
@@ -49,6 +68,8 @@ class Tiling:
 
     def __str__(self) -> str:
         text = "×".join(map(str, self.block))
+        if self.warp:
+            text += ", warp " + "×".join(map(str, self.warp))
         if self.thread != (1, 1):
             text += ", thread " + "×".join(map(str, self.thread))
         return text + (f", {self.stages} stages" if self.stages > 1 else "")
@@ -57,6 +78,13 @@ class Tiling:
     def threads(self) -> int:
         """Threads of a block, (bm/tm)·(bn/tn)."""
         return (self.block[0] // self.thread[0]) * (self.block[1] // self.thread[1])
+
+    @property
+    def warp_lanes(self) -> tuple[int, int]:
+        """Threads of a warp tile along m and along n, (wm/tm, wn/tn)."""
+        if self.warp is None:
+            raise ValueError(f"tiling {self} has no warp tiles; use warp=(wm, wn)")
+        return self.warp[0] // self.thread[0], self.warp[1] // self.thread[1]
 
     def shared_bytes(self, dtype: str) -> int:
         """Shared memory for the tiles of A and B [B], stages·s·(bm·bk + bk·bn)."""

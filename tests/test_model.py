@@ -1,6 +1,7 @@
 """Predictions: the worked numbers of GPU matrix multiplication, limits, and bad input."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -94,8 +95,12 @@ def test_one_thread_is_limited_by_latency():
 @pytest.mark.parametrize("name", ["v100", "t4", "a100_40gb", "h100_sxm", "h200", "rtx2060"])
 def test_a_kernel_is_never_predicted_faster_than_the_ideal(kernel, name):
     for shape in ((1, 1, 1), (16, 16, 4096), (256, 256, 256), (1000, 50, 333), (4096, 4096, 4096)):
-        p = Gemm(*shape)
-        ideal, real = predict(p, name), predict(p, name, kernel=kernel)
+        p, tiling = Gemm(*shape), kernel.default
+        if kernel.shared(p, tiling) > device(name).shared_bytes_per_block:
+            with pytest.raises(ValueError, match="B of shared memory is too large"):
+                predict(p, name, kernel=kernel)
+            tiling = replace(tiling, stages=2)
+        ideal, real = predict(p, name), predict(p, name, kernel=kernel, tiling=tiling)
         assert real.seconds >= ideal.seconds
         assert real.flops == ideal.flops == p.flops
         assert set(real.times) >= set(ideal.times)
@@ -180,10 +185,32 @@ def test_resident_blocks():
     assert occupancy.resident_blocks(V100, 256, shared_bytes=48 * 1024) == 2
     assert occupancy.resident_blocks(V100, 256, registers=64) == 4
     assert occupancy.resident_blocks(V100, 1024, registers=64) == 1
+    with pytest.raises(ValueError, match="1024 threads with 65 registers each.* 65536 registers"):
+        occupancy.resident_blocks(V100, 1024, registers=65)
     with pytest.raises(ValueError, match="1025 threads.*1024"):
         occupancy.resident_blocks(V100, 1025)
     with pytest.raises(ValueError, match="200000 B.*98304 B"):
         occupancy.resident_blocks(V100, 32, shared_bytes=200_000)
+
+
+@pytest.mark.parametrize(
+    ("threads", "shared", "registers", "blocks"),
+    [
+        (256, 0, 64, 4),
+        (256, 0, 65, 3),  # a warp has registers in units of 256: 65 a thread are 72
+        (256, 0, 72, 3),
+        (256, 0, 73, 3),  # 80 a thread; 25 warps fit into 65,536, and 24 into four quarters
+        (256, 0, 96, 2),
+        (96, 0, 168, 4),  # 12 warps fit, 3 in each quarter
+        (96, 0, 169, 2),  # 8 warps fit
+        (128, 32 * 1024, 32, 6),  # 228 KB for 33 KB each: 1 KB of a block is the system's
+        (128, 37 * 1024, 32, 6),  # 38 KB each, exactly
+        (128, 37 * 1024 + 1, 32, 5),
+        (128, 227 * 1024, 255, 1),
+    ],
+)
+def test_an_sm_hands_out_registers_and_shared_memory_in_units(threads, shared, registers, blocks):
+    assert occupancy.resident_blocks(device("h200"), threads, shared, registers) == blocks
 
 
 def test_waves():
@@ -210,3 +237,38 @@ def test_too_few_blocks_are_a_lack_of_parallelism():
     assert (sixteen.limiter, four.limiter) == ("latency", "latency")
     assert sixteen.seconds == pytest.approx(four.seconds)  # each SM has one block at most
     assert sixteen.times["l1"] == pytest.approx(4 * four.times["l1"])
+
+
+def test_each_rung_is_predicted_faster_than_the_one_below():
+    """At a size where latencies and edges do not count; the first four by more than a tenth."""
+    rates = [predict(Gemm(8192, 8192, 8192), "h200", k).flops_per_second for k in kernels.LADDER]
+    assert rates == pytest.approx(sorted(rates), rel=1e-3)
+    assert all(b > 1.1 * a for a, b in pairwise(rates[:4]))
+
+
+def test_what_limits_each_rung():
+    """One wavefront a cycle feeds 4 warps' FMAs a cycle: an 8×8 thread tile just does, 16×8 does.
+
+    Loads of 128 bits take as many wavefronts as their words in turn, but fewer instructions.
+    """
+    p = Gemm(8192, 8192, 8192)
+    plain, wide, warp = (predict(p, "h200", k) for k in kernels.LADDER[3:])
+    fmas = p.flops // 2 // 32
+    assert [round(x.counters["shared_load_wavefronts"] / fmas, 4) for x in (plain, wide, warp)] == [
+        2 * 8 / 64,
+        2 * 8 / 64,
+        round((16 + 8) / 128 * (1 + 1 / 8192), 4),
+    ]
+    assert plain.bottleneck == wide.bottleneck == "l1"
+    assert warp.bottleneck == "math"
+    assert warp.seconds > 0.99 * p.flops / device("h200").peak["float32"]
+
+
+def test_copies_ahead_divide_the_round_trips_to_memory():
+    """Tiles that come one by one are waited for; a ring of 3 has 2 under way."""
+    p = Gemm(128, 128, 8192)
+    chains = {}
+    for stages in (2, 3, 5):
+        tiling = Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8), stages=stages)
+        chains[stages] = kernels.warp_tiled.work(p, tiling).chain
+    assert chains == {2: (512, 8192), 3: (256, 8192), 5: (128, 8192)}

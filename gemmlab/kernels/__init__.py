@@ -9,9 +9,13 @@ from gemmlab.kernels.cpu_numpy import cpu_numpy
 from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.naive import naive
+from gemmlab.kernels.register_tiled import register_tiled
 from gemmlab.kernels.tiled import tiled
+from gemmlab.kernels.vectorised import vectorised
+from gemmlab.kernels.warp_tiled import warp_tiled
 
-LADDER = (naive, coalesced, tiled)  # from the definition up, on a GPU or the simulator
+# From the definition up, on a GPU or the simulator.
+LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled)
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -27,7 +31,10 @@ __all__ = [
     "cublas",
     "get",
     "naive",
+    "register_tiled",
     "tiled",
+    "vectorised",
+    "warp_tiled",
 ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gemmlab.model.traffic import Work
 from gemmlab.problem import Gemm
@@ -14,6 +15,16 @@ Dim = tuple[int, int]
 
 def any_tiling(tiling: Tiling) -> None:
     """Accept every tiling."""
+
+
+def no_options(*arguments: object) -> Mapping[str, Any]:
+    """No keyword arguments."""
+    return {}
+
+
+def no_dynamic_shared(problem: Gemm, tiling: Tiling) -> int:
+    """No dynamic shared memory [B]."""
+    return 0
 
 
 def one_element_a_thread(tiling: Tiling) -> None:
@@ -31,15 +42,36 @@ def along_columns(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     return tiling.grid(problem), (bn, bm)
 
 
+def threads_in_a_plane(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block) of threads with a tile each, x along the columns of C."""
+    bm, bn, _ = tiling.block
+    tm, tn = tiling.thread
+    return tiling.grid(problem), (bn // tn, bm // tm)
+
+
+def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block) of threads that find their warps and lanes themselves."""
+    return tiling.grid(problem), (tiling.threads, 1)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One rung: its source, how it is launched and what it is predicted to do.
 
-    build : tiling -> the function (alpha, A, B, beta, C) that computes C ← αAB + βC
+    build : tiling -> the function (alpha, A, B, beta, C) that computes C ← αAB + βC; what `variant`
+        gives are further arguments, with defaults
     launch : (problem, tiling) -> (grid, block)
     work : (problem, tiling) -> what the launch asks of the machine
     check : raises ValueError for a tiling that the kernel cannot use
+    shared : (problem, tiling) -> dynamic shared memory that a block is launched with [B]
+    variant : (problem, compute capability) -> keyword arguments of `build`: what the function
+        freezes of a problem and a GPU; the capability is None on the simulator, which has every
+        instruction
+    compile : tiling -> keyword arguments of `cuda.jit`, such as launch_bounds=(threads, blocks per
+        SM) or max_registers; without launch_bounds, the block that `launch` gives is the bound
+    tilings : the tilings that are recorded, to be compared; its default alone where empty
     dtypes : formats of A, B and C that it computes
+    layouts : layouts of the operands that it takes, see `Gemm.layout`
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
     """
@@ -47,14 +79,25 @@ class Kernel:
     name: str
     idea: str
     default: Tiling | None
-    build: Callable[[Tiling | None], Callable]
+    build: Callable[..., Callable]
     launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
     work: Callable[[Gemm, Tiling], Work] | None = None
     check: Callable[[Tiling], None] = any_tiling
+    shared: Callable[[Gemm, Tiling], int] = no_dynamic_shared
+    variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
+    compile: Callable[[Tiling], Mapping[str, Any]] = no_options
+    tilings: tuple[Tiling, ...] = ()
     dtypes: tuple[str, ...] = ("float32",)
+    layouts: tuple[str, ...] = ("nn",)
     machine: str = "gpu"
     tensor_cores: bool = False
     library: bool = False
+
+    def function(
+        self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
+    ) -> Callable:
+        """The function (alpha, A, B, beta, C) that is run on `problem`."""
+        return self.build(tiling, **self.variant(problem, capability))
 
     def choose(self, tiling: Tiling | None) -> Tiling | None:
         """The tiling to use: `tiling`, once it is checked, or the kernel's own.

@@ -68,4 +68,5 @@ tiled = Kernel(
     launch=along_columns,
     work=traffic.tiled,
     check=check,
+    tilings=(Tiling.square(8), Tiling.square(16), Tiling.square(32)),
 )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmlab.tiling import WARP
+
 SECTOR = 32  # bytes: the unit of traffic between L1, L2 and device memory
 LINE = 128  # bytes: the unit of an L1 tag, four sectors
 TAGS = 4  # lines whose tags L1 looks up in a cycle; measured, see `l1_cycles`
 BANKS = 32  # shared memory: successive 4-byte words lie in successive banks
 WORD = 4  # bytes of one bank's word
-WARP = 32  # lanes
 
 
 def requests(active: np.ndarray) -> np.ndarray:
@@ -68,6 +69,17 @@ def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndar
     new[..., 1:] &= np.diff(keys, axis=-1) != 0
     per_bank = (new[..., None] & ((keys // span)[..., None] == np.arange(BANKS))).sum(axis=-2)
     return per_bank.max(axis=-1).sum(axis=-1)
+
+
+def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
+    """Passes that each warp needs without bank conflicts: one for each group that has a lane.
+
+    >>> lanes, first_row = 16 * np.arange(32), np.arange(32) < 8
+    >>> int(least_wavefronts(lanes, first_row, 16))
+    1
+    """
+    groups = max(1, width // WORD)
+    return active.reshape(*active.shape[:-1], groups, -1).any(axis=-1).sum(axis=-1)
 
 
 def l1_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:

@@ -1,0 +1,116 @@
+"""Rung 5, vectorised: four neighbours at a time, in a layout without bank conflicts.
+
+Loads and stores move 128 bits a lane: a quarter of the instructions, the same bytes. For that, what
+a thread needs must lie side by side. A's tile is therefore stored transposed, As[p, i], its rows
+four words longer than the tile so that the transposing stores meet different banks; and a thread's
+rows and columns come in groups of four neighbours. Counter to watch: shared load requests, down by
+four; bank conflicts, none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from numpy import float32, uint32
+
+from gemmlab import cuda
+from gemmlab.instructions import load_v4, store_v4
+from gemmlab.kernels.fours import reading, updating
+from gemmlab.kernels.kernel import Kernel, threads_in_a_plane
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+PAD = 4  # words after each row of As: four, because rows begin at multiples of 16 bytes
+
+
+def build(tiling: Tiling, aligned: bool = True) -> Callable:
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    aligned : the rows of A, B and C begin at multiples of 16 bytes, as 128-bit accesses ask
+    """
+    BM, BN, BK = tiling.block
+    TM, TN = tiling.thread
+    DOWN, ACROSS = BM // TM, BN // TN  # threads of a block
+    THREADS = DOWN * ACROSS
+    A_SHAPE, B_SHAPE = (BK, BM + PAD), (BK, BN)
+    A_FOURS, B_FOURS = BK // 4, BN // 4  # groups of four in a row of each tile
+
+    read_four, update_tile = reading(aligned), updating(aligned, TM, TN)
+
+    def vectorised(alpha, A, B, beta, C):
+        As = cuda.shared.array(A_SHAPE, float32, alignment=16)
+        Bs = cuda.shared.array(B_SHAPE, float32, alignment=16)
+        m, n = C.shape
+        k = A.shape[1]
+        x = uint32(cuda.threadIdx.x)
+        y = uint32(cuda.threadIdx.y)
+        t = y * ACROSS + x
+        row = uint32(cuda.blockIdx.y) * BM
+        col = uint32(cuda.blockIdx.x) * BN
+
+        a = cuda.local.array(TM, float32)
+        b = cuda.local.array(TN, float32)
+        acc = cuda.local.array((TM, TN), float32)
+        for i in range(TM):
+            for j in range(TN):
+                acc[i, j] = float32(0)
+
+        for start in range(0, k, BK):
+            e = t
+            while e < BM * A_FOURS:
+                i, p = e // A_FOURS, e % A_FOURS * 4
+                v = read_four(A, row + i, start + p)
+                As[p, i], As[p + 1, i], As[p + 2, i], As[p + 3, i] = v
+                e += THREADS
+            e = t
+            while e < BK * B_FOURS:
+                p, j = e // B_FOURS, e % B_FOURS * 4
+                store_v4(Bs, p, j, read_four(B, start + p, col + j))
+                e += THREADS
+            cuda.syncthreads()
+
+            for p in range(BK):
+                for i in range(0, TM, 4):
+                    a[i], a[i + 1], a[i + 2], a[i + 3] = load_v4(As, p, 4 * y + i * DOWN)
+                for j in range(0, TN, 4):
+                    b[j], b[j + 1], b[j + 2], b[j + 3] = load_v4(Bs, p, 4 * x + j * ACROSS)
+                for i in range(TM):
+                    for j in range(TN):
+                        acc[i, j] += a[i] * b[j]
+            cuda.syncthreads()
+
+        update_tile(C, row + 4 * y, col + 4 * x, 4 * DOWN, 4 * ACROSS, alpha, acc, beta)
+
+    return vectorised
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, bool]:
+    """Whether rows of A (k long) and of B (n long) begin at multiples of 16 bytes."""
+    return {"aligned": problem.k % 4 == 0 and problem.n % 4 == 0}
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for tiles that are not made of groups of four."""
+    sizes = (*tiling.thread, tiling.block[2])
+    if tiling.stages != 1 or tiling.warp is not None or any(size % 4 for size in sizes):
+        raise ValueError(
+            f"tiling {tiling} does not fit the vectorised kernel, which needs thread tiles and "
+            "steps along k that are multiples of 4, one stage and no warp tiles, such as "
+            "Tiling(block=(128, 128, 8), thread=(8, 8))"
+        )
+
+
+vectorised = Kernel(
+    name="vectorised",
+    idea="128 bits at a time, no bank conflicts",
+    default=Tiling(block=(128, 128, 8), thread=(8, 8)),
+    build=build,
+    launch=threads_in_a_plane,
+    work=traffic.vectorised,
+    check=check,
+    variant=variant,
+    tilings=tuple(
+        Tiling(block=(16 * tm, 16 * tn, 8), thread=(tm, tn)) for tm, tn in ((4, 4), (8, 4), (8, 8))
+    ),
+)
