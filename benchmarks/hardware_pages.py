@@ -1,4 +1,4 @@
-"""Write the tables of book/hardware.md and book/hazards.md from the recorded data.
+"""Write the tables of the book's pages about hardware from the recorded data.
 
     python benchmarks/hardware_pages.py
 
@@ -150,6 +150,34 @@ def hazards() -> str:
     )
 
 
+def layouts() -> str:
+    """Each fragment layout: registers of all lanes that were read, and how many differ."""
+    prefix = "layout "
+    records = [r for r in read("h200_instructions.jsonl") if r["task"].startswith(prefix)]
+    return _compared(records, prefix, "layout", "registers")
+
+
+def instructions() -> str:
+    """Each instruction: values that were compared bit for bit, and how many differ."""
+    records = [r for r in read("h200_instructions.jsonl") if not r["task"].startswith("layout ")]
+    return _compared(records, "", "instruction", "values")
+
+
+def _compared(records: list[dict], prefix: str, what: str, things: str) -> str:
+    done = [r for r in records if "compared" in r]
+    compared, wrong = (sum(r[n] for r in done) for n in ("compared", "mismatches"))
+    rows = [
+        [f"`{r['task'].removeprefix(prefix)}`", f"{r['compared']:,}", f"{r['mismatches']:,}"]
+        for r in done
+    ]
+    left = [f"`{r['task'].removeprefix(prefix)}`" for r in records if "compared" not in r]
+    note = f" Not compared: {', '.join(left)}." if left else ""
+    return (
+        f"{len(done)} {what}s, {compared:,} {things} compared, {wrong:,} differ.{note}\n\n"
+        + table([what, f"{things} compared", "differ"], rows)
+    )
+
+
 def origin(name: str) -> str:
     """Where a file's data come from."""
     record = read(name)[0]
@@ -161,14 +189,18 @@ TABLES = {
     "counters": counters,
     "loads": loads,
     "hazards": hazards,
+    "layouts": layouts,
+    "instructions": instructions,
     "counters-origin": lambda: origin("h200_counters.jsonl"),
     "hazards-origin": lambda: origin("h200_sanitizer.jsonl"),
+    "instructions-origin": lambda: origin("h200_instructions.jsonl"),
 }
 
 
 def main() -> None:
-    """Fill both pages."""
-    for page in (ROOT / "book" / "hardware.md", ROOT / "book" / "hazards.md"):
+    """Fill the pages."""
+    for name in ("hardware", "hazards", "instructions"):
+        page = ROOT / "book" / f"{name}.md"
         text = re.sub(
             r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)",
             lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n\n{m[3]}",

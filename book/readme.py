@@ -1,40 +1,61 @@
 """Write what README.md takes from the records: the table of the ladder and its picture.
 
-Run it as ``python book/readme.py``.
+Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from gemmlab import Gemm, kernels, predict, records
+from gemmlab import Gemm, Measurement, device, kernels, predict, records
+from gemmlab.plots import si
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
 BEGIN, END = "<!-- ladder: written by book/readme.py -->", "<!-- end of ladder -->"
 DEVICE, N = "h200", 4096
+PROBLEM = Gemm(N, N, N)
+
+
+def recorded(kernel: kernels.Kernel) -> Measurement | None:
+    """The measurement of a kernel with its own tiling; None where there is none."""
+    try:
+        return records.find(kernel, PROBLEM, kernel.default, DEVICE)
+    except LookupError:
+        return None
 
 
 def table() -> str:
-    """The ladder at one size, as Markdown: recorded and predicted rates, fraction of cuBLAS."""
-    problem = Gemm(N, N, N)
-    yardstick = records.find(kernels.REFERENCE, problem, None, DEVICE)
+    """The ladder at one size, as Markdown: rates, and fractions of cuBLAS and of the peak."""
+    yardstick = records.find(kernels.REFERENCE, PROBLEM, None, DEVICE)
+    gpu = device(DEVICE)
+    peak = gpu.peak_of(PROBLEM.dtype)
     lines = [
-        f"| rung | idea | recorded at n = {N} | predicted | of cuBLAS |",
-        "|---|---|--:|--:|--:|",
+        f"| rung | idea | recorded at n = {N} | predicted | of cuBLAS | of the peak |",
+        "|---|---|--:|--:|--:|--:|",
     ]
     for number, kernel in enumerate(kernels.LADDER, 1):
-        seen = records.find(kernel, problem, kernel.default, DEVICE)
-        expected = predict(problem, DEVICE, kernel)
-        share = yardstick.seconds / seen.seconds
-        lines.append(
-            f"| {number} [{kernel.name}](gemmlab/kernels/{kernel.name}.py) | {kernel.idea} "
-            f"| {seen.flops_per_second / 1e12:.2f} TFLOP/s "
-            f"| {expected.flops_per_second / 1e12:.2f} | {share:.1%} |"
-        )
-    rate = yardstick.flops_per_second / 1e12
-    lines.append(f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate:.2f} TFLOP/s | | |")
-    return "\n".join([*lines, "", f"FP32, {yardstick.source}, L2 flushed before each run."])
+        name = f"{number} [{kernel.name}](gemmlab/kernels/{kernel.name}.py)"
+        expected = predict(PROBLEM, gpu, kernel).flops_per_second / 1e12
+        lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, expected, yardstick, peak)} |")
+    rate = yardstick.flops_per_second
+    lines.append(
+        f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate / 1e12:.2f} TFLOP/s | | "
+        f"| {rate / peak:.1%} |"
+    )
+    note = f"FP32, {yardstick.source}, peak {si(peak, 'FLOP/s')}, L2 flushed before each run."
+    return "\n".join([*lines, "", note])
+
+
+def _rates(kernel: kernels.Kernel, expected: float, yardstick: Measurement, peak: float) -> str:
+    seen = recorded(kernel)
+    if seen is None:
+        return f"not yet | {expected:.2f} | | "
+    rate = seen.flops_per_second
+    return (
+        f"{rate / 1e12:.2f} TFLOP/s | {expected:.2f} | {yardstick.seconds / seen.seconds:.1%} "
+        f"| {rate / peak:.1%}"
+    )
 
 
 def with_table(readme: str) -> str:
@@ -45,23 +66,18 @@ def with_table(readme: str) -> str:
 
 
 def draw(path: Path) -> None:
-    """The recorded rates of the ladder over size, on their predictions."""
+    """The recorded speed of each rung, on its prediction, cuBLAS and the peak."""
     from gemmlab import plots
 
-    square = [
-        m
-        for kernel in (*kernels.LADDER, kernels.REFERENCE)
-        for m in records.load(DEVICE, kernel)
-        if m.problem.m == m.problem.n == m.problem.k and m.tiling == kernel.default
-    ]
-    predicted = [
-        predict(m.problem, DEVICE, kernels.get(m.kernel), m.tiling)
-        for m in square
-        if m.kernel != kernels.REFERENCE.name
-    ]
-    figure, (ax,) = plots.figure(width=9, height=4.5)
-    plots.sizes(ax, square, predicted)
-    plots.provenance(ax, f"dots: {square[0].source}; lines: predicted, nothing fitted")
+    gpu = device(DEVICE)
+    rungs = [m for m in map(recorded, kernels.LADDER) if m is not None]
+    expected = [predict(PROBLEM, gpu, kernels.get(m.kernel), m.tiling) for m in rungs]
+    yardstick = records.find(kernels.REFERENCE, PROBLEM, None, DEVICE)
+    figure, (ax,) = plots.figure(width=9, height=1.9 + 0.45 * len(rungs))
+    figure.subplots_adjust(left=0.155)
+    plots.ladder(ax, rungs, yardstick, gpu.peak_of(PROBLEM.dtype), expected)
+    plots.style.title(ax, f"The ladder, FP32, m = n = k = {N}")
+    plots.provenance(ax, yardstick.source)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110)
 

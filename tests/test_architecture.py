@@ -173,8 +173,13 @@ def test_the_blocker_blocks():
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Constants, classes, functions; each by name."""
-    return sorted(names, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, n))
+    """Constants, classes, functions; each by name, numbers in it by their value."""
+
+    def key(name: str) -> tuple:
+        kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+        return kind, re.sub(r"\d+", lambda number: number[0].zfill(4), name)
+
+    return sorted(names, key=key)
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

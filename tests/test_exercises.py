@@ -24,7 +24,7 @@ ANSWERS = {
 }
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
-KERNELS = ("04.1", "04.3")
+KERNELS = ("04.1", "04.3", "06.1")
 
 
 @cache
@@ -72,7 +72,7 @@ def test_enough_answers(name):
 @pytest.mark.parametrize("name", exercises.names())
 def test_every_diagnosis_has_a_wrong_answer(name):
     shown = {wrong.diagnosis for wrong in ANSWERS[name].WRONG.values()} | {"not-attempted"}
-    if name == "04.3":  # shares its diagnoses with 04.1
+    if name in KERNELS:  # they share diagnoses with 04.1
         shown |= {wrong.diagnosis for wrong in ANSWERS["04.1"].WRONG.values()}
     assert set(exercises.get(name).task.diagnoses) - shown == set()
 
@@ -90,9 +90,7 @@ def test_kernel_verdict_says_where_and_why(name, label):
     verdict, _ = checked(name, label)
     details, message = verdict.details, verdict.message
     assert "Likely cause" in message
-    if verdict.diagnosis in ("wrong-type", "traffic-over-budget", "sectors-half-used"):
-        return
-    if verdict.diagnosis == "shared-memory-not-used":
+    if verdict.diagnosis.endswith(("-over-budget", "-half-used", "-not-used", "wrong-type")):
         return
     m, n, k = details["shape"]
     assert f"m={m}, n={n}, k={k}" in message

@@ -247,20 +247,18 @@ def test_each_rung_is_predicted_faster_than_the_one_below():
 
 
 def test_what_limits_each_rung():
-    """One wavefront a cycle feeds 4 warps' FMAs a cycle: an 8×8 thread tile just does, 16×8 does.
+    """One wavefront a cycle feeds 4 warps' FMAs a cycle: an 8×8 thread tile just does.
 
-    Loads of 128 bits take as many wavefronts as their words in turn, but fewer instructions.
+    Loads of 128 bits take two wavefronts where lanes share words: those of A in *vectorised*, and
+    all in *warp tiled*; else four.
     """
     p = Gemm(8192, 8192, 8192)
     plain, wide, warp = (predict(p, "h200", k) for k in kernels.LADDER[3:])
     fmas = p.flops // 2 // 32
-    assert [round(x.counters["shared_load_wavefronts"] / fmas, 4) for x in (plain, wide, warp)] == [
-        2 * 8 / 64,
-        2 * 8 / 64,
-        round((16 + 8) / 128 * (1 + 1 / 8192), 4),
-    ]
-    assert plain.bottleneck == wide.bottleneck == "l1"
-    assert warp.bottleneck == "math"
+    loads = [x.counters["shared_load_wavefronts"] / fmas for x in (plain, wide, warp)]
+    assert loads[:2] == [(8 + 8) / 64, (2 * 2 + 2 * 4) / 64]
+    assert loads[2] == pytest.approx((4 * 2 + 2 * 2) / 128, rel=1e-3)
+    assert [x.bottleneck for x in (plain, wide, warp)] == ["l1", "math", "math"]
     assert warp.seconds > 0.99 * p.flops / device("h200").peak["float32"]
 
 

@@ -145,7 +145,7 @@ def test_worked_counts_of_register_tiles():
 
     A warp is 2 rows of 16 threads. For each p it loads 8 times two words of As, which lie in two
     banks, and 8 times 16 neighbours in Bs: one wavefront each. In groups of four it makes a
-    quarter of the loads, which take four wavefronts each.
+    quarter of the loads, which take four wavefronts each, or two where neighbours share words.
     """
     problem = Gemm(128, 128, 128)
     plain = kernels.register_tiled.work(problem, kernels.register_tiled.default).counters

@@ -227,3 +227,44 @@ def test_tolerance_grows_with_k_and_with_coarser_formats():
     assert Gemm(1, 1, 10).tolerance < Gemm(1, 1, 100).tolerance < Gemm(1, 1, 10**6).tolerance
     assert Gemm(1, 1, 10).tolerance < Gemm(1, 1, 10, accumulate="float16").tolerance
     assert Gemm(1, 1, 10).tolerance == pytest.approx(15 * 2.0**-24, rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------ layouts
+
+
+@pytest.mark.parametrize(
+    ("layout", "shapes"),
+    [
+        ("nn", ((2, 4), (4, 3), (2, 3))),
+        ("nt", ((2, 4), (3, 4), (2, 3))),
+        ("tn", ((4, 2), (4, 3), (2, 3))),
+        ("tt", ((4, 2), (3, 4), (2, 3))),
+    ],
+)
+def test_operands_are_stored_as_the_layout_says(layout, shapes):
+    problem, plain = Gemm(2, 3, 4, beta=1.0, layout=layout), Gemm(2, 3, 4, beta=1.0)
+    stored, operands = problem.operands(), plain.operands()
+    assert problem.shapes == shapes
+    assert tuple(x.shape for x in stored) == shapes
+    assert all(x.flags.c_contiguous for x in stored)
+    problem.check_operands(stored)
+    for one, other in zip(problem.oriented(stored), operands, strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(problem.reference(stored), plain.reference(operands))
+    result = plain.reference(operands) + 1e-6
+    assert problem.error(result, stored) == pytest.approx(plain.error(result, operands))
+    assert (problem.bytes, problem.flops) == (plain.bytes, plain.flops)
+
+
+def test_operands_of_another_layout_are_refused():
+    with pytest.raises(ValueError, match=r"B has shape \(4, 3\); this problem needs \(3, 4\)"):
+        Gemm(2, 3, 4, layout="nt").check_operands(Gemm(2, 3, 4).operands())
+
+
+def test_layouts_are_part_of_the_problem():
+    assert Gemm(2, 3, 4, layout="nt") != Gemm(2, 3, 4)
+    assert str(Gemm(2, 3, 4, layout="nt")) == "2×3×4 float32 nt"
+    assert str(Gemm(2, 3, 4)) == "2×3×4 float32"
+    for layout in ("NN", "t", "", None):
+        with pytest.raises(ValueError, match=f"layout={layout!r} is not known; use one of nn, nt"):
+            Gemm(2, 3, 4, layout=layout)

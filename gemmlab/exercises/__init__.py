@@ -24,6 +24,12 @@ _MODULES = {
     "04.1": "tiled_kernel",
     "04.2": "barriers",
     "04.3": "traffic_budget",
+    "06.1": "register_tile",
+    "06.2": "thread_tile_counts",
+    "07.1": "fragment_map",
+    "07.2": "warp_gemm",
+    "11.1": "bfloat16_bits",
+    "11.2": "tensor_core_block",
 }
 
 

@@ -155,8 +155,8 @@ def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
     """Which block and thread the launch gives the wrong element to."""
     i, j = details["index"]
     bm, bn, _ = trial.tiling.block
-    width = bn // trial.tiling.thread[1]
-    details["block"], details["thread"] = (j // bn, i // bm), (j % bn % width, i % bm)
+    height, width = bm // trial.tiling.thread[0], bn // trial.tiling.thread[1]
+    details["block"], details["thread"] = (j // bn, i // bm), (j % bn % width, i % bm % height)
     text = f"block (x, y) = {details['block']}, thread (x, y) = {details['thread']}"
     return "In charge of it", text
 

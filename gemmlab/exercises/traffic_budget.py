@@ -36,6 +36,7 @@ def tiling(T: int) -> Tiling:
 
 def build(T):
     """The kernel for T×T threads with two elements of C each."""
+    wide = 2 * T  # a shape of shared memory takes names and numbers, no products
 
     def kernel(alpha, A, B, beta, C):
         m, n = C.shape
@@ -43,10 +44,10 @@ def build(T):
         x = cuda.threadIdx.x
         y = cuda.threadIdx.y
         row = cuda.blockIdx.y * T + y
-        # The block's tile of C is T rows by 2T columns.
+        # The block's tile of C is T rows by `wide` columns.
         # [answer]
         As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, 2 * T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
         left = cuda.blockIdx.x * 2 * T + x
         right = left + T
 

@@ -5,7 +5,19 @@ expression of a cell.
 """
 
 from gemmlab.explorers.coalescing import Coalescing
+from gemmlab.explorers.dot_error import DotError
+from gemmlab.explorers.fragments import Fragments
 from gemmlab.explorers.kernel_lab import KernelLab
 from gemmlab.explorers.roofline import Roofline
+from gemmlab.explorers.rounding import Rounding
+from gemmlab.explorers.thread_tiles import ThreadTiles
 
-__all__ = ["Coalescing", "KernelLab", "Roofline"]
+__all__ = [
+    "Coalescing",
+    "DotError",
+    "Fragments",
+    "KernelLab",
+    "Roofline",
+    "Rounding",
+    "ThreadTiles",
+]

@@ -9,14 +9,13 @@ import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
 from gemmlab.backends import simulator
-from gemmlab.device import Device, detect, host
+from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.base import Picture
 from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
-from gemmlab.explorers.job import Job, Stopped
 from gemmlab.explorers.readout import expected, observed
+from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
-from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import si, style
 from gemmlab.problem import Gemm, whole_number
@@ -26,7 +25,7 @@ SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
 SIZES = tuple(2**i for i in range(SMALLEST, LARGEST + 1))  # where curves are predicted
 
 
-class KernelLab(Explorer):
+class KernelLab(Runner):
     """Choose a kernel, a size and a tile; run it; compare with the prediction.
 
     kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others
@@ -47,17 +46,14 @@ class KernelLab(Explorer):
         device: str = "h200",
     ) -> None:
         figure, (self.left, self.right) = plots.figure(9.8, 4.2, 2, wspace=0.6)
-        super().__init__(Picture(figure))
+        super().__init__(Picture(figure), load_device(device))
         chosen = kernels.get(kernel)
         family = kernels.CPU if chosen in kernels.CPU else (*kernels.LADDER, kernels.REFERENCE)
-        self.device = load_device(device)
         backends.choose(chosen, backend)
         sizes = sizes_of(Gemm(n, n, n), LARGEST)
         side = chosen.default.block[0] if chosen.default else 1
         if tile is not None:
             chosen.choose(_tiling(chosen, whole_number("tile", tile)))
-        self.history: list[Measurement] = []
-        self.job: Job | None = None
         self._mode = ""
 
         self.kernel = dropdown("kernel", [k.name for k in family], kernel)
@@ -75,23 +71,16 @@ class KernelLab(Explorer):
             field(name, value, 2**LARGEST, "2em") for name, value in sizes.items()
         )
         self.sides = widgets.HBox([self.m, self.n, self.k], layout={"display": "none"})
-        self.run = widgets.Button(description="Run", button_style="primary", icon="play")
-        self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
-        self.clear = widgets.Button(description="Clear", icon="trash")
-        self.status = widgets.HTML()
 
         self.kernel.observe(self._offer_backends, "value")
         self.ragged.observe(self._offer_sides, "value")
-        self.run.on_click(lambda _: self.start())
-        self.stop.on_click(lambda _: self.job and self.job.stop())
-        self.clear.on_click(lambda _: self.forget())
         watched = self.kernel, self.backend, self.size, self.tile, self.m, self.n, self.k
         self.arrange(
             [
                 widgets.HBox([self.kernel, self.backend]),
                 widgets.HBox([self.size, self.tile]),
                 widgets.HBox([self.ragged, self.sides]),
-                widgets.HBox([self.run, self.stop, self.clear, self.status]),
+                self.buttons,
             ],
             watched,
         )
@@ -107,15 +96,11 @@ class KernelLab(Explorer):
         return Gemm(side, side, side)
 
     @property
-    def choice(self) -> tuple[Kernel, Tiling | None, str]:
+    def choice(self) -> Choice:
         """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
         kernel = kernels.get(self.kernel.value)
         tiling = kernel.choose(_tiling(kernel, self.tile.value))
         return kernel, tiling, backends.choose(kernel, self.backend.value)
-
-    def target(self, backend: str) -> Device:
-        """The device that a run on `backend` is predicted for."""
-        return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
 
     # ----------------------------------------------------------------------------- the picture
 
@@ -180,46 +165,6 @@ class KernelLab(Explorer):
         self.sides.layout.display = "flex" if self.ragged.value else "none"
         self.size.layout.display = "none" if self.ragged.value else "flex"
         self.refresh()
-
-    # ----------------------------------------------------------------------------------- runs
-
-    def start(self) -> None:
-        """Run what the controls say, in the background; what the Run button does."""
-        if self.run.disabled or not self.refresh():
-            return
-        problem, (kernel, tiling, backend) = self.problem, self.choice
-        self.run.disabled, self.stop.disabled = True, False
-        self._report(0.0)
-        self.job = Job(
-            lambda: backends.run(
-                kernel, problem, backend, tiling=tiling, device=self.device.name
-            ),
-            self._report,
-            self._done,
-        ).start()  # fmt: skip
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the run to end; False if it takes longer than `seconds`."""
-        return self.job is None or self.job.wait(seconds)
-
-    def forget(self) -> None:
-        """Drop the history; what the Clear button does."""
-        self.history.clear()
-        self.refresh()
-
-    def _report(self, seconds: float) -> None:
-        self.status.value = f'<span role="status">running… {seconds:.1f} s</span>'
-
-    def _done(self, result: Measurement | None, error: BaseException | None) -> None:
-        self.status.value = ""
-        self.run.disabled, self.stop.disabled = False, True
-        if error is None:
-            self.history.append(result)
-            self.refresh()
-        elif isinstance(error, Stopped):
-            self.say("Stopped: nothing was added. Press Run to start again.")
-        else:
-            self.say(str(error) or type(error).__name__, error=True)
 
 
 def _tiling(kernel: Kernel, side: int) -> Tiling | None:

@@ -1,8 +1,8 @@
 """Groups of four neighbours in a row: read, updated and copied, at the edges of a matrix too.
 
-A matrix is aligned if its rows begin at multiples of 16 bytes. A group then lies inside of it whole,
-or outside, and moves in one access of 128 bits. Else its elements are looked at one by one. Each
-function here makes device functions for the kernels that ask for them.
+A matrix is aligned if its rows begin at multiples of 16 bytes. A group then lies inside of it, or
+outside, as a whole, and moves in one access of 128 bits. Else its elements are looked at one by
+one. Each function here makes device functions for the kernels that ask for them.
 """
 
 from __future__ import annotations

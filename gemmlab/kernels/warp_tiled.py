@@ -1,11 +1,10 @@
 """Rung 6, warp tiled and double-buffered: nobody waits for memory.
 
 Three changes. The threads of a warp compute one compact tile of C, so that their shared loads fall
-on few words, each sent to many lanes. Tiles of A and B are copied asynchronously, `stages` - 1 ahead
-of the arithmetic, into a ring of rows: shared row q holds row p of the operands' steps along k, and
-one barrier a tile is enough. And each thread reads the fragments of the next p while it multiplies
-those of this one. Counter to watch: barriers, half as many; and the time, for nothing else is left
-to fall.
+on few words, each sent to many lanes. Tiles of A and B are copied asynchronously, `stages` - 1
+ahead of the arithmetic, into a ring of shared rows, so that one barrier a tile is enough. And each
+thread reads the fragments of the next step along k while it multiplies those of this one. Counter
+to watch: barriers, half as many for as many steps; and the time, for little else is left to fall.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def build(
 
     @on_device
     def multiply(a, b, acc):
-        """acc += a bᵀ, to and fro along the rows: at each turn an element of b is still at hand."""
+        """Add a bᵀ to acc, to and fro along the rows: at a turn, b's element is still at hand."""
         for i in range(TM):
             for c in range(TN):
                 j = c if i % 2 == 0 else TN - 1 - c

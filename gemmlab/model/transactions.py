@@ -48,18 +48,49 @@ def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndar
 
     One pass serves each bank one 4-byte word, to any number of lanes: so many passes as the
     busiest bank has distinct words. Accesses of 8 bytes go half a warp at a time and of 16 bytes a
-    quarter.
+    quarter. That holds for stores; for loads see `load_wavefronts`.
 
     >>> column = 4 * 32 * np.arange(32)        # a column of a 32-wide float32 tile: one bank
     >>> int(wavefronts(column, np.ones(32, bool), 4))
     32
     """
+    return _passes(*_words(addresses, active, width)).sum(axis=-1)
+
+
+def load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
+    """Passes that a load from shared memory needs: wide ones may take less than `wavefronts`.
+
+    Two neighbouring groups of lanes go together where each lane x of both has its address in common
+    with lane x XOR 1, or each with lane x XOR 2. Measured with Nsight Compute on an H200: exact for
+    48 patterns of 8 and 16 bytes (tests/data/h200_wide.jsonl). Stores do not merge.
+
+    >>> one_for_all, own = np.zeros(32, int), 16 * np.arange(32)
+    >>> [int(load_wavefronts(a, np.ones(32, bool), 16)) for a in (one_for_all, own)]
+    [2, 4]
+    """
+    words, on = _words(addresses, active, width)
+    apart = _passes(words, on)
+    if apart.shape[-1] == 1:
+        return apart.sum(axis=-1)
+    merging = _merging(addresses, active, width)
+    pairs = (*apart.shape[:-1], apart.shape[-1] // 2)
+    united = _passes(words.reshape(*pairs, -1), on.reshape(*pairs, -1))
+    return np.where(merging, united, apart.reshape(*pairs, 2).sum(axis=-1)).sum(axis=-1)
+
+
+def _words(addresses: np.ndarray, active: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The 4-byte words of each group of lanes that is served at once, and which are asked for."""
     groups = max(1, width // WORD)
     shape = (*addresses.shape[:-1], groups, WARP // groups)
     words, on = (addresses // WORD).reshape(shape), active.reshape(shape)
     if groups > 1:  # each lane covers `groups` neighbouring words
         words = (words[..., None] + np.arange(groups)).reshape(*shape[:-1], WARP)
         on = np.repeat(on, groups, axis=-1)
+    return words, on
+
+
+def _passes(words: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """Distinct words of the busiest bank, over the last axis."""
     # A word's key sorts by bank, then by word: a bank's distinct words are a run of new keys.
     bank, row = words % BANKS, words // BANKS
     span = int(row.max(initial=0)) + 1
@@ -68,7 +99,35 @@ def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndar
     new = keys >= 0
     new[..., 1:] &= np.diff(keys, axis=-1) != 0
     per_bank = (new[..., None] & ((keys // span)[..., None] == np.arange(BANKS))).sum(axis=-2)
-    return per_bank.max(axis=-1).sum(axis=-1)
+    return per_bank.max(axis=-1)
+
+
+def served_together(addresses: np.ndarray, active: np.ndarray, width: int) -> list[np.ndarray]:
+    """The lanes of one warp's load, in the groups that `load_wavefronts` serves one by one.
+
+    >>> [group.size for group in served_together(np.zeros(32, int), np.ones(32, bool), 16)]
+    [16, 16]
+    """
+    groups = max(1, width // WORD)
+    apart = np.split(np.arange(WARP), groups)
+    if groups == 1:
+        return apart
+    found: list[np.ndarray] = []
+    for pair, together in enumerate(_merging(addresses, active, width)):
+        both = apart[2 * pair : 2 * pair + 2]
+        found += [np.concatenate(both)] if together else both
+    return found
+
+
+def _merging(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
+    """Which pairs of neighbouring groups of lanes go together in a wide load, (..., pairs)."""
+    lanes = 2 * WARP * WORD // width  # of a pair
+    shape = (*addresses.shape[:-1], WARP // lanes, lanes)
+    at, on = addresses.reshape(shape), active.reshape(shape)
+    lane = np.arange(lanes)
+    return np.logical_or.reduce([
+        (~on | ~on[..., lane ^ x] | (at == at[..., lane ^ x])).all(axis=-1) for x in (1, 2)
+    ])  # fmt: skip
 
 
 def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
@@ -80,6 +139,28 @@ def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> n
     """
     groups = max(1, width // WORD)
     return active.reshape(*active.shape[:-1], groups, -1).any(axis=-1).sum(axis=-1)
+
+
+def least_load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
+    """The same of a load, where groups that go together count once.
+
+    >>> int(least_load_wavefronts(np.zeros(32, int), np.ones(32, bool), 16))
+    2
+    """
+    groups = max(1, width // WORD)
+    some = active.reshape(*active.shape[:-1], groups, -1).any(axis=-1)
+    if groups == 1:
+        return some.sum(axis=-1)
+    pairs = some.reshape(*some.shape[:-1], groups // 2, 2)
+    merging = _merging(addresses, active, width)
+    return np.where(merging, pairs.any(axis=-1), pairs.sum(axis=-1)).sum(axis=-1)
+
+
+# Of a shared access: what it takes, and what it would take without bank conflicts.
+SHARED_PASSES = {
+    "load": (load_wavefronts, least_load_wavefronts),
+    "store": (wavefronts, least_wavefronts),
+}
 
 
 def l1_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:

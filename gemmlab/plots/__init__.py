@@ -7,24 +7,33 @@
 """
 
 from gemmlab.plots.access import access_map
+from gemmlab.plots.alignment import alignment
 from gemmlab.plots.compare import counters, residual
+from gemmlab.plots.fragments import fragment
+from gemmlab.plots.ladder import ladder
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.style import figure, number, provenance, si
+from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 
 __all__ = [
     "access_map",
+    "alignment",
     "counters",
     "figure",
+    "fragment",
+    "ladder",
     "number",
     "points",
     "provenance",
     "residual",
+    "resources",
     "roofline",
     "si",
     "size",
     "sizes",
+    "thread_tiles",
     "tiles",
     "value",
 ]

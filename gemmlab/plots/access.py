@@ -115,12 +115,11 @@ def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
     words serves them in as many passes, the lowest first.
     """
     chosen = list(warps)
-    parts = max(1, access.itemsize // WORD)  # 8 bytes go half a warp at a time, 16 a quarter
     rows: list[str] = []
     cells: dict[tuple[int, int], list[int]] = {}
     for w in chosen:
         done = 0
-        for part in np.split(np.arange(WARP), parts):
+        for part in access.groups(w):
             asked: dict[int, dict[int, list[int]]] = {}  # bank -> word -> users
             for lane in part[access.active[w, part]]:
                 for word in _words(access, w, lane):

@@ -87,7 +87,7 @@ def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
 def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
     shape = (len(m.blocks), m.threads, place.count)
     elements = np.zeros(shape, place.array.dtype)
-    tally(m, place, line)
+    tally(m, place, line, in_rows=True)
     if place.mask is not False:
         on = m.full(place.mask)
         for i in range(place.count):
@@ -100,7 +100,7 @@ def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
 def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
     elements = np.ascontiguousarray(rows.reshape(len(m.blocks), m.threads, -1))
     elements = elements.view(place.array.dtype)
-    tally(m, place, line)
+    tally(m, place, line, in_rows=True)
     if place.mask is not False:
         for i in range(place.count):
             value = elements[..., i]

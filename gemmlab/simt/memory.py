@@ -19,6 +19,8 @@ from gemmlab.simt.updates import SharedShadow
 class Array:
     """A view of a buffer: element (i, j, …) lies at offset + i·strides[0] + j·strides[1] + …"""
 
+    in_rows = False  # whether lanes point at rows that a warp reads together
+
     def __init__(
         self,
         space: str,

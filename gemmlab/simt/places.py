@@ -38,9 +38,9 @@ class Place:
 class Wide(Array):
     """An array counted by accesses of several elements."""
 
-    def __init__(self, array: Array, width: int) -> None:
+    def __init__(self, array: Array, width: int, in_rows: bool) -> None:
         super().__init__(array.space, array.buffer, array.shape, array.strides, 0, array.name)
-        self.width = width
+        self.width, self.in_rows = width, in_rows
 
     @property
     def dtype(self) -> np.dtype:
@@ -135,9 +135,9 @@ def _align(m: Machine, instruction: Instruction, place: Place, width: int, line:
         place.mask = both(place.mask, np.equal(place.at * array.itemsize % width, 0))
 
 
-def tally(m: Machine, place: Place, line: int) -> None:
-    """Count the access as one of its whole width."""
+def tally(m: Machine, place: Place, line: int, in_rows: bool = False) -> None:
+    """Count the access as one of its whole width; `in_rows`, as `ldmatrix` makes it."""
     if place.mask is not False:
-        wide = Wide(place.array, place.operand.width(place.array.itemsize))
+        wide = Wide(place.array, place.operand.width(place.array.itemsize), in_rows)
         op = "load" if place.operand.access == "read" else "store"
         memory_access.count_access(m, line, op, wide, place.at // place.count, place.mask)

@@ -48,7 +48,16 @@ class Access:
     @property
     def wavefronts(self) -> np.ndarray:
         """Passes that shared memory needs for each warp, (warps,)."""
-        return transactions.wavefronts(self.addresses, self.active, self.itemsize)
+        taken, _ = transactions.SHARED_PASSES["load" if self.op == "load" else "store"]
+        return taken(self.addresses, self.active, self.itemsize)
+
+    def groups(self, warp: int) -> list[np.ndarray]:
+        """The lanes of a warp, in the groups that shared memory serves one after the other."""
+        if self.op != "load":
+            return np.split(
+                np.arange(transactions.WARP), max(1, self.itemsize // transactions.WORD)
+            )
+        return transactions.served_together(self.addresses[warp], self.active[warp], self.itemsize)
 
 
 class Trace:

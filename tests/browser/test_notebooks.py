@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from lab_server import ROOT
 
+from gemmlab.explorers.coalescing import sectors
+
 pytestmark = pytest.mark.browser
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -99,6 +101,36 @@ def test_any_size_can_be_typed(opened):
     box.locator(".noUi-handle").first.focus()
     page.keyboard.press("ArrowLeft")  # the slider goes on from there, in powers of two
     page.wait_for_function("box => box.innerText.includes('512×')", arg=box.element_handle())
+
+
+def test_the_coalescing_explorer_follows_the_keyboard(opened, screenshots: Path):
+    page = opened("03_threads_warps_blocks.ipynb")
+    box = explorer(page, "coalescing")
+    image = box.locator("img").first
+    box.evaluate(TIMER)
+    stride, offset = box.locator(".noUi-handle").all()[:2]
+    # Which slider, which key -> stride, offset and bytes of an element that result.
+    walk = [
+        (stride, "ArrowRight", (2, 0, 4)),
+        (stride, "ArrowLeft", (1, 0, 4)),
+        (offset, "ArrowRight", (1, 1, 4)),
+    ]
+    pictures = {digest(image)}
+    for handle, key, state in walk:
+        handle.focus()
+        press(page, key)
+        told = f"Predicted: {sectors(*state)} sectors. Counted: {sectors(*state)} sectors"
+        assert told in " ".join(caption(box).split())
+        assert " ".join(image.get_attribute("alt").split()) == " ".join(caption(box).split())
+        pictures.add(digest(image))
+    assert len(pictures) == 3  # the second key goes back to the first picture
+    shown = page.evaluate("window.shown.length")
+    box.locator("select").select_option("8 B (float64)")
+    page.wait_for_function(f"window.shown.length > {shown}", timeout=10_000)
+    assert f"Counted: {sectors(1, 1, 8)} sectors" in " ".join(caption(box).split())
+    assert digest(image) not in pictures
+    box.screenshot(path=screenshots / "coalescing.png")
+    move(page, box)
 
 
 def test_the_kernel_lab_runs(opened, screenshots: Path):

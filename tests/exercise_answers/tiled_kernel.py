@@ -51,8 +51,10 @@ def one_barrier(T):
 
 
 def padded_and_transposed(T):
+    padded = T + 1
+
     def kernel(alpha, A, B, beta, C):
-        tile_a = cuda.shared.array((T, T + 1), float32)
+        tile_a = cuda.shared.array((T, padded), float32)
         tile_b = cuda.shared.array((T, T), float32)
         x = cuda.threadIdx.x
         y = cuda.threadIdx.y

@@ -43,6 +43,8 @@ def two_tiles_of_b(T):
 
 
 def neighbours(T):
+    wide = 2 * T
+
     def kernel(alpha, A, B, beta, C):
         m, n = C.shape
         k = A.shape[1]
@@ -50,7 +52,7 @@ def neighbours(T):
         y = cuda.threadIdx.y
         row = cuda.blockIdx.y * T + y
         As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, 2 * T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
         origin = cuda.blockIdx.x * 2 * T
         even = float32(0)
         odd = float32(0)
@@ -145,7 +147,7 @@ WRONG = {
     ),
     "one tile of B for both": wrong(
         build, "a tile can be used twice at once", "two-writers",
-        ("(T, 2 * T)", "(T, T)"), ("Bs[y, x + T]", "Bs[x, y]"), ("Bs[p, x + T]", "Bs[x, p]"),
+        ("(T, wide)", "(T, T)"), ("Bs[y, x + T]", "Bs[x, y]"), ("Bs[p, x + T]", "Bs[x, p]"),
     ),
     "no second barrier": wrong(
         build, "one barrier is enough", "barrier-after-reading",

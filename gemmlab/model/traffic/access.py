@@ -139,8 +139,9 @@ def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int =
     """Transactions of lanes that access one tile in shared memory, rows of `length` elements."""
     width = itemsize * wide
     address, on = (lanes.row * length + lanes.col) * itemsize, lanes.valid
-    passes = int(transactions.wavefronts(address, on, width).sum())
-    least = int(transactions.least_wavefronts(address, on, width).sum())
+    passes, least = (
+        int(count(address, on, width).sum()) for count in transactions.SHARED_PASSES[op]
+    )
     return Counter({
         f"shared_{op}_requests": int(transactions.requests(on).sum()),
         f"shared_{op}_wavefronts": passes,

@@ -1,0 +1,269 @@
+"""Exercise 11.2: one block of a Tensor Core, term by term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from gemmlab.exercises import quantities
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.verdict import Diagnosis, Finding
+
+KEPT = 25  # fraction bits of a Hopper Tensor Core: `numerics.tensor_core("sm_90").fraction_bits`
+
+
+def _case(c: float, *products: tuple[float, float]) -> tuple[list[float], list[float], float]:
+    return [x for x, _ in products], [y for _, y in products], c
+
+
+T, H = 2.0**-12, 2.0**-13  # T·H = 2^-25
+# a, b, c: small ones first. No product or sum is subnormal, and c may be 0.
+CASES = (
+    _case(0.0, (1.0, 1.0)),
+    _case(2.0, (3.0, 0.5)),
+    _case(-1.0, (1.0, 1.0)),
+    _case(0.0, (1.0, 1.0), (-1.0, 1.0)),
+    _case(0.0, (0.0, 1024.0), (T, T)),
+    _case(1.0, (T, 1.5 * T)),
+    _case(-1.0, (-T, 1.5 * T)),
+    _case(0.0, (1.0, 1.0), (T, H), (-1.0, 1.0)),
+    _case(0.0, (1.0, 1.0), (T, 1.5 * H), (-1.0, 1.0)),
+    _case(0.0, (1.0, 1.0), (-T, 1.5 * H), (-1.0, 1.0)),
+    _case(0.0, (1.0, 1.0), (T, 1.5 * H), (T, 1.5 * H), (-1.0, 1.0)),
+    _case(0.0, (1.5, 1.5), (T, H), (-1.5, 1.5)),
+    _case(2.0**-25, (1.5, 1.5), (-1.5, 1.5)),
+    _case(1.5 * 2.0**-25, (1.0, 1.0), (-1.0, 1.0)),
+    _case(2.0**13, (2.0**-11, 1.0), (2.0**-12, 1.0), (-(2.0**13), 1.0)),
+    _case(2048.0, (1.0, H), (1.0, H)),
+    _case(2048.0, *[(3 * 2.0**-9, 2.0**-7)] * 6),
+    _case(2048.0, (1.0, H), (1.0, -3 * H), (1.5, H)),
+    _case(0.3333333432674408, (0.333251953125, 1.0), (0.0999755859375, 0.0999755859375)),
+)
+
+
+def block(a, b, c):
+    """What one block of a Hopper Tensor Core gives for c + Σ a_i·b_i, in float32."""
+
+    def exponent(x):  # floor(log2 |x|)
+        return math.frexp(x)[1] - 1
+
+    # The largest exponent among the products that are not 0, e(a_i) + e(b_i), and c if it is not 0.
+    # [answer]
+    pairs = list(zip(a, b, strict=True))
+    largest = [exponent(x) + exponent(y) for x, y in pairs if x and y]
+    largest += [exponent(c)] if c else []
+    if not largest:
+        return 0.0
+    unit = 2.0 ** (max(largest) - 25)
+    # [end]
+
+    # Each term, cut off to whole units, and the sum of all. Python's numbers hold it exactly.
+    # [answer]
+    total = unit * (math.trunc(c / unit) + sum(math.trunc(x * y / unit) for x, y in pairs))
+    # [end]
+
+    # The sum, rounded to 24 significant bits.
+    # [answer]
+    if total == 0:
+        return 0.0
+    place = 2.0 ** (exponent(total) - 23)
+    return place * math.trunc(total / place)
+    # [end]
+
+
+def _exponent(x: Fraction) -> int:
+    return math.frexp(float(x))[1] - 1
+
+
+def _nearest(x: Fraction) -> int:
+    return round(x)
+
+
+def variant(
+    *,
+    kept: int | None = KEPT,
+    cut: Callable[[Fraction], int] = math.trunc,
+    last: Callable[[Fraction], int] | None = math.trunc,
+    normalised: bool = False,
+    zeros_count: bool = False,
+    c_sets: bool = True,
+    c_cut: bool = True,
+) -> Callable[[list, list, float], float]:
+    """The block with one rule changed, in rational numbers.
+
+    kept : fraction bits, None: no alignment; cut, last : how terms and the sum are rounded
+    normalised : exponents of the products themselves; zeros_count : a zero has exponent e(y)
+    c_sets, c_cut : whether c takes part in the largest exponent, and is cut off
+    """
+
+    def run(a: list[float], b: list[float], c: float) -> float:
+        pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
+        exponents = [
+            _exponent(x * y) if normalised else _exponent(x) + _exponent(y)
+            for x, y in pairs
+            if (x and y) or zeros_count
+        ]
+        if c and (c_sets or not exponents):
+            exponents.append(_exponent(Fraction(c)))
+        if not exponents:
+            return 0.0
+        terms = [x * y for x, y in pairs]
+        if kept is None:
+            total = sum(terms) + Fraction(c)
+        else:
+            unit = Fraction(2) ** (max(exponents) - kept)
+            total = unit * sum(cut(x / unit) for x in terms)
+            total += unit * cut(Fraction(c) / unit) if c_cut else Fraction(c)
+        if total == 0 or last is None:
+            return float(total)
+        place = Fraction(2) ** (_exponent(total) - 23)
+        return float(place * last(total / place))
+
+    return run
+
+
+reference = variant()
+
+
+def _one_by_one(a: list[float], b: list[float], c: float) -> float:
+    """IEEE: each product is added and the sum rounded to nearest."""
+    total = Fraction(c)
+    for x, y in zip(a, b, strict=True):
+        total += Fraction(x) * Fraction(y)
+        if total:
+            place = Fraction(2) ** (_exponent(total) - 23)
+            total = place * round(total / place)
+    return float(total)
+
+
+INSTEAD = {
+    "nothing-lost": variant(kept=None, last=None),
+    "one-by-one": _one_by_one,
+    "rounded-once-to-nearest": variant(kept=None, last=_nearest),
+    "not-aligned": variant(kept=None),
+    "last-to-nearest": variant(last=_nearest),
+    "not-rounded-at-the-end": variant(last=None),
+    "terms-to-nearest": variant(cut=_nearest),
+    "terms-rounded-down": variant(cut=math.floor),
+    "products-normalised": variant(normalised=True),
+    "zeros-count": variant(zeros_count=True),
+    "c-sets-no-exponent": variant(c_sets=False),
+    "c-not-cut": variant(c_cut=False),
+    "bits-of-another-core-23": variant(kept=23),
+    "bits-of-another-core-24": variant(kept=24),
+    "bits-of-another-core-26": variant(kept=26),
+}
+
+
+def _show(value: Any) -> str:
+    """An argument as text that can be pasted."""
+    return repr(value)
+
+
+def judge(answer: Any) -> Finding:
+    """Every case, and which rule explains what the answer gives."""
+    found = quantities.judge("block", answer, CASES, reference, INSTEAD, _show)
+    if found is None:
+        return Finding("passed", (("Checked", f"{len(CASES)} blocks, each to the last bit"),))
+    if found.diagnosis.startswith("bits-of-another-core"):
+        return Finding("bits-of-another-core", found.facts, found.details)
+    return found
+
+
+TASK = Task(
+    name="11.2",
+    title="One block of a Tensor Core",
+    section="chapter 11, Inside the Tensor Core",
+    asked="block(a, b, c) returns what one block of a Hopper Tensor Core gives for c + Σ a_i·b_i.",
+    prompt="""
+    `a` and `b` are lists of float16 numbers (as Python floats), `c` is a float32 number. Follow the
+    rules of the section *Inside the Tensor Core*:
+
+    1. the largest exponent $E$ among the products that are not zero, $e(a_i) + e(b_i)$, and $c$;
+    2. every term cut off, toward zero, to a multiple of $2^{E - 25}$;
+    3. their exact sum, rounded toward zero to 24 significant bits.
+
+    Nothing is subnormal, infinite or NaN here, and Python's floats have bits enough for every
+    step. A sum of zero is `0.0`. `q.check(block)` compares each result to the last bit.
+    """,
+    judge=judge,
+    answers=(block,),
+    diagnoses={
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "Which term decides how much of the others is kept?",
+            "```python\nunit = 2.0 ** (E - 25)\ntotal = unit * (math.trunc(c / unit) + ...)\n```",
+        ),
+        "nothing-lost": Diagnosis(
+            "The sum is exact: nothing is cut off or rounded.",
+            "How many bits below the largest term does the Tensor Core keep?",
+            "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "one-by-one": Diagnosis(
+            "The products are added one after the other, each sum rounded to nearest: that is a "
+            "CUDA core.",
+            "In a block, how many roundings of the sum are there?",
+            "```python\ntotal = unit * (math.trunc(c / unit) + sum(...))\n```",
+        ),
+        "rounded-once-to-nearest": Diagnosis(
+            "The exact sum is rounded once, to nearest; the terms are not aligned.",
+            "What happens to a term that is 2^-30 of the largest?",
+            "```python\nunit = 2.0 ** (max(...) - 25)\n```",
+        ),
+        "not-aligned": Diagnosis(
+            "The exact sum is rounded toward zero; but each term is cut off before it is added.",
+            "What happens to two terms of three quarters of a unit each?",
+            "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "last-to-nearest": Diagnosis(
+            "The sum is rounded to nearest; a Tensor Core rounds float32 results toward zero.",
+            "What is 1 + 1.5·2^-24 in a Tensor Core?",
+            "```python\nplace * math.trunc(...)\n```",
+        ),
+        "not-rounded-at-the-end": Diagnosis(
+            "The sum has more bits than a float32; it has to be rounded to 24.",
+            "How many significant bits can the sum have, and how many has a float32?",
+            "```python\nplace = 2.0 ** (exponent(total) - 23)\n```",
+        ),
+        "terms-to-nearest": Diagnosis(
+            "Terms are rounded to the nearest unit; they are cut off.",
+            "What is left of a term of three quarters of a unit?",
+            "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "terms-rounded-down": Diagnosis(
+            "Negative terms are rounded away from zero: // and floor do that.",
+            "What are floor(-1.5) and trunc(-1.5)?",
+            "```python\nmath.trunc(...)\n```",
+        ),
+        "products-normalised": Diagnosis(
+            "The exponent of a product is taken from the product; the Tensor Core adds the "
+            "exponents of its factors.",
+            "What are the exponents of 1.5 and of 1.5 · 1.5?",
+            "```python\nexponent(x) + exponent(y)\n```",
+        ),
+        "zeros-count": Diagnosis(
+            "A product that is zero takes part in the largest exponent.",
+            "Which exponent has 0 · 1024?",
+            "```python\n[... for x, y in pairs if x and y]\n```",
+        ),
+        "c-sets-no-exponent": Diagnosis(
+            "c does not take part in the largest exponent.",
+            "What if c is the largest term?",
+            "```python\nlargest += [exponent(c)] if c else []\n```",
+        ),
+        "c-not-cut": Diagnosis(
+            "c is added as it is; it is a term like the products.",
+            "What is left of a c that is 1.5 · 2^-25 of the largest product?",
+            "```python\nmath.trunc(c / unit)\n```",
+        ),
+        "bits-of-another-core": Diagnosis(
+            "The number of bits kept is not that of Hopper.",
+            "How many fraction bits does `numerics.tensor_core('sm_90')` keep?",
+            "```python\nunit = 2.0 ** (E - ...)\n```",
+        ),
+    },
+    praise="One term decides what is kept of all the others, everything else is cut off, and the "
+    "order of the products does not matter.",
+)

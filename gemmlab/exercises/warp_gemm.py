@@ -1,0 +1,156 @@
+"""Exercise 07.2: one warp's matrix product, from fragments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import float32, uint32
+
+from gemmlab import cuda
+from gemmlab.exercises import arrays_on_trial as trial
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
+
+element_a, element_b, element_c = (layout("m16n8k16", x).element for x in "ABC")
+CASES = (16, 32, 48)  # k, smallest first
+
+
+def build_warp_gemm():
+    """The kernel of one warp that stores A·B in C: A 16×k, B k×8, of float16."""
+
+    def kernel(A, B, C):
+        lane = cuda.threadIdx.x
+        a = cuda.local.array(4, uint32)
+        b = cuda.local.array(2, uint32)
+        c = (float32(0), float32(0), float32(0), float32(0))
+        for p in range(0, A.shape[1], 16):
+            for w in range(4):
+                i, j = element_a(lane, 2 * w)
+                a[w] = pack_f16x2(A[i, p + j], A[i, p + j + 1])
+            # b[0] and b[1]: the pairs that this lane holds of rows p to p + 15 of B.
+            # [answer]
+            for w in range(2):
+                i, j = element_b(lane, 2 * w)
+                b[w] = pack_f16x2(B[p + i, j], B[p + i + 1, j])
+            # [end]
+            c = mma_m16n8k16_f32_f16((a[0], a[1], a[2], a[3]), (b[0], b[1]), c)
+
+        # Store what this lane has of the result, c[0] to c[3], where it belongs in C.
+        # [answer]
+        for x in range(4):
+            i, j = element_c(lane, x)
+            C[i, j] = c[x]
+        # [end]
+
+    return kernel
+
+
+def judge(answer: Any) -> Finding:
+    """The smallest k for which the kernel is wrong: hazards, then values."""
+    kernel = trial.built(answer, ["A", "B", "C"])
+    if isinstance(kernel, Finding):
+        return kernel
+    for k in CASES:
+        rng = np.random.default_rng(k)
+        a = rng.integers(-4, 5, (16, k)).astype(np.float16)
+        b = rng.integers(-4, 5, (k, 8)).astype(np.float16)
+        c = np.full((16, 8), np.nan, np.float32)
+        case = f"A is 16×{k}, B is {k}×8, one warp"
+        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+        if isinstance(report, Finding):
+            return report
+        found = trial.hazard(report, case)
+        if found:
+            return found
+        found = trial.different("C", _product(a, b), c, case)
+        if found:
+            return Finding(_why(a, b, c), found.facts, found.details)
+        if not report.instructions["inst_mma"]:
+            return Finding("no-mma", ((trial.FAILING, case),))
+    return Finding("passed", (("Values", f"right for k = {', '.join(map(str, CASES))}"),))
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
+    """What would give just this result."""
+    if np.isnan(c).any():
+        return "not-written"
+    tiles = len(b) // 16
+    swapped = b.reshape(-1, 2, 8)[:, ::-1].reshape(b.shape)
+    right = _product(a, b)
+    instead = {
+        "halves-swapped": _product(a, swapped),
+        "first-tile-only": _product(a, np.tile(b[:16], (tiles, 1))),
+        "rows-mixed": right[[r + 8 * (s ^ 1) for s in range(2) for r in range(8)]],
+    }
+    return next((x for x, wrong in instead.items() if np.array_equal(c, wrong)), "wrong-values")
+
+
+TASK = Task(
+    name="07.2",
+    title="A warp's product",
+    section="chapter 07, One warp's product",
+    asked="build_warp_gemm() returns a kernel (A, B, C) with which one warp stores A·B in C, for A "
+    "of 16×k and B of k×8, k a multiple of 16.",
+    prompt="""
+    One warp multiplies A (16×k) and B (k×8), both of float16, in steps of 16 along k. The fragments
+    of A are loaded for you, and `mma` adds to `c`. Load those of **B**, straight from global
+    memory: two registers, each a pair of float16 made by `pack_f16x2(low, high)`. And store the
+    four float32 that each lane has of **C**.
+
+    `element_a`, `element_b` and `element_c` give the row and column of a register, counted in
+    elements. `q.check(build_warp_gemm)` runs it on the simulator, for several k.
+    """,
+    judge=judge,
+    answers=(build_warp_gemm,),
+    diagnoses={
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "Which two elements share a register of B: neighbours in a row, or in a column?",
+            "```python\nfor w in range(2):\n    i, j = element_b(lane, ...)\n```",
+        ),
+        "outside": Diagnosis(
+            "An element outside of the matrix is touched: the pair of a register of B lies in a "
+            "column, and C is 16 high and 8 wide.",
+            "Which index of the line that is named is too large, and what does it stand for?",
+            "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
+        ),
+        "two-writers": Diagnosis(
+            "Two lanes write the same element; each of the 128 is in one register of one lane.",
+            "For which lane and register is the element that is named?",
+            "```python\ni, j = element_c(lane, x)\n```",
+        ),
+        "not-written": Diagnosis(
+            "Some elements of C are not stored; a lane has four of them, in two rows.",
+            "How many stores does each lane make, and how many elements does it hold?",
+            "```python\nfor x in range(4):\n    i, j = element_c(lane, x)\n```",
+        ),
+        "halves-swapped": Diagnosis(
+            "The two halves of B's registers are exchanged: the first element is the low half.",
+            "What is the first argument of pack_f16x2?",
+            "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
+        ),
+        "first-tile-only": Diagnosis(
+            "Every step multiplies the first 16 rows of B.",
+            "Which rows of B belong to the columns p to p + 15 of A?",
+            "```python\nb[w] = pack_f16x2(B[p + ..., j], ...)\n```",
+        ),
+        "rows-mixed": Diagnosis(
+            "The upper and the lower eight rows of C are exchanged.",
+            "Which registers of C hold the rows from 8 on?",
+            "```python\ni, j = element_c(lane, x)\n```",
+        ),
+        "no-mma": Diagnosis(
+            "The result is right, but it was not made by the Tensor Core.",
+            "Which instruction shall do the 2048 multiplications of a step?",
+            "```python\nc = mma_m16n8k16_f32_f16(...)\n```",
+        ),
+    },
+    praise="Whoever knows which lane holds what needs no help to bring it there, and none to take "
+    "it away.",
+)

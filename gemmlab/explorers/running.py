@@ -1,0 +1,90 @@
+"""Explorers that run kernels: buttons, a job in the background, and what came of all runs."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from gemmlab import backends
+from gemmlab.device import Device, detect, host
+from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.job import Job, Stopped
+from gemmlab.kernels import Kernel
+from gemmlab.measurement import Measurement
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+Choice = tuple[Kernel, Tiling | None, str]
+
+
+class Runner(Explorer):
+    """An explorer with the buttons Run, Stop and Clear, a row of widgets called `buttons`.
+
+    A subclass says by `problem` and `choice` what Run is to run. `history` holds every
+    `Measurement` made; `device` is whose measurements are replayed.
+    """
+
+    def __init__(self, picture: Picture, device: Device) -> None:
+        super().__init__(picture)
+        self.device = device
+        self.history: list[Measurement] = []
+        self.job: Job | None = None
+        self.run = widgets.Button(description="Run", button_style="primary", icon="play")
+        self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
+        self.clear = widgets.Button(description="Clear", icon="trash")
+        self.status = widgets.HTML()
+        self.buttons = widgets.HBox([self.run, self.stop, self.clear, self.status])
+        self.run.on_click(lambda _: self.start())
+        self.stop.on_click(lambda _: self.job and self.job.stop())
+        self.clear.on_click(lambda _: self.forget())
+
+    @property
+    def problem(self) -> Gemm:
+        """The problem that the controls ask for."""
+        raise NotImplementedError
+
+    @property
+    def choice(self) -> Choice:
+        """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
+        raise NotImplementedError
+
+    def target(self, backend: str) -> Device:
+        """The device that a run on `backend` is predicted for."""
+        return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
+
+    def start(self) -> None:
+        """Run what the controls say, in the background; what the Run button does."""
+        if self.run.disabled or not self.refresh():
+            return
+        problem, (kernel, tiling, backend) = self.problem, self.choice
+        self.run.disabled, self.stop.disabled = True, False
+        self._report(0.0)
+        self.job = Job(
+            lambda: backends.run(
+                kernel, problem, backend, tiling=tiling, device=self.device.name
+            ),
+            self._report,
+            self._done,
+        ).start()  # fmt: skip
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the run to end; False if it takes longer than `seconds`."""
+        return self.job is None or self.job.wait(seconds)
+
+    def forget(self) -> None:
+        """Drop the history; what the Clear button does."""
+        self.history.clear()
+        self.refresh()
+
+    def _report(self, seconds: float) -> None:
+        self.status.value = f'<span role="status">running… {seconds:.1f} s</span>'
+
+    def _done(self, result: Measurement | None, error: BaseException | None) -> None:
+        self.status.value = ""
+        self.run.disabled, self.stop.disabled = False, True
+        if error is None:
+            self.history.append(result)
+            self.refresh()
+        elif isinstance(error, Stopped):
+            self.say("Stopped: nothing was added. Press Run to start again.")
+        else:
+            self.say(str(error) or type(error).__name__, error=True)

@@ -1,0 +1,87 @@
+"""The ladder at one size: the speed of each rung beside the library's and the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from gemmlab.measurement import Measurement
+from gemmlab.model import Prediction
+from gemmlab.plots import style
+
+HEIGHT = 0.62  # of a bar, of the distance between two
+
+
+class LadderArtists(NamedTuple):
+    """What `ladder` draws: a bar and a text for each rung, the predictions, the two limits."""
+
+    bars: BarContainer
+    texts: list[Text]
+    predicted: Line2D
+    limits: dict[str, Line2D]
+
+
+def ladder(
+    ax: Axes,
+    measurements: Sequence[Measurement],
+    reference: Measurement,
+    peak: float,
+    predictions: Sequence[Prediction] = (),
+) -> LadderArtists:
+    """Draw the speed of each measurement as a bar, from the first at the top down.
+
+    reference : the library's measurement of the same problem: a line, and 100 % in the texts
+    peak : of the device [FLOP/s], another line
+    predictions : of the same kernels; a diamond at the bar of each
+    """
+    style.prepare(ax)
+    style.si_axis(ax.xaxis, "speed", "FLOP/s")
+    names = [m.kernel for m in measurements]
+    speeds = [m.flops_per_second for m in measurements]
+    library = reference.flops_per_second
+    bars = ax.barh(range(len(names)), speeds, height=HEIGHT, color=style.SKY)
+    texts = []
+    for place, speed in enumerate(speeds):
+        inside = speed > 0.45 * peak  # the bar is long enough to hold its text
+        text = ax.annotate(
+            f"{style.si(speed, 'FLOP/s')} · {speed / library:.1%} of {reference.kernel} · "
+            f"{speed / peak:.1%} of the peak",
+            (min(speed, library) if inside else speed, place),  # clear of the library's line
+            (-6 if inside else 8, 0),
+            textcoords="offset points",
+        )
+        text.set(va="center", ha="right" if inside else "left", fontsize=style.TICK)
+        text.set(color=style.INK)
+        texts.append(text)
+
+    expected = {p.kernel: p.flops_per_second for p in predictions}
+    points = [(expected[name], i + HEIGHT / 2) for i, name in enumerate(names) if name in expected]
+    (predicted,) = ax.plot(
+        [x for x, _ in points], [y for _, y in points], style.MARKS["predicted"].marker
+    )
+    predicted.set(color=style.INK, markerfacecolor="white", markersize=7, zorder=5)
+    predicted.set_label("predicted, nothing fitted")
+    limits = {}
+    for name, x, dash in ((reference.kernel, library, "--"), ("FP32 peak", peak, "-")):
+        limits[name] = ax.axvline(x, color=style.INK, linewidth=1.2, linestyle=dash, zorder=1.5)
+        ax.annotate(
+            f"{name}\n{style.si(x, 'FLOP/s')}",
+            (x, -0.62),
+            (-5, 0),
+            textcoords="offset points",
+            ha="right",
+            fontsize=style.NOTE,
+            color=style.INK,
+        )
+    ax.set_yticks(range(len(names)), [f"{i}  {name}" for i, name in enumerate(names, 1)])
+    ax.set(ylim=(len(names) - 0.4, -1.35), xlim=(0, 1.02 * peak))
+    ax.grid(axis="y", visible=False)
+    ax.tick_params(axis="y", labelsize=style.LABEL)
+    if points:
+        ax.legend(handles=[predicted], loc="upper left", fontsize=style.NOTE, frameon=False)
+    return LadderArtists(bars, texts, predicted, limits)

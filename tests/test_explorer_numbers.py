@@ -1,0 +1,160 @@
+"""The explorers of rounding and of dot products, without a browser."""
+
+import numpy as np
+import pytest
+
+from gemmlab.explorers import DotError, Rounding
+from gemmlab.explorers import dot_error as module
+from gemmlab.explorers.rounding import digits, neighbours, parts
+from gemmlab.numerics import ACCUMULATIONS, FORMATS, ROUNDINGS, round_to, ulp
+
+# ---------------------------------------------------------------------------------------- rounding
+
+
+@pytest.fixture
+def rounding():
+    return Rounding(0.1, "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_bits_of_a_format(dtype):
+    form = FORMATS[dtype]
+    assert len(parts(form)) == len(digits(1.0, form)) == 1 + form.exponent_bits + form.fraction_bits
+    assert digits(-1.0, form) == "1" + digits(1.0, form)[1:]
+    assert set(digits(0.0, form)) == {"0"}
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_neighbours_are_all_numbers_around(dtype):
+    form = FORMATS[dtype]
+    for x in (1.0, 0.1, 1.999, 3.0):
+        values = neighbours(x, form)
+        assert len(values) == 7
+        assert np.array_equal(round_to(values, dtype).astype(np.float64), values)
+        # Nothing lies between two of them: the middle rounds to one or the other.
+        middles = (values[1:] + values[:-1]) / 2
+        assert np.isin(round_to(middles, dtype).astype(np.float64), values).all()
+        assert values[3] <= x < values[4]
+    assert neighbours(0.0, form)[0] == 0.0
+    assert neighbours(form.largest, form)[-1] == form.largest
+
+
+def test_the_sentence_says_what_is_drawn(rounding):
+    assert rounding.rounded == float(round_to(0.1, "bfloat16"))
+    assert "0.1 in bfloat16, to nearest, ties to even: 0.10009765625." in rounding.message
+    assert "Sign 0, exponent 01111011, fraction 1001101." in rounding.message
+    assert f"{float(ulp(0.1, 'bfloat16')):.4g} apart" in rounding.message
+    texts = [t.get_text() for t in rounding.bit_axes.texts]
+    assert "".join(texts[:32]) == digits(float(np.float32(0.1)), FORMATS["float32"])
+    assert "".join(texts[32:48]) == "0011110111001101"
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+def test_every_mode(rounding, mode):
+    rounding.rounding.value = mode
+    for x in (1 + 2.0**-8, -(1 + 2.0**-8), 0.0, 1e-40, 3e38):
+        rounding.x.value = x
+        assert rounding.rounded == float(round_to(x, "bfloat16", mode))
+        assert not rounding.message.startswith("Not possible")
+
+
+def test_a_number_of_the_format_has_no_error(rounding):
+    rounding.x.value = 1.5
+    assert "x is one of them." in rounding.message
+    assert "error" not in rounding.message
+
+
+def test_beyond_and_below_the_range(rounding):
+    rounding.dtype.value = "float16"
+    rounding.x.value = 65520.0
+    assert "inf" in rounding.message
+    assert "The largest number of float16 is 65504.0." in rounding.message
+    rounding.rounding.value = "RZ"
+    assert rounding.rounded == 65504.0
+    rounding.x.value = 1e-7
+    assert "has no bound here" in rounding.message
+
+
+def test_what_cannot_be_shown():
+    explorer = Rounding(1.0)
+    explorer.x.value = float("inf")
+    assert explorer.message == "Not possible: x = inf is not finite; use a number"
+    explorer.x.value = 2.0
+    assert explorer.rounded == 2.0
+    with pytest.raises(ValueError, match="x=nan is not finite"):
+        Rounding(float("nan"))
+    with pytest.raises(ValueError, match="dtype='fp8' is not a known format"):
+        Rounding(1.0, "fp8")
+    with pytest.raises(ValueError, match="rounding='up' is not known"):
+        Rounding(1.0, "float16", "up")
+
+
+# ------------------------------------------------------------------------------------ dot products
+
+
+@pytest.fixture(scope="module")
+def dots():
+    return DotError(k=1024)
+
+
+def test_errors_are_the_largest_of_their_kind(dots):
+    for way, largest in dots.largest.items():
+        found = module.errors(way, "float16", "sm_90", "positive")
+        assert found.shape == (len(module.LENGTHS), module.DOTS)
+        assert largest == np.abs(found[module.LENGTHS.index(1024)]).max()
+        assert largest <= ACCUMULATIONS[way].bound(1024)
+    assert list(dots.largest) == list(ACCUMULATIONS)
+
+
+@pytest.mark.parametrize("values", module.VALUES)
+@pytest.mark.parametrize(
+    ("dtype", "arch"), [("float16", "sm_70"), ("bfloat16", "sm_80"), ("tf32", "sm_90")]
+)
+def test_bounds_hold_at_every_length(dtype, arch, values):
+    for way in module.ways(dtype):
+        largest = np.abs(module.errors(way, dtype, arch, values)).max(axis=1)
+        bounds = [ACCUMULATIONS[way].bound(k, dtype, arch) for k in module.LENGTHS]
+        assert np.all(largest <= bounds)
+
+
+def test_truncation_is_biased_and_nearest_is_not():
+    """Every error of the Tensor Core is negative; outside, both signs occur."""
+    at = module.LENGTHS.index(1024)
+    inside = module.errors("inside", "float16", "sm_90", "positive")[at]
+    outside = module.errors("outside", "float16", "sm_90", "positive")[at]
+    assert (inside < 0).all()
+    assert (outside > 0).any()
+    assert (outside < 0).any()
+    assert abs(inside.mean()) > 10 * abs(outside.mean())
+
+
+def test_the_sentence_says_what_is_drawn_of_dot_products(dots):
+    assert "64 dot products of 1024 products, positive, in float16." in dots.message
+    for way in ACCUMULATIONS.values():
+        assert f"{way.title}: largest error" in dots.message
+    dots.k.value = 16
+    assert "16 products" in dots.message
+    assert "k = 16" in dots.dot_axes.get_title(loc="left")
+
+
+def test_a_format_without_float16_sums():
+    explorer = DotError(k=64, dtype="bfloat16")
+    assert "float16" not in explorer.largest
+    explorer.arch.value = "sm_70"
+    assert explorer.message == "Not possible: sm_70 does not multiply bfloat16; it has float16"
+    explorer.dtype.value = "float16"
+    assert explorer.message.startswith("64 dot products")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 1000}, "k=1000 is not offered; use one of"),
+        ({"dtype": "float32"}, "dtype='float32' is not offered"),
+        ({"values": "negative"}, "values='negative' is not offered"),
+        ({"arch": "sm_60"}, "arch='sm_60' is not known"),
+    ],
+)
+def test_dot_error_refuses(change, message):
+    with pytest.raises(ValueError, match=message):
+        DotError(**change)
