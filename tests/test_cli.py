@@ -136,7 +136,10 @@ def test_record_hands_its_options_to_the_campaign(gpu, monkeypatch, capsys, outc
     ("options", "message"),
     [
         (["--sizes", "big"], "'big'"),
-        (["--kernels", "fast"], "'fast' is not recorded; use naive, coalesced, tiled, cublas"),
+        (
+            ["--kernels", "fast"],
+            f"'fast' is not recorded; use {', '.join(k.name for k in recording.KERNELS)}",
+        ),
     ],
 )
 def test_record_refuses_what_it_does_not_know(gpu, capsys, options, message):
