@@ -838,3 +838,25 @@ def test_atomics_have_columns_of_their_own():
     assert ">atomics</th>" in report._repr_html_()
     plain = simulate(static_bytes(32), 1, 32, np.zeros(32))
     assert "atomics" not in [name for name, _ in plain.listing().groups()]
+
+
+def test_syncwarp_after_blocks_wrote_each_their_part():
+    """The last block has warps without work, so that blocks differ before lanes first wait."""
+
+    def kernel(out):
+        part = cuda.shared.array((4, 64), float32)
+        lane = cuda.threadIdx.x % 32
+        warp = cuda.threadIdx.x // 32
+        row = cuda.blockIdx.x * 4 + warp
+        if row < out.shape[0]:
+            for e in range(lane, 64, 32):
+                part[warp, e] = 0
+            cuda.syncwarp()
+            if lane < 4:
+                part[warp, lane] = lane
+            cuda.syncwarp()
+            out[row, lane] = part[warp, 31 - lane]
+
+    out = np.ones((5, 32), np.float32)
+    assert not simulate(kernel, 2, 128, out).hazards
+    np.testing.assert_array_equal(out, np.tile([0] * 28 + [3, 2, 1, 0], (5, 1)))

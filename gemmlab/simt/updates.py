@@ -56,8 +56,9 @@ class SharedShadow(Shadow):
             rows = getattr(self, name)
             if name in ("writer", "reader", "other_reader"):
                 setattr(self.warps, name, rows // WARP)
-            elif name in ("write_epoch", "read_epoch"):
-                setattr(self.warps, name, rows.copy())
+                continue
+            setattr(self.warps, name, rows.copy())
+            if name in ("write_epoch", "read_epoch"):
                 rows *= np.where(rows < 0, 1, SYNCS).astype(np.int32)
 
     def read(self, at: tuple, thread: np.ndarray, epoch: Any) -> Clash | None:
