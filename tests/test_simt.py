@@ -18,6 +18,7 @@ from numpy import float32, int32
 import gemmlab
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
+from gemmlab.simt.arithmetic import fma
 from gemmlab.simt.global_shadow import GlobalShadow
 from gemmlab.simt.hazards import KINDS, Shadow
 from gemmlab.simt.language import stand_in
@@ -1260,3 +1261,11 @@ def test_an_interrupt_leaves_the_arrays_as_they_were(monkeypatch):
 def test_public_names():
     assert gemmlab.simulate is simulate
     assert gemmlab.cuda is cuda
+
+
+def test_fma_of_subnormal_numbers_rounds_once():
+    """Just below halfway between two subnormal numbers, by less than float64 shows."""
+    a, b = np.float32((1 + 2**-20) * 2**-75), np.float32((1 - 2**-20) * 2**-75)
+    c = np.float32(2**-127 + 2**-149)
+    assert fma(np.array([a]), np.array([b]), np.array([c]))[0] == c
+    assert np.float32(np.float64(a) * np.float64(b) + np.float64(c)) != c

@@ -142,9 +142,16 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     if dtype == np.float32:
         rest = np.asarray(total).view(np.int64)
         rest &= 0x1FFFFFFF  # the bits below those of a float32
-        if (rest == 0x10000000).any():  # halfway between two, perhaps only after rounding
+        # Halfway between two float32, perhaps only after rounding; or subnormal, with fewer bits.
+        if (rest == 0x10000000).any() or _subnormal(result).any():
             return _odd_sum(product, np.asarray(c).astype(np.float64)).astype(dtype)
     return result
+
+
+def _subnormal(x: Any) -> Any:
+    """Which float32 numbers are below the normal ones, and not zero."""
+    bits = np.asarray(x).view(np.int32) & 0x7FFFFFFF
+    return (bits - 1).view(np.uint32) < 0x00800000  # a zero wraps to the largest number
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
