@@ -24,24 +24,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from gemmlab.backends.timing import version  # noqa: E402
-from gemmlab.driver import numba_cuda  # noqa: E402
-from gemmlab.kernels.fragments import (  # noqa: E402
+from gemmlab.backends.timing import version
+from gemmlab.driver import numba_cuda
+from gemmlab.kernels.fragments import (
     WARPS,
     givens,
     householder,
     launch,
     prefix_sum,
 )
-from gemmlab.kernels.fragments.givens import angles  # noqa: E402
-from gemmlab.kernels.fragments.givens import matrix as givens_matrix  # noqa: E402
-from gemmlab.kernels.fragments.householder import matrix as householder_matrix  # noqa: E402
-from gemmlab.kernels.fragments.householder import vectors  # noqa: E402
-from gemmlab.kernels.fragments.prefix_sum import matrix as triangle  # noqa: E402
-from gemmlab.kernels.fragments.product import matrices  # noqa: E402
+from gemmlab.kernels.fragments.givens import angles
+from gemmlab.kernels.fragments.givens import matrix as givens_matrix
+from gemmlab.kernels.fragments.householder import matrix as householder_matrix
+from gemmlab.kernels.fragments.householder import vectors
+from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
+from gemmlab.kernels.fragments.product import matrices
 
 SIZES = (16, 32)
 BATCHES = tuple(4**i for i in range(4, 10))  # 256 to 262,144

@@ -30,15 +30,15 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "hardware")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "tests" / "hardware"))
 
-from instruction_probes import INSTRUCTIONS, KINDS, WARP, probe  # noqa: E402
-from layout_probes import read_layout  # noqa: E402
+from instruction_probes import INSTRUCTIONS, KINDS, WARP, probe
+from layout_probes import read_layout
 
-from gemmlab import instructions, simulate  # noqa: E402
-from gemmlab.instructions.fragments import LAYOUTS  # noqa: E402
-from gemmlab.instructions.instruction import Instruction  # noqa: E402
+from gemmlab import instructions, simulate
+from gemmlab.instructions.fragments import LAYOUTS
+from gemmlab.instructions.instruction import Instruction
 
 BLOCKS = 1000  # warps for each kind of operands
 SAMPLE = 2  # of them, whose results are kept

@@ -29,15 +29,15 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "hardware")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "tests" / "hardware"))
 
-from instruction_probes import WARP, Probe, probe  # noqa: E402
+from instruction_probes import WARP, Probe, probe
 
-from gemmlab import instructions  # noqa: E402
-from gemmlab.instructions.fragments import Layout, layout  # noqa: E402
-from gemmlab.instructions.words import halves, packed  # noqa: E402
-from gemmlab.numerics import (  # noqa: E402
+from gemmlab import instructions
+from gemmlab.instructions.fragments import Layout, layout
+from gemmlab.instructions.words import halves, packed
+from gemmlab.numerics import (
     MMAS,
     Mma,
     decode,

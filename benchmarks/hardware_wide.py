@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
-from hardware_counters import parse, provenance  # noqa: E402
+from hardware_counters import parse, provenance
 
-from gemmlab import cuda, simulate  # noqa: E402
-from gemmlab.instructions import (  # noqa: E402
+from gemmlab import cuda, simulate
+from gemmlab.instructions import (
     cp_async_4,
     cp_async_16,
     cp_async_commit,

@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from gemmlab import Gemm, kernels, simulate  # noqa: E402
+from gemmlab import Gemm, kernels, simulate
 
 SIZES, LARGE = (128, 256, 512), 1024
 

@@ -708,3 +708,22 @@ def test_memory_operands_say_how_wide_they_are():
         for operand in x.operands:
             if isinstance(operand, Memory):
                 assert operand.width(2) in (4, 8, 16)
+
+
+@pytest.mark.parametrize(("load", "passes"), [(load_v4, 2), (ldmatrix_x4, 4)])
+def test_a_traced_access_takes_the_wavefronts_that_are_counted(load, passes):
+    """Lanes that ask for the same 16 bytes are served together; rows that they point at are not."""
+
+    def kernel(out):
+        tile = cuda.shared.array((1, 8), np.float32, alignment=16)
+        lane = cuda.threadIdx.x
+        if lane < 8:
+            tile[0, lane] = lane
+        cuda.syncwarp()
+        v = load(tile, 0, 0)  # traced
+        out[lane] = v[0]
+
+    report = simulate(kernel, 1, 32, np.zeros(32, np.float32), trace="# traced")
+    (access,) = (a for a in report.trace if a.space == "shared")
+    assert int(access.wavefronts.sum()) == passes == len(access.groups(0))
+    assert report.counters["shared_load_wavefronts"] == passes

@@ -255,7 +255,7 @@ def test_the_maps_of_a_column_and_of_a_padded_one():
 def shared_access(words, active, width=4):
     words = np.array(words).reshape(-1, 32)
     return Access(
-        1, "load", "shared", "s", width, 0, words * width, np.array(active).reshape(-1, 32)
+        1, "load", "shared", "s", width, 0, words * width, np.array(active).reshape(-1, 32), True
     )
 
 

@@ -102,15 +102,17 @@ def _passes(words: np.ndarray, on: np.ndarray) -> np.ndarray:
     return per_bank.max(axis=-1)
 
 
-def served_together(addresses: np.ndarray, active: np.ndarray, width: int) -> list[np.ndarray]:
-    """The lanes of one warp's load, in the groups that `load_wavefronts` serves one by one.
+def served_together(
+    addresses: np.ndarray, active: np.ndarray, width: int, merges: bool
+) -> list[np.ndarray]:
+    """The lanes of one warp's access, in the groups that shared memory serves one by one.
 
-    >>> [group.size for group in served_together(np.zeros(32, int), np.ones(32, bool), 16)]
+    >>> [group.size for group in served_together(np.zeros(32, int), np.ones(32, bool), 16, True)]
     [16, 16]
     """
     groups = max(1, width // WORD)
     apart = np.split(np.arange(WARP), groups)
-    if groups == 1:
+    if groups == 1 or not merges:
         return apart
     found: list[np.ndarray] = []
     for pair, together in enumerate(_merging(addresses, active, width)):
@@ -156,10 +158,11 @@ def least_load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int)
     return np.where(merging, pairs.any(axis=-1), pairs.sum(axis=-1)).sum(axis=-1)
 
 
-# Of a shared access: what it takes, and what it would take without bank conflicts.
+# By whether groups of lanes may go together: what a shared access takes, and what it would take
+# without bank conflicts.
 SHARED_PASSES = {
-    "load": (load_wavefronts, least_load_wavefronts),
-    "store": (wavefronts, least_wavefronts),
+    True: (load_wavefronts, least_load_wavefronts),
+    False: (wavefronts, least_wavefronts),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gemmlab.numerics.formats import FORMATS, exact, round_to
@@ -9,28 +11,44 @@ from gemmlab.numerics.formats import FORMATS, exact, round_to
 __all__ = ["fma", "fma_chain"]
 
 
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """(s, e) of float64 with s the rounded sum and s + e the exact one. Source: D. Knuth, TAOCP 2.
+
+    >>> two_sum(1.0, 2.0**-60)
+    (1.0, 8.673617379884035e-19)
+    """
+    s = a + b
+    v = s - a
+    return s, (a - (s - v)) + (b - v)
+
+
+def sum_to_odd(a: Any, b: Any) -> Any:
+    """A + b in float64, rounded to odd: if inexact, to the neighbour whose last bit is 1.
+
+    Rounding the result to a shorter format is then rounding the exact sum. Source: S. Boldo,
+    G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
+    odd", IEEE Trans. Computers 57 (2008).
+    """
+    s, lost = two_sum(a, b)
+    s = np.asarray(s)
+    even = (s.view(np.int64) & 1) == 0
+    toward = np.where(lost > 0, np.inf, -np.inf)
+    # Where the sum is not finite, so is one of the terms, and nothing is to be mended.
+    fix = even & (lost != 0) & np.isfinite(s) & np.isfinite(lost)
+    return np.where(fix, np.nextafter(s, toward), s)[()]
+
+
 def fma(a: object, b: object, c: object, rounding: str = "RN") -> np.ndarray:
     """a·b + c of float32 numbers, rounded once to float32; arrays broadcast.
 
-    The product is exact in float64. The sum is rounded to odd there (an inexact sum whose last bit
-    is 0 moves to the neighbour on the side of the exact one), after which rounding to float32 is
-    that of the exact sum. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded
-    sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57 (2008).
+    The product is exact in float64, and the sum is rounded to odd there (`sum_to_odd`).
 
     >>> float(fma(1 + 2**-12, 1 + 2**-12, -1.0) * 2**24)
     8193.0
     """
     x, y, z = (exact(v, FORMATS["float32"]).astype(np.float64) for v in (a, b, c))
     with np.errstate(invalid="ignore"):  # 0 · ∞ and ∞ − ∞
-        product = x * y
-        total = product + z
-        back = total - product
-        lost = (product - (total - back)) + (z - back)
-    even = np.asarray(total).view(np.int64) & 1 == 0
-    # Where the total is not finite, so is one of the terms, and nothing is to be mended.
-    inexact = (lost != 0) & np.isfinite(total)
-    toward = np.where(lost > 0, np.inf, -np.inf)
-    odd = np.where(even & inexact, np.nextafter(total, toward), total)
+        odd = sum_to_odd(x * y, z)
     if rounding != "RN":
         return round_to(odd, "float32", rounding)
     with np.errstate(over="ignore"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.numerics.fma import sum_to_odd, two_sum
 from gemmlab.simt.values import Unassigned, number
 
 # The name in `ast` of an operator, and the function of it.
@@ -126,9 +127,8 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     """a·b + c, rounded once, in the type of a·b; for each lane.
 
     In float32 and float16 the product is exact in float64; in float64 it is the sum of two. Where
-    rounding to float64 could turn a later rounding, the sum is rounded to odd first.
-    Source: Boldo, Melquiond, "Emulation of FMA and Correctly Rounded Sums: Proved Algorithms
-    Using Rounding to Odd", IEEE Transactions on Computers 57 (2008).
+    rounding to float64 could turn a later rounding, the sum is rounded to odd first. The algorithm
+    for float64 is that of the source of `sum_to_odd`.
 
     >>> float(fma(np.float32(1 + 2**-12), np.float32(1 + 2**-12), np.float32(-1)) * 2**24)
     8193.0
@@ -144,7 +144,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
         rest &= 0x1FFFFFFF  # the bits below those of a float32
         # Halfway between two float32, perhaps only after rounding; or subnormal, with fewer bits.
         if (rest == 0x10000000).any() or _subnormal(result).any():
-            return _odd_sum(product, np.asarray(c).astype(np.float64)).astype(dtype)
+            return sum_to_odd(product, np.asarray(c).astype(np.float64)).astype(dtype)
     return result
 
 
@@ -152,23 +152,6 @@ def _subnormal(x: Any) -> Any:
     """Which float32 numbers are below the normal ones, and not zero."""
     bits = np.asarray(x).view(np.int32) & 0x7FFFFFFF
     return (bits - 1).view(np.uint32) < 0x00800000  # a zero wraps to the largest number
-
-
-def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """(s, e) with s the rounded sum and s + e the exact one."""
-    s = a + b
-    v = s - a
-    return s, (a - (s - v)) + (b - v)
-
-
-def _odd_sum(a: Any, b: Any) -> Any:
-    """The sum a + b in float64, rounded to odd: if inexact, to the neighbour that ends in 1."""
-    s, e = _two_sum(a, b)
-    s = np.asarray(s)
-    even = (s.view(np.int64) & 1) == 0
-    to = np.where(e > 0, np.inf, -np.inf)
-    fix = even & (e != 0) & np.isfinite(s) & np.isfinite(e)
-    return np.where(fix, np.nextafter(s, to), s)[()]
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
@@ -184,7 +167,7 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 def _fma64(a: Any, b: Any, c: Any) -> Any:
     p, pe = _two_product(a, b)
-    low, rest = _two_sum(c, pe)
-    high, more = _two_sum(p, low)
-    result = high + _odd_sum(more, rest)
+    low, rest = two_sum(c, pe)
+    high, more = two_sum(p, low)
+    result = high + sum_to_odd(more, rest)
     return np.where(np.isfinite(result), result, p + c)[()]

@@ -21,6 +21,10 @@ class Array:
 
     in_rows = False  # whether lanes point at rows that a warp reads together
 
+    def merges(self, op: str) -> bool:
+        """Whether shared memory may serve neighbouring groups of lanes of a wide access at once."""
+        return op == "load" and not self.in_rows
+
     def __init__(
         self,
         space: str,

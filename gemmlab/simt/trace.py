@@ -29,6 +29,7 @@ class Access:
     array, itemsize : the array's name, and the bytes of an element
     turn : how often this access had been made before
     addresses : (warps, 32) bytes from the array's start; active : (warps, 32), the lanes that run
+    merges : whether shared memory may serve neighbouring groups of lanes at once
     """
 
     line: int
@@ -39,6 +40,7 @@ class Access:
     turn: int
     addresses: np.ndarray = field(repr=False)
     active: np.ndarray = field(repr=False)
+    merges: bool
 
     @property
     def sectors(self) -> np.ndarray:
@@ -48,16 +50,14 @@ class Access:
     @property
     def wavefronts(self) -> np.ndarray:
         """Passes that shared memory needs for each warp, (warps,)."""
-        taken, _ = transactions.SHARED_PASSES["load" if self.op == "load" else "store"]
+        taken, _ = transactions.SHARED_PASSES[self.merges]
         return taken(self.addresses, self.active, self.itemsize)
 
     def groups(self, warp: int) -> list[np.ndarray]:
         """The lanes of a warp, in the groups that shared memory serves one after the other."""
-        if self.op != "load":
-            return np.split(
-                np.arange(transactions.WARP), max(1, self.itemsize // transactions.WORD)
-            )
-        return transactions.served_together(self.addresses[warp], self.active[warp], self.itemsize)
+        return transactions.served_together(
+            self.addresses[warp], self.active[warp], self.itemsize, self.merges
+        )
 
 
 class Trace:
@@ -101,7 +101,6 @@ class Trace:
         at, on = by_warp(m, at, mask)
         if not on[0].any():
             return
-        self.accesses.append(
-            Access(*key, array.itemsize, self.turns[key], at[0] * array.itemsize, on[0].copy())
-        )
+        size, turn = array.itemsize, self.turns[key]
+        self.accesses.append(Access(*key, size, turn, at[0] * size, on[0].copy(), array.merges(op)))
         self.turns[key] += 1

@@ -29,8 +29,7 @@ def count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     """Requests, wavefronts and bank conflicts of one access to shared memory."""
     for watch in m.report.watchers:
         watch(m, line, op, array, at, mask)
-    merging = op == "load" and not array.in_rows  # what lanes ask for, not what they point at
-    taken, needed = transactions.SHARED_PASSES["load" if merging else "store"]
+    taken, needed = transactions.SHARED_PASSES[array.merges(op)]
     requests, passes, _ = _per_launch(m, array, at, mask, taken)
     m.count(line, f"shared_{op}_requests", requests)
     m.count(line, f"shared_{op}_wavefronts", passes)

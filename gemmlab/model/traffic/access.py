@@ -140,7 +140,7 @@ def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int =
     width = itemsize * wide
     address, on = (lanes.row * length + lanes.col) * itemsize, lanes.valid
     passes, least = (
-        int(count(address, on, width).sum()) for count in transactions.SHARED_PASSES[op]
+        int(count(address, on, width).sum()) for count in transactions.SHARED_PASSES[op == "load"]
     )
     return Counter({
         f"shared_{op}_requests": int(transactions.requests(on).sum()),
