@@ -9,11 +9,13 @@ of batches of 16×16 and 32×32 matrices, as in Figures 4 and 5 of Ootomo and Yo
 memory footprint to leverage high throughput on Tensor Cores and its flexible API extension
 library" (2023). Each result is compared with NumPy in float64, and registers with shared bit by
 bit, before anything is timed. Launches are timed as a CUDA graph, so that short kernels do not wait
-for Python; where that fails, one by one, and the output says so. Writes OUT.json, prints a table.
+for Python. Prints a table and writes OUT.json, which `gemmlab.records.uses` reads; what ships is
+gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result is wrong.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import sys
@@ -26,10 +28,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from gemmlab.backends.timing import version
+from gemmlab.backends.gpu import provenance as on_this_machine
+from gemmlab.backends.timing import tokens, version
+from gemmlab.device import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.kernels.fragments import (
+    SIZES,
     WARPS,
+    WHERE,
     givens,
     householder,
     launch,
@@ -40,12 +46,12 @@ from gemmlab.kernels.fragments.givens import matrix as givens_matrix
 from gemmlab.kernels.fragments.householder import matrix as householder_matrix
 from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
-from gemmlab.kernels.fragments.product import matrices
+from gemmlab.kernels.fragments.product import matrices, multiplying
+from gemmlab.records.lines import checksum
+from gemmlab.records.uses import PERCENTILES
 
-SIZES = (16, 32)
 BATCHES = tuple(4**i for i in range(4, 10))  # 256 to 262,144
 COLUMNS = (3, 12)  # that are rotated
-WHERE = ("registers", "shared")
 ROUNDS = 15  # of each version, in turn
 LAUNCHES = 20  # of a round: timed together, so that the launch from Python is hidden
 DIFFERENT = 4096  # matrices; larger batches repeat them
@@ -81,7 +87,7 @@ def error(y: np.ndarray, x: np.ndarray, m: np.ndarray) -> float:
 
 
 class Timer:
-    """Times so many launches of a kernel on a stream of its own, as a graph if that is possible."""
+    """Times so many launches of a kernel as one CUDA graph, on a stream of its own."""
 
     def __init__(self, cuda: Any, kernel: Callable, batch: int, arguments: list) -> None:
         self.cuda, self.stream = cuda, cuda.stream()
@@ -89,18 +95,9 @@ class Timer:
         self.once = lambda: launched(*arguments)
         self.once()
         self.stream.synchronize()
-        self.how = "graph"
-        try:
-            self.many = self._graph()
-        except Exception as error:
-            self.how = f"launches, for a graph fails: {type(error).__name__}: {error}"
-            self.many = self._launches
+        self.many = self._graph()
         self.many()
         self.stream.synchronize()
-
-    def _launches(self) -> None:
-        for _ in range(LAUNCHES):
-            self.once()
 
     def _graph(self) -> Callable:
         from cuda.bindings import driver
@@ -115,7 +112,8 @@ class Timer:
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         done(driver.cuStreamBeginCapture(stream, mode))
         try:
-            self._launches()
+            for _ in range(LAUNCHES):
+                self.once()
         finally:
             graph = done(driver.cuStreamEndCapture(stream))
         ready = done(driver.cuGraphInstantiate(graph, 0))
@@ -138,7 +136,7 @@ def result(y: np.ndarray, count: int) -> np.ndarray | None:
 
 
 def one(cuda: Any, use: Use, x: np.ndarray, batch: int, kernels: dict) -> dict:
-    """Check and time a use for one batch."""
+    """Check a use for one batch, and time it if its results are right."""
     count, m, _ = x.shape
     words = np.resize(x, (batch, m, m)).view(np.uint32)
     data = np.resize(use.data, (batch, *use.data.shape[1:]))
@@ -157,35 +155,31 @@ def one(cuda: Any, use: Use, x: np.ndarray, batch: int, kernels: dict) -> dict:
             "local_bytes": compiled.local_mem_per_thread,
             "shared_bytes": compiled.shared_mem_per_block,
         }
-    repeated = all(y is not None for y in results.values())
-    same = repeated and bool(np.array_equal(results["registers"], results["shared"]))
-    wrong = error(results["registers"], x, use.matrix) if same else float("inf")
+    first = results["registers"]
+    same = all(y is not None and np.array_equal(first, y) for y in results.values())
+    wrong = error(first, x, use.matrix) if same else float("inf")
     row = {
-        "use": use.name, "m": m, "batch": batch, "error": wrong, "same_bits": same,
-        "passed": same and wrong < ALIKE, "resources": resources,
+        "use": use.name, "m": m, "batch": batch, "error": float(f"{wrong:.3g}"),
+        "bytes": words.nbytes + data.nbytes * ("prefix" not in use.name) + 4 * batch * m * m,
+        "resources": resources,
     }  # fmt: skip
-    if row["passed"]:
+    if wrong < ALIKE:
         samples: dict[str, list[float]] = {where: [] for where in WHERE}
         for _ in range(ROUNDS):
             for where in WHERE:
                 samples[where].append(timers[where].sample())
-        medians = {where: float(np.median(s)) for where, s in samples.items()}
-        moved = words.nbytes + data.nbytes + 4 * batch * m * m
-        row |= {
-            "timed_as": {where: timers[where].how for where in WHERE},
-            "samples": samples,
-            "seconds": medians,
-            "speedup": medians["shared"] / medians["registers"],
-            "bytes_per_second": {where: moved / t for where, t in medians.items()},
+        row["ns"] = {
+            where: [float(f"{t * 1e9:.5g}") for t in np.percentile(taken, PERCENTILES)]
+            for where, taken in samples.items()
         }
     return row
 
 
 def main(out: Path) -> int:
-    cuda = numba_cuda()
-    gpu = cuda.get_current_device()
+    cuda, gpu = numba_cuda(), detect()
     rows, kernels = [], {}
-    print(f"{'use':<18} {'m':>3} {'batch':>8} {'registers':>11} {'shared':>11} {'speedup':>8}")
+    print("median of a launch [µs], and how much longer than in registers")
+    print(f"{'use':<18} {'m':>3} {'batch':>8}" + "".join(f"{where:>20}" for where in WHERE))
     for m in SIZES:
         for batch in BATCHES:
             rng = np.random.default_rng(batch + m)
@@ -194,31 +188,43 @@ def main(out: Path) -> int:
             for use in uses(rng, count, m):
                 row = one(cuda, use, x, batch, kernels)
                 rows.append(row)
-                found = f"error {row['error']:.1e}, same bits: {row['same_bits']}"
-                if row["passed"]:
-                    micro = [row["seconds"][where] * 1e6 for where in WHERE]
-                    found = f"{micro[0]:>8.2f} µs {micro[1]:>8.2f} µs {row['speedup']:>8.3f}"
-                print(f"{use.name:<18} {m:>3} {batch:>8} {found}", flush=True)
-    name = gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name
-    text = {
-        "device": name,
-        "compute_capability": list(gpu.compute_capability),
+                print(f"{use.name:<18} {m:>3} {batch:>8}{shown(row)}", flush=True)
+    failed = [row for row in rows if "ns" not in row]
+    print(f"{len(rows) - len(failed)} of {len(rows)} passed")
+    if failed:
+        return 1
+    here = on_this_machine()
+    provenance = {
+        "device": gpu.name, "device_title": gpu.title,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba_cuda": version("numba-cuda"),
-        "data": f"normal, {DIFFERENT} different; operands stay in L2 where they fit",
-        "columns": COLUMNS,
-        "rounds": ROUNDS,
-        "launches": LAUNCHES,
-        "rows": rows,
-    }
-    out.write_text(json.dumps(text, indent=1) + "\n", "utf-8")
-    failed = [r for r in rows if not r["passed"]]
-    ways = {how for r in rows for how in r.get("timed_as", {}).values()}
-    print(f"timed as: {'; '.join(sorted(ways))}")
-    print(f"{len(rows) - len(failed)} of {len(rows)} passed; written to {out}")
-    return bool(failed)
+        "python": platform.python_version(), "numpy": np.__version__,
+        "numba": version("numba"),
+        **{name: here[name] for name in ("driver", "cuda", "numba_cuda")},
+        "data": f"normal, {DIFFERENT} different matrices, repeated",
+        "l2": "warm: what fits stays",
+        "columns": COLUMNS, "rounds": ROUNDS, "launches": LAUNCHES,
+        "source_sha256": sources(),
+    }  # fmt: skip
+    provenance = json.loads(json.dumps(provenance))
+    text = {"sha256": checksum(provenance, {"rows": rows}), "provenance": provenance}
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    out.write_text(json.dumps(text)[:-1] + f', "rows": [\n{lines}\n]}}\n', "utf-8")
+    return 0
+
+
+def sources() -> str:
+    """SHA-256 of the source of all uses, without comments, docstrings and layout."""
+    modules = (sys.modules[f.__module__] for f in (multiplying, prefix_sum, householder, givens))
+    text = "\n".join(map(tokens, modules))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def shown(row: dict) -> str:
+    """A row's times, or why there are none."""
+    if "ns" not in row:
+        return f"  WRONG: error {row['error']:.1e}"
+    medians = [row["ns"][where][PERCENTILES.index(50)] for where in WHERE]
+    return "".join(f"{t / 1e3:>12.2f} {t / medians[0]:>6.3f}×" for t in medians)
 
 
 if __name__ == "__main__":

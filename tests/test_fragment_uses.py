@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gemmlab import numerics, simulate
-from gemmlab.kernels.fragments import givens, householder, launch, prefix_sum
+from gemmlab.kernels.fragments import SIZES, WHERE, givens, householder, launch, prefix_sum
 from gemmlab.kernels.fragments.givens import angles
 from gemmlab.kernels.fragments.givens import matrix as givens_matrix
 from gemmlab.kernels.fragments.householder import matrix as householder_matrix
@@ -21,8 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
 from ptx import compiled
 
 BATCH = 5  # the last block has three warps with nothing to do
-SIZES = (16, 32)
-WHERE = ("registers", "shared")
 
 
 def by_instruction(x, m):
@@ -72,7 +70,7 @@ def test_is_the_product_to_the_bit(name, m, where):
     y, counters = run(build(where), words, data, p, q)
     assert np.array_equal(y, by_instruction(x, matrix))
     through = counters.get("shared_load_requests", 0) + counters.get("shared_store_requests", 0)
-    assert (through > 0) == (where == "shared")
+    assert (through > 0) == (where != "registers")
 
 
 @pytest.mark.parametrize("m", SIZES)
@@ -101,12 +99,33 @@ def test_givens_turns_two_columns_and_leaves_the_rest():
     assert np.array_equal(y[..., 4], -x[..., 9])
 
 
-def test_shared_rows_make_no_bank_conflict_when_loaded():
+@pytest.mark.parametrize("where", WHERE[1:])
+@pytest.mark.parametrize("m", SIZES)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_baselines_make_no_bank_conflict(name, m, where):
     rng = np.random.default_rng(3)
-    _, words = matrices(rng, BATCH, 32)
-    _, counters = run(householder(32, "shared"), words, vectors(rng, BATCH, 32), 0, 0)
-    # A fragment load of four 8×8 matrices takes four wavefronts, 8 loads a warp.
-    assert counters["shared_load_wavefronts"] == 4 * counters["shared_load_requests"]
+    _, words = matrices(rng, BATCH, m)
+    build, data, p, q, _ = cases(m, rng)[name]
+    _, counters = run(build(where), words, data, p, q)
+    assert counters.get("shared_bank_conflicts", 0) == 0
+    # A warp's M is 2·m² bytes: in accesses of 128 bytes, or one element of each lane at a time.
+    stores = m * m // (8 if where == "shared" else 1) // 32
+    assert counters["shared_store_requests"] == BATCH * stores
+    assert counters["shared_store_wavefronts"] == BATCH * stores * (4 if where == "shared" else 1)
+
+
+@pytest.mark.parametrize("build", [prefix_sum, householder, givens])
+def test_what_is_not_known_is_refused(build):
+    with pytest.raises(ValueError, match="m=8; use one of 16, 32"):
+        build(8, "shared")
+    with pytest.raises(ValueError, match="where='memory'; use one of 'registers', 'shared'"):
+        build(16, "memory")
+
+
+@pytest.mark.parametrize("columns", [(3, 3), (-1, 2), (5, 16)])
+def test_columns_outside_are_refused(columns):
+    with pytest.raises(ValueError, match=r"use two different columns from 0 to 15"):
+        givens(16, "registers", columns)
 
 
 @pytest.fixture
@@ -129,4 +148,5 @@ def test_compiles_with_everything_in_registers(name, m, where):
     text = compiled(build(where), *arguments)
     assert ".local" not in text
     assert text.count("mma.sync") == (m // 16) * (m // 8)  # the loop over rows of tiles stays one
-    assert (".shared" in text) == (where == "shared")
+    assert (".shared" in text) == (where != "registers")
+    assert ("st.shared.v4" in text) == (where == "shared")

@@ -10,7 +10,7 @@ import textwrap
 import tokenize
 from datetime import UTC, datetime
 from importlib import metadata
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def source_hash(kernel: Kernel) -> str:
         if function in done:
             continue
         done.append(function)
-        text.append(_tokens(function))
+        text.append(tokens(function))
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):
             value = function.__globals__[name]
             if isinstance(value, (int, float, str, tuple)):
@@ -84,9 +84,10 @@ def _belongs(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__module__.startswith("gemmlab.kernels.")
 
 
-def _tokens(function: FunctionType) -> str:
+def tokens(of: FunctionType | ModuleType) -> str:
+    """The source of a function or a module without comments, docstrings and layout."""
     code, previous = [], tokenize.NEWLINE
-    source = textwrap.dedent(inspect.getsource(function))
+    source = textwrap.dedent(inspect.getsource(of))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         docstring = token.type == tokenize.STRING and previous in _LINE_STARTS
         if token.type not in _LAYOUT and not docstring:

@@ -13,6 +13,7 @@ from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
+from gemmlab.plots.speedups import speedups
 from gemmlab.plots.style import figure, number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
@@ -33,6 +34,7 @@ __all__ = [
     "si",
     "size",
     "sizes",
+    "speedups",
     "thread_tiles",
     "tiles",
     "value",

@@ -86,7 +86,7 @@ def to_lines(measurement: Measurement) -> tuple[str, str]:
         "over_ns": [ns - shortest for ns in nanoseconds],
         "provenance": {name: text for name, text in told.items() if name in PER_RUN},
     }
-    own["sha256"] = _checksum(shared, own)
+    own["sha256"] = checksum(shared, own)
     return _json(shared), _json(own)
 
 
@@ -138,9 +138,9 @@ def _same_names(record: dict[str, Any], names: tuple[str, ...], where: str) -> N
 def join(shared: dict[str, Any], own: dict[str, Any], where: str) -> Measurement:
     """The measurement that two records describe; RecordError if they describe none."""
     _same_names(own, _OWN, where)
-    checksum = _checksum(shared, own)
-    if own["sha256"] != checksum:
-        why = f"edited: its content has sha256 {checksum}, not {own['sha256']}"
+    content = checksum(shared, own)
+    if own["sha256"] != content:
+        why = f"edited: its content has sha256 {content}, not {own['sha256']}"
         raise refusal(where, why)
     try:
         measurement = _measurement(shared, own)
@@ -200,7 +200,7 @@ def _holds(test: Callable[[], bool]) -> bool:
         return False
 
 
-def _checksum(shared: dict[str, Any], own: dict[str, Any]) -> str:
+def checksum(shared: dict[str, Any], own: dict[str, Any]) -> str:
     """The first 16 digits of the hash of two records, whatever the order of their keys."""
     content = {name: value for name, value in own.items() if name != "sha256"}
     text = json.dumps([shared, content], sort_keys=True, separators=(",", ":"))

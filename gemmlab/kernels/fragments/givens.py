@@ -11,23 +11,30 @@ from collections.abc import Callable
 import numpy as np
 from numpy import float16, float32
 
+from gemmlab import cuda
 from gemmlab.instructions import pack_f16x2
 from gemmlab.kernels.fours import on_device
-from gemmlab.kernels.fragments.product import B, built, built_through_shared
-from gemmlab.tiling import WARP
+from gemmlab.kernels.fragments.product import B, built, writing
+
+
+@on_device
+def _identity(cs, one, p, q, i, j):
+    return float32(1) if i == j else float32(0)
 
 
 def givens(m: int, where: str, embedded: tuple[int, int] | None = None) -> Callable:
     """The kernel (X, cs, p, q, Y): Y[b] = X[b]·M, M of c, s = cs[b] and of columns p and q.
 
-    cs : (batch, 2) float32; m : 16 or 32, where : "registers" or "shared", where M is made
+    cs : (batch, 2) float32; m : one of SIZES, where : one of WHERE, where M is made
     embedded : p and q frozen into the kernel, whose arguments p and q are then not read
+    Raises ValueError for other m, where or embedded.
     """
+    if embedded is not None and not 0 <= min(embedded) < max(embedded) < m:
+        raise ValueError(f"embedded={embedded}; use two different columns from 0 to {m - 1}")
     fixed = embedded is not None
     first, second = embedded or (0, 0)
-    if where == "registers":
-        return built(m, _setting(m, fixed, first, second))
-    return built_through_shared(m, _writing(m, fixed, first, second))
+    setting = _setting(m, fixed, first, second)
+    return built(m, where, setting, _writing(m, where, fixed, first, second))
 
 
 def _setting(m: int, fixed: bool, first: int, second: int) -> Callable:
@@ -62,24 +69,21 @@ def _setting(m: int, fixed: bool, first: int, second: int) -> Callable:
     return make
 
 
-def _writing(m: int, fixed: bool, first: int, second: int) -> Callable:
-    """The identity, then four elements over it, each by the lane that wrote it before."""
-
-    @on_device
-    def put(tiles, warp, i, j, value, lane):
-        if (i * m + j) % WARP == lane:
-            tiles[warp, i, j] = float16(value)
+def _writing(m: int, where: str, fixed: bool, first: int, second: int) -> Callable:
+    """The identity, then four elements over it."""
+    identity = writing(m, _identity, where)
 
     @on_device
     def write(cs, one, p, q, tiles, warp, lane):
         left, right = (first, second) if fixed else (p, q)
-        for e in range(lane, m * m, WARP):
-            tiles[warp, e // m, e % m] = float16(1) if e // m == e % m else float16(0)
         c, sine = cs[one, 0], cs[one, 1]
-        put(tiles, warp, left, left, c, lane)
-        put(tiles, warp, right, right, c, lane)
-        put(tiles, warp, left, right, sine, lane)
-        put(tiles, warp, right, left, -sine, lane)
+        identity(cs, one, p, q, tiles, warp, lane)
+        cuda.syncwarp()
+        if lane == 0:
+            tiles[warp, left, left] = float16(c)
+            tiles[warp, right, right] = float16(c)
+            tiles[warp, left, right] = float16(sine)
+            tiles[warp, right, left] = float16(-sine)
 
     return write
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.kernels.fours import on_device
-from gemmlab.kernels.fragments.product import built, built_through_shared, from_rule, writing
+from gemmlab.kernels.fragments.product import built, from_rule, writing
 
 
 @on_device
@@ -24,11 +24,10 @@ def _reflection(v, one, p, q, i, j):
 def householder(m: int, where: str) -> Callable:
     """The kernel (X, v, p, q, Y): Y[b] = X[b]·(I − 2·v[b]·v[b]ᵀ); p and q are not read.
 
-    v : (batch, m) float16; m : 16 or 32, where : "registers" or "shared", where M is made
+    v : (batch, m) float16; m : one of SIZES, where : one of WHERE, where M is made
+    Raises ValueError for other m or where.
     """
-    if where == "registers":
-        return built(m, from_rule(m, _reflection))
-    return built_through_shared(m, writing(m, _reflection))
+    return built(m, where, from_rule(m, _reflection), writing(m, _reflection, where))
 
 
 def vectors(rng: np.random.Generator, batch: int, m: int) -> np.ndarray:

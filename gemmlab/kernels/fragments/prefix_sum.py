@@ -8,7 +8,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.kernels.fours import on_device
-from gemmlab.kernels.fragments.product import built, built_through_shared, from_rule, writing
+from gemmlab.kernels.fragments.product import built, from_rule, writing
 
 
 @on_device
@@ -19,11 +19,10 @@ def _triangle(data, one, p, q, i, j):
 def prefix_sum(m: int, where: str) -> Callable:
     """The kernel (X, data, p, q, Y): Y[b, r, c] = Σ X[b, r, 0 … c]; data, p and q are not read.
 
-    m : 16 or 32, where : "registers" or "shared", where M is made
+    m : one of SIZES, where : one of WHERE, where M is made
+    Raises ValueError for other m or where.
     """
-    if where == "registers":
-        return built(m, from_rule(m, _triangle))
-    return built_through_shared(m, writing(m, _triangle))
+    return built(m, where, from_rule(m, _triangle), writing(m, _triangle, where))
 
 
 def matrix(m: int) -> np.ndarray:

@@ -21,10 +21,13 @@ from gemmlab.instructions import (
     mma_m16n8k16_f32_f16,
     pack_f16x2,
     store_v2,
+    store_v8,
 )
 from gemmlab.kernels.fours import on_device
 from gemmlab.tiling import WARP
 
+SIZES = (16, 32)  # of M
+WHERE = ("registers", "shared", "shared, one by one")  # where M is made
 WARPS = 4  # of a block, each with its own matrix
 A, B, C = (layout("m16n8k16", operand) for operand in "ABC")
 
@@ -111,20 +114,49 @@ def from_shared(m: int) -> Callable:
     return fetch
 
 
-def writing(m: int, rule: Callable) -> Callable:
-    """The device function (data, one, p, q, tiles, warp, lane): M to tiles[warp], by the rule."""
+def writing(m: int, rule: Callable, where: str) -> Callable:
+    """The device function (data, one, p, q, tiles, warp, lane): M to tiles[warp], by the rule.
+
+    A lane stores eight neighbours of a row in one access of 128 bits, or single elements.
+    """
+    together = 1 if where == WHERE[2] else 8
+
+    @on_device
+    def of(data, one, p, q, i, j):
+        return float16(rule(data, one, p, q, i, j))
 
     @on_device
     def write(data, one, p, q, tiles, warp, lane):
-        for e in range(lane, m * m, WARP):
-            i, j = e // m, e % m
-            tiles[warp, i, j] = float16(rule(data, one, p, q, i, j))
+        for e in range(lane, m * m // together, WARP):
+            if together == 8:
+                # Neighbouring lanes write rows below each other: those fall on all banks.
+                i, j = e % m, 8 * (e // m)
+                eight = (
+                    of(data, one, p, q, i, j), of(data, one, p, q, i, j + 1),
+                    of(data, one, p, q, i, j + 2), of(data, one, p, q, i, j + 3),
+                    of(data, one, p, q, i, j + 4), of(data, one, p, q, i, j + 5),
+                    of(data, one, p, q, i, j + 6), of(data, one, p, q, i, j + 7),
+                )  # fmt: skip
+                store_v8(tiles, warp, i, j, eight)
+            else:
+                i, j = e // m, e % m
+                tiles[warp, i, j] = of(data, one, p, q, i, j)
 
     return write
 
 
-def built(m: int, make: Callable) -> Callable:
-    """The kernel (X, data, p, q, Y) that makes M in registers by `make`."""
+def built(m: int, where: str, make: Callable, write: Callable) -> Callable:
+    """The kernel (X, data, p, q, Y) that makes M in registers by `make`, or in memory by `write`.
+
+    Raises ValueError for an m that is not in SIZES, and for a `where` that is not in WHERE.
+    """
+    for name, value, known in (("m", m, SIZES), ("where", where, WHERE)):
+        if value not in known:
+            raise ValueError(f"{name}={value!r}; use one of {', '.join(map(repr, known))}")
+    return _in_registers(m, make) if where == "registers" else _through_shared(m, write)
+
+
+def _in_registers(m: int, make: Callable) -> Callable:
     steps, across = m // 16, m // 8
     multiply = multiplying(m)
 
@@ -139,8 +171,7 @@ def built(m: int, make: Callable) -> Callable:
     return registers
 
 
-def built_through_shared(m: int, write: Callable) -> Callable:
-    """The kernel (X, data, p, q, Y) that writes M to shared memory by `write`, and loads it."""
+def _through_shared(m: int, write: Callable) -> Callable:
     steps, across = m // 16, m // 8
     multiply, fetch = multiplying(m), from_shared(m)
     # Eight more in a row: the eight rows that a matrix load reads fall on all banks.
