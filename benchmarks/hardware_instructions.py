@@ -76,7 +76,7 @@ def compare(instruction: Instruction) -> tuple[dict, dict]:
     one = probe(instruction)
     if not one.inputs:
         raise NotImplementedError("it has no result of its own; the copies' probes have it")
-    found: dict = {"compared": 0, "mismatches": 0, "nan_only": 0}
+    found: dict = {"ptx": instruction.ptx, "compared": 0, "mismatches": 0, "nan_only": 0}
     sample = {}
     for kind in KINDS:
         arguments = one.arguments(BLOCKS, kind)

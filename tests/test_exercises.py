@@ -240,7 +240,7 @@ def test_hints_follow_the_diagnosis(name, label):
         assert all(text in second for label, text in verdict.facts[1:-2])
     if about.partial:
         assert about.partial in third
-    assert "q.solution()" in q.hint()
+    assert f"{q.called}.solution()" in q.hint()
 
 
 def test_hints_start_again_with_another_diagnosis():

@@ -5,7 +5,8 @@ import pytest
 
 from gemmlab.explorers import DotError, Rounding
 from gemmlab.explorers import dot_error as module
-from gemmlab.explorers.rounding import digits, neighbours, parts
+from gemmlab.explorers.dot_error import APART, spread
+from gemmlab.explorers.rounding import digits, neighbours, parts, told_apart
 from gemmlab.numerics import ACCUMULATIONS, FORMATS, ROUNDINGS, round_to, ulp
 
 # ---------------------------------------------------------------------------------------- rounding
@@ -75,6 +76,25 @@ def test_beyond_and_below_the_range(rounding):
     assert "has no bound here" in rounding.message
 
 
+@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("x", [0.1, -0.1, 1e-45, 65519.0, 3.4e38, 1e300, -1e300, 0.0])
+def test_no_two_marks_look_alike_and_x_is_in_sight(dtype, x):
+    explorer = Rounding(x, dtype)
+    values = np.copysign(neighbours(abs(x), FORMATS[dtype]), x)
+    written = [t.get_text() for t in explorer.line_axes.texts]
+    texts = told_apart(values)
+    assert len(set(texts)) == len(values)
+    assert set(texts) <= set(written)
+    low, high = explorer.line_axes.get_xlim()
+    marks, triangle = (line.get_xdata() for line in explorer.line_axes.lines[-2:])
+    assert low < min(*marks, *triangle) < max(*marks, *triangle) < high
+    assert high - low < 12  # marks are 1 apart: none is squeezed by an x far away
+    far = abs(x) >= 2 * FORMATS[dtype].largest
+    assert ("x, further out" in written) == far
+    beyond = not np.isfinite(explorer.rounded)
+    assert ("∞" in written or "−∞" in written) == beyond
+
+
 def test_what_cannot_be_shown():
     explorer = Rounding(1.0)
     explorer.x.value = float("inf")
@@ -135,6 +155,39 @@ def test_the_sentence_says_what_is_drawn_of_dot_products(dots):
     dots.k.value = 16
     assert "16 products" in dots.message
     assert "k = 16" in dots.dot_axes.get_title(loc="left")
+
+
+def test_what_stays_is_drawn_once_and_what_moves_each_time():
+    explorer, new = DotError(k=64), DotError(k=256)
+    explorer.k.value = 256
+    assert explorer.picture.png == new.picture.png
+    assert list(explorer.here.get_xdata()) == [256, 256]
+    (dots, bar) = explorer.dots["inside"]
+    found = module.errors("inside", "float16", "sm_90", "positive")[module.LENGTHS.index(256)]
+    assert np.array_equal(dots.get_xdata(), found / module.UNIT)
+    assert bar.get_xdata()[0] == found.mean() / module.UNIT
+    low, high = explorer.dot_axes.get_xlim()
+    assert low < dots.get_xdata().min() < dots.get_xdata().max() < high
+    explorer.arch.value = "sm_70"
+    assert explorer.picture.png != new.picture.png
+
+
+@pytest.mark.parametrize("values", module.VALUES)
+def test_each_curve_has_its_name(values):
+    explorer = DotError(k=64, values=values)
+    names = {t.get_text(): t for t in explorer.curve_axes.texts}
+    assert set(module.NAMES_AT_LINES.values()) <= set(names)
+    for way, name in module.NAMES_AT_LINES.items():
+        assert names[name].get_color() == module.WAYS[way]
+    heights = sorted(names[name].get_position()[1] for name in module.NAMES_AT_LINES.values())
+    assert min(np.diff(heights)) >= APART - 1e-9
+
+
+def test_names_keep_their_order_and_their_distance():
+    heights = {"a": 0.52, "b": 0.5, "c": 0.51, "d": 0.9}
+    found = spread(heights, 0.1)
+    assert list(found) == ["b", "c", "a", "d"]
+    assert list(found.values()) == pytest.approx([0.5, 0.6, 0.7, 0.9])
 
 
 def test_a_format_without_float16_sums():

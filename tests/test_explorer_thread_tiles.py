@@ -40,7 +40,7 @@ def test_a_run_lies_on_its_prediction(explorer):
     assert explorer.here.get_xdata() == [1]
     assert explorer.picture.png != before
     assert "at least 8 registers" in explorer.message
-    assert "1 words of shared memory" in explorer.message
+    assert "needs 1 word of shared memory" in explorer.message
 
 
 def test_another_rung_keeps_the_tile_or_takes_one_that_it_has(explorer):

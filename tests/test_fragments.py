@@ -1,5 +1,6 @@
 """Layouts: each covers its matrices as often as it says, and is what the manuals' formulas give."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -122,10 +123,6 @@ def test_the_way_of_reading_it_finds_what_the_simulator_has(form):
     def elsewhere(kernel, arguments):
         return np.roll(launch(kernel, arguments), 1, axis=1)
 
-    if name(form).strip() in ("m8n8k4 A f16 col", "m8n8k4 B f16 row"):
-        with pytest.raises(NotImplementedError, match="there is no instruction for it"):
-            read_layout(form, launch)
-        return
     assert np.array_equal(read_layout(form, launch), form.table)
     if form.operand == "C" or not form.instruction.startswith("m"):  # A and B are told from many
         assert not np.array_equal(read_layout(form, elsewhere), form.table)
@@ -176,8 +173,10 @@ def test_m8n8k4_is_four_matrices():
 
 
 def test_refusals():
-    with pytest.raises(IndexError, match=r"element \(16, 0\) is outside; the matrix is 16×16"):
-        layout("m16n8k16", "A").map(16, 0)
+    for i, j in ((16, 0), (0, 16), (-1, 0), (0, -1)):
+        outside = re.escape(f"element ({i}, {j}) is outside; the matrix is 16×16")
+        with pytest.raises(IndexError, match=outside):
+            layout("m16n8k16", "A").map(i, j)
     with pytest.raises(
         ValueError, match=r"'A' tf32 of 'm16n8k16' on sm_80; there are A f16/bf16, B"
     ):
@@ -227,3 +226,27 @@ def test_it_compiles_to_registers_alone():
     assert "call" not in ptx
     assert "mul.lo.s32" not in ptx  # rows and columns are shifts and masks
     assert ptx.count("and.pred") == 8  # row and column, of each register
+
+
+@pytest.mark.ptxas
+@every_layout
+def test_a_compiled_kernel_finds_what_python_finds(form):
+    """Of constants the compiler works it all out: the text has the answers for each single bit."""
+    element, holds, last = form.element, form.holds, form.registers - 1
+
+    def kernel(out):
+        for n in range(6):
+            lane = 1 << n if n < 5 else 31
+            for m in range(5):
+                register = (1 << m if m < 4 else 15) & last
+                i, j = element(lane, register)
+                here, below = holds(lane, register, i, j), holds(lane, register, i + 1, j)
+                beside = holds(lane, register, i, j + 1)
+                out[n, m] = 256 * i + j if here and not below and not beside else -1
+
+    ptx = compiled(kernel, ("int32", 2))
+    constants = dict(re.findall(r"mov\.u32 \t(%r\d+), (-?\d+);", ptx))
+    found = [int(constants[r]) for r in re.findall(r"st\.global\.u32 \t\[.*?\], (%r\d+);", ptx)]
+    lanes, registers = [1, 2, 4, 8, 16, 31], [x & last for x in (1, 2, 4, 8, 15)]
+    places = [form.element(lane, register) for lane in lanes for register in registers]
+    assert found == [256 * i + j for i, j in places]

@@ -1,5 +1,6 @@
 """Instructions: their PTX, what they refuse, and what they do on the simulator."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import pytest
 
 from gemmlab import cuda, device, instructions, simulate
 from gemmlab.instructions import (
-    cp_async_4,
     cp_async_16,
     cp_async_commit,
     cp_async_wait,
@@ -26,9 +26,12 @@ from gemmlab.instructions import (
     mma_m16n8k16_f32_f16,
     shared_view,
     store_v4,
+    wmma_load_a_row,
+    wmma_load_c_f32,
+    wmma_store_d_f32,
 )
 from gemmlab.instructions.instruction import HELD_AS, Memory, Registers
-from gemmlab.simt import HazardError, UnsupportedError
+from gemmlab.simt import UnsupportedError
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "hardware"))
@@ -50,6 +53,51 @@ def test_each_is_exported_by_its_name():
         assert x.name in instructions.__all__
         with pytest.raises(RuntimeError, match=f"{x.name} has a meaning only inside a kernel"):
             x()
+
+
+# Typed a second time from the PTX ISA 9.0, "Target ISA Notes" of each; the first that fits counts.
+LEAST = {
+    "load": (5, 0), "store": (5, 0), "cp_async": (8, 0), "ldmatrix": (7, 5), "stmatrix": (9, 0),
+    "mma_m8n8k4": (7, 0), "mma_m16n8k8_f32_f16": (7, 5), "mma_m16n8k8_f16_f16": (7, 5),
+    "mma": (8, 0), "wmma": (7, 0), "cvt_rn_f16_": (5, 3), "cvt_rz_f16_": (5, 3),
+    "cvt_rn_tf32": (9, 0), "cvt_rz_tf32": (9, 0), "cvt": (8, 0), "pack": (5, 3), "unpack": (5, 3),
+}  # fmt: skip
+
+
+@every_instruction
+def test_requires_what_the_manual_says(instruction):
+    assert instruction.requires == next(
+        least for start, least in LEAST.items() if instruction.name.startswith(start)
+    )
+
+
+def text_by_the_manual(name):
+    """How an instruction's text begins, from its name and the grammar of the PTX ISA."""
+    kind, *rest = name.split("_")
+    match kind, rest:
+        case "load" | "store", [count]:
+            return f"{'ld' if kind == 'load' else 'st'}.{count} "
+        case "cp", [_, "commit" | "wait" as what]:
+            return f"cp.async.{what}_group"
+        case "cp", [_, size]:
+            return f"cp.async.{'cg' if size == '16' else 'ca'}.shared.global "
+        case "ldmatrix" | "stmatrix", _:
+            return f"{kind}.sync.aligned.m8n8.{'.'.join(rest)}.shared.b16 "
+        case "mma", [shape, *order, d, a]:
+            order = ".".join(order or ("row", "col"))
+            return f"mma.sync.aligned.{shape}.{order}.{d}.{a}.{a}.{d} {{{{{{d}}}}}}, {{{{{{a}}}}}},"
+        case "wmma", ["mma", a, b, d]:
+            return f"wmma.mma.sync.aligned.{a}.{b}.m16n16k16.{d}.{d} {{{{{{d}}}}}}, {{{{{{a}}}}}},"
+        case "wmma", [access, operand, which]:
+            major, form = ("row", which) if operand in "cd" else (which, "f16")
+            return f"wmma.{access}.{operand}.sync.aligned.{major}.m16n16k16.{form} "
+    return f"{name.replace('_', '.')} "
+
+
+@every_instruction
+def test_its_text_is_what_its_name_says(instruction):
+    if "pack" not in instruction.name:  # of several instructions: below
+        assert instruction.ptx.startswith(text_by_the_manual(instruction.name))
 
 
 def test_importing_them_loads_no_numba():
@@ -160,6 +208,56 @@ def test_indices_of_32_bits_make_addresses_of_32_bits():
     assert (wide.count("mul.lo.s32"), wide.count("mul.lo.s64")) == (0, 2)
 
 
+def row_of_32_bits_without_sign(A, B, i):
+    store_v4(B, i, 0, load_v4(A, i, 0))
+
+
+@pytest.mark.ptxas
+def test_an_index_beyond_31_bits_keeps_its_value():
+    ptx = compiled(row_of_32_bits_without_sign, ("float32", 2), ("float32", 2), ("uint32", 0))
+    assert ptx.count("mul.lo.s64") == 2
+    assert not re.search(r"cvt\.s64\.s32|mul\.wide\.s32", ptx)
+
+
+@pytest.mark.ptxas
+def test_how_much_of_a_copy_is_valid_is_told_in_bytes():
+    def copy(A, valid):
+        s = cuda.shared.array((32, 8), np.float16, alignment=16)
+        t = cuda.threadIdx.x
+        cp_async_16(s, t, 0, A, t, 0, valid)
+
+    flag, count = (compiled(copy, ("float16", 2), (kind, 0)) for kind in ("boolean", "int32"))
+    where_zero = r"setp\.eq\.s16 \t(%p\d+), %rs\d+, 0;.*selp\.b32 \t(%r\d+), 0, 16, \1;.*, 16, \2;"
+    assert re.search(where_zero, flag, re.S)
+    assert re.search(r"shl\.b32 \t(%r\d+), %r\d+, 1;.*cp\.async.*, 16, \1;", count, re.S)
+
+
+@pytest.mark.ptxas
+def test_rows_of_a_tile_are_as_far_apart_as_those_of_its_array():
+    def tiles(out):
+        s = cuda.shared.array((32, 24), np.float16, alignment=32)
+        a, b = wmma_load_a_row(s, 0, 8), wmma_load_a_row(s[::2], 0, 8)
+        for i in range(8):
+            out[i] = a[i] + b[i]
+
+    ptx = compiled(tiles, ("uint32", 1))
+    constants = dict(re.findall(r"mov\.u32 \t(%r\d+), (\d+);", ptx))
+    strides = re.findall(r"wmma\.load.*, \[%rd\d+\], (%r\d+);", ptx)
+    assert [constants[register] for register in strides] == ["24", "48"]
+
+
+@pytest.mark.ptxas
+def test_neighbours_in_a_view_of_every_second_row_are_found():
+    def kernel(A, B, i):
+        store_v4(B, np.int32(0), 0, load_v4(A[::2], i, 0))
+
+    ptx = compiled(kernel, ("float32", 2), ("float32", 2), ("int32", 0))
+    once = compiled(rows_of_32_bits, ("float32", 2), ("float32", 2), ("int32", 0))
+    step = re.search(r"ld\.param\.u(?:32|64) \t%\w+, \[\w+_param_7\];", ptx)  # A.strides[0]
+    assert step
+    assert "_param_7]" not in once
+
+
 def accumulate(A, B):
     acc = cuda.local.array((2, 4), np.float32)
     for i in range(2):
@@ -206,6 +304,26 @@ def test_a_view_is_simulated():
     assert (A == 31).all()
     with pytest.raises(ValueError, match="bytes 512 to 768 does not fit into shared_bytes=600"):
         simulate(views, 1, 32, A, shared_bytes=600)
+    with pytest.raises(ValueError, match="does not fit into shared_bytes=767"):
+        simulate(views, 1, 32, A, shared_bytes=767)
+
+
+def test_a_view_is_aligned_as_its_offset_is():
+    def at_16(A):
+        store_v4(shared_view((32, 4), np.float32, 16), cuda.threadIdx.x, 0, load_v4(A, 0, 0))
+
+    def at_8(A):
+        store_v4(shared_view((32, 4), np.float32, 8), cuda.threadIdx.x, 0, load_v4(A, 0, 0))
+
+    def at_2(A):
+        shared_view((32, 4), np.float32, 2)[0, 0] = A[0, 0]
+
+    A = np.zeros((1, 4), np.float32)
+    assert hazards(at_16, A, shared_bytes=1024) == []
+    [found] = hazards(at_8, A, shared_bytes=1024)
+    assert found.kind == "misaligned"
+    with pytest.raises(ValueError, match="does not begin at an element"):
+        simulate(at_2, 1, 32, A, shared_bytes=1024)
 
 
 @pytest.mark.ptxas
@@ -216,6 +334,10 @@ def test_errors_of_types_name_the_instruction():
     def wide(A):
         load_v8(A, 0, 0)
 
+    def narrow(A):
+        s = cuda.shared.array((2, 2), np.uint8, alignment=16)
+        load_v2(s, 0, 0)
+
     def variable(A):
         cp_async_wait(cuda.threadIdx.x)
 
@@ -223,10 +345,19 @@ def test_errors_of_types_name_the_instruction():
         s = cuda.shared.array((2, 2), np.float64, alignment=16)
         cp_async_16(s, 0, 0, A, 0, 0)
 
+    def beyond(A):
+        cp_async_wait(64)
+
+    def columns(A):
+        load_v4(A.T, 0, 0)
+
     for kernel, match in (
         (mixed, "copies between arrays of one type, not float32 and float64"),
+        (beyond, "groups=64; use 0 to 63"),
+        (columns, "the elements of a column-major array are no neighbours"),
         (wrong_count, "load_v4 takes more than 2 arguments"),
         (wide, "load_v8 would access 32 bytes of an array of float32"),
+        (narrow, "load_v2 would access 2 bytes of an array of uint8"),
         (variable, "groups must be a constant"),
     ):
         with pytest.raises(Exception, match=match):
@@ -293,6 +424,13 @@ def test_the_meaning_is_what_the_hardware_answered(instruction):
         assert np.array_equal(result.view(f"u{result.itemsize}"), expected)
 
 
+def test_the_hardware_was_given_the_text_that_is_here():
+    recorded = map(json.loads, HARDWARE.with_suffix(".jsonl").read_text("utf-8").splitlines())
+    given = {record["task"]: record["ptx"] for record in recorded if "ptx" in record}
+    here = {x.name: x.ptx for x in INSTRUCTIONS if probe(x).inputs}
+    assert given == here
+
+
 @pytest.mark.gpu
 @every_instruction
 def test_gpu_and_simulator_agree_to_the_bit(instruction):
@@ -339,6 +477,13 @@ def test_matrices_go_to_registers_and_back_as_the_manual_says(count, trans):
 
 
 def test_the_first_of_a_pair_is_the_low_half():
+    for name in ("pack_f16x2", "unpack_f16x2"):  # PTX: the first of a vector is the low half
+        text = getattr(instructions, name).ptx
+        assert re.search(r"mov\.b32 (\{d\}, \{\{low, high\}\}|\{\{low, high\}\}, \{word\});", text)
+    for name in ("unpack_f16x2", "unpack_bf16x2"):
+        text = getattr(instructions, name).ptx
+        assert re.search(r" \{d0\}, low; .* \{d1\}, high;", text)
+    assert "shl.b32 low, {word}, 16; and.b32 high, {word}, 0xffff0000;" in text
     for x in (instructions.cvt_rn_f16x2_f32, instructions.cvt_rz_bf16x2_f32):
         assert x.ptx.endswith("{d}, {high}, {low}")  # in PTX the first source is the upper half
         assert [o.name for o in x.operands] == ["low", "high"]
@@ -487,128 +632,6 @@ def hazards(kernel, *args, threads=32, **options):
     return simulate(kernel, 1, threads, *args, on_hazard="collect", **options).hazards
 
 
-def copy_row(A, B, wait, barrier):
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    t = cuda.threadIdx.x
-    cp_async_16(s, t, 0, A, t, 0)
-    cp_async_commit()
-    if wait:
-        cp_async_wait(0)
-    if barrier:
-        cuda.syncthreads()
-    store_v4(B, t, 0, load_v4(s, 31 - t, 0))
-
-
-@pytest.mark.parametrize(
-    ("wait", "barrier", "kinds"),
-    [
-        (True, True, []),
-        (False, True, ["async-not-waited"]),
-        (True, False, ["shared-race"]),
-        (False, False, ["async-not-waited", "shared-race"]),
-    ],
-)
-def test_a_copy_is_there_after_the_wait_and_a_barrier(wait, barrier, kinds):
-    A, B = np.arange(128, dtype=np.float32).reshape(32, 4), np.zeros((32, 4), np.float32)
-    found = hazards(copy_row, A, B, wait, barrier)
-    assert [h.kind for h in found] == kinds
-    if not kinds:
-        assert np.array_equal(B, A[::-1])
-    for h in found:
-        assert h.code == "store_v4(B, t, 0, load_v4(s, 31 - t, 0))"
-        assert h.threads[0] == (0, 0, 0)
-        if h.kind == "async-not-waited":
-            assert "thread (0) reads s[31, 0]" in h.message
-    if not wait:
-        assert not np.array_equal(B, A[::-1])
-        with pytest.raises(HazardError, match="async-not-waited"):
-            simulate(copy_row, 1, 32, A, B, wait, barrier)
-
-
-def two_groups(A, B, which):
-    s = cuda.shared.array((2, 32, 4), np.float32, alignment=16)
-    t = cuda.threadIdx.x
-    for group in range(2):
-        cp_async_16(s, group, t, 0, A, group * 32 + t, 0)
-        cp_async_commit()
-    cp_async_wait(1)
-    cuda.syncthreads()
-    store_v4(B, t, 0, load_v4(s, which, t, 0))
-
-
-def test_waiting_leaves_the_last_groups_under_way():
-    A, B = np.arange(256, dtype=np.float32).reshape(64, 4), np.zeros((32, 4), np.float32)
-    assert hazards(two_groups, A, B, 0) == []
-    assert np.array_equal(B, A[:32])
-    assert [h.kind for h in hazards(two_groups, A, B, 1)] == ["async-not-waited"]
-
-
-def late(A, B, barrier):
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    t = cuda.threadIdx.x
-    cp_async_16(s, t, 0, A, t, 0)
-    cp_async_commit()
-    cuda.syncthreads()
-    cp_async_wait(0)
-    if barrier:
-        cuda.syncthreads()
-    store_v4(B, t, 0, load_v4(s, 31 - t, 0))
-
-
-def test_a_barrier_before_the_wait_is_none_after_it():
-    A, B = np.zeros((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    assert hazards(late, A, B, True) == []
-    [found] = hazards(late, A, B, False)
-    assert found.kind == "shared-race"
-    assert "thread (0) reads what thread (31) wrote" in found.message
-
-
-def overtaking(A, B, barrier):
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    t = cuda.threadIdx.x
-    store_v4(s, t, 0, load_v4(A, t, 0))
-    cuda.syncthreads()
-    store_v4(B, t, 0, load_v4(s, 31 - t, 0))
-    if barrier:
-        cuda.syncthreads()
-    cp_async_16(s, t, 0, A, t, 0)
-
-
-def test_a_copy_must_not_overtake_readers():
-    A, B = np.zeros((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    assert hazards(overtaking, A, B, True) == []
-    [found] = hazards(overtaking, A, B, False)
-    assert found.kind == "shared-race"
-    assert found.code == "cp_async_16(s, t, 0, A, t, 0)"
-
-
-def ragged(A, B, rows, elements):
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    t = cuda.threadIdx.x
-    if elements < 0:
-        cp_async_16(s, t, 0, A, t, 0, t < rows)
-    else:
-        cp_async_16(s, t, 0, A, t, 0, elements if t < rows else 0)
-    cp_async_commit()
-    cp_async_wait(0)
-    cuda.syncthreads()
-    store_v4(B, t, 0, load_v4(s, t, 0))
-
-
-@pytest.mark.parametrize("elements", [-1, 3, 0])
-def test_what_is_not_valid_becomes_zero(elements):
-    A = np.arange(1, 81, dtype=np.float32).reshape(20, 4)  # rows beyond are not read
-    B = np.full((32, 4), np.nan, np.float32)
-    assert hazards(ragged, A, B, 20, elements) == []
-    expected = np.zeros((32, 4), np.float32)
-    count = 4 if elements < 0 else elements
-    expected[:20, :count] = A[:, :count]
-    assert np.array_equal(B, expected)
-    first, *_ = hazards(ragged, A, B, 21, 4)
-    assert first.kind == "out-of-bounds"
-    assert first.threads == ((20, 0, 0),)
-
-
 def placed(A, B, row, column):
     t = cuda.threadIdx.x
     B[t, 0] = load_v4(A, row, column)[0] if t == 5 else np.float32(0)
@@ -618,6 +641,7 @@ def placed(A, B, row, column):
     ("row", "column", "kind", "text"),
     [
         (0, 1, "misaligned", "thread (5) accesses byte 4 of A; load_v4 needs a multiple of 16"),
+        (0, 2, "misaligned", "thread (5) accesses byte 8 of A; load_v4 needs a multiple of 16"),
         (0, 8, "out-of-bounds", "A[…, 8…11] is outside, its dimension 1 has 8 elements"),
         (4, 0, "out-of-bounds", "A[4, …] is outside, its dimension 0 has 4 elements"),
         (-1, 0, "out-of-bounds", "A[-1, …] is outside, its dimension 0 has 4 elements"),
@@ -660,6 +684,27 @@ def test_a_shared_array_must_be_aligned_on_purpose():
     assert "declare it with alignment=8" in found.message
 
 
+def tile_at(A, B, row, column):
+    d = wmma_load_c_f32(A, row, column)
+    wmma_store_d_f32(B, 0, 0, d)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "axis"), [(0, 8, None), (1, 8, 0), (-1, 8, 0), (0, 16, 1), (0, -8, 1)]
+)
+def test_a_tile_lies_inside_its_array(row, column, axis):
+    A, B = np.ones((16, 24), np.float32), np.zeros((16, 16), np.float32)
+    report = simulate(tile_at, 1, 32, A, B, row, column, on_hazard="collect")
+    if axis is None:
+        assert report.hazards == []
+        assert report.counters["global_load_bytes"] == B.nbytes
+        assert report.counters["global_store_bytes"] == B.nbytes
+        return
+    assert {h.kind for h in report.hazards} == {"out-of-bounds"}
+    text = f"a tile reaches beyond dimension {axis} of A, which has {A.shape[axis]}"
+    assert all(text in h.message for h in report.hazards)
+
+
 def half_a_warp(A, B):
     t = cuda.threadIdx.x
     z = np.float32(0)
@@ -673,15 +718,6 @@ def test_a_warp_instruction_needs_the_whole_warp():
     assert found.kind == "divergent-barrier"
     assert found.threads == ((0, 0, 0), (16, 0, 0))
     assert "thread (16) does not get here" in found.message
-
-
-def test_copies_go_to_shared_memory_from_global():
-    def backwards(A):
-        s = cuda.shared.array((32, 4), np.float32, alignment=16)
-        cp_async_4(A, 0, 0, s, 0, 0)
-
-    with pytest.raises(TypeError, match="takes an array in shared memory; A is in global memory"):
-        simulate(backwards, 1, 1, np.zeros((4, 4), np.float32))
 
 
 @pytest.mark.ptxas

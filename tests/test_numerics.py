@@ -93,6 +93,7 @@ def test_bits_and_back(dtype):
     form = FORMATS[dtype]
     e, f = form.exponent_bits, form.fraction_bits
     assert np.array_equal((((sign << e) | exponent) << f) | fraction, words[real] >> form.padding)
+    assert [part.max() for part in (sign, exponent, fraction)] == [1, 2**e - 1, 2**f - 1]
     nan = 2 ** (e + 1) * 2**f  # as many NaN as there are fractions, less one, of either sign
     assert (~real).sum() == nan // 2**e - 2
 
@@ -106,6 +107,15 @@ def test_encode_takes_only_numbers_of_the_format():
         encode(65536.0, "float16")
     with pytest.raises(TypeError, match="bits are integers, not float64"):
         decode(1.0, "float16")
+    for dtype in SMALL:
+        with pytest.raises(ValueError, match=f"is not a {dtype} number"):
+            encode(1 + 2.0 ** -FORMATS[dtype].precision, dtype)  # one bit too many
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_nan_is_a_number_of_every_format(dtype):
+    for nan in (np.nan, np.float64([np.nan]), np.float16(np.nan)):
+        assert np.isnan(decode(encode(nan, dtype), dtype)).all()
 
 
 # ---------------------------------------------------------------------------------------- rounding
@@ -262,6 +272,9 @@ def test_fma_chain_is_one_fma_after_the_other():
     for i in range(30):
         total = fma(a[2, i], b[2, i], total)
     assert fma_chain(a, b)[2] == total
+    for i in range(30):
+        total = fma(a[2, i], b[2, i], total, "RZ")
+    assert fma_chain(a[2], b[2], fma_chain(a, b)[2], "RZ") == total
     with pytest.raises(ValueError, match=r"a has shape \(2,\) and b \(3,\)"):
         fma_chain([1, 2], [1, 2, 3])
 
@@ -277,7 +290,9 @@ def test_error_measures():
     assert numerics.forward_error(result, reference) == pytest.approx(0.5 / np.sqrt(21))
     a, b = np.array([[1.0, 1.0], [2.0, 2.0]]), np.array([[2.0, 1.0], [-2.0, 3.0]])
     assert numerics.backward_error(result, reference, a, b) == 0.125
-    assert numerics.backward_error(result, reference, a, b, np.full((2, 2), 4.0)) == 0.0625
+    for sign in (1, -1):
+        c = np.full((2, 2), sign * 4.0)
+        assert numerics.backward_error(result, reference, a, b, c) == 0.0625
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -289,6 +304,21 @@ def test_what_is_not_finite_is_infinitely_wrong(bad):
     assert numerics.max_relative_error([1.0], [0.0]) == np.inf
     with pytest.raises(ValueError, match=r"shape \(1,\), the reference \(2,\)"):
         numerics.forward_error([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("k", [3, 16, 17, 1000])
+def test_bounds_are_what_their_formulas_say(k):
+    """In rational numbers, for an H200: blocks of 16 products, 25 bits."""
+    u = Fraction(1, 2**24)
+    assert fma_chain_bound(k) == pytest.approx(float(k * u / (1 - k * u)), rel=1e-14)
+    blocks = math.ceil(k / 16)
+    for out, last in (("float32", Fraction(1, 2**23)), ("float16", Fraction(1, 2**11))):
+        delta = Fraction(min(k, 16) + 1, 2**25) + last
+        bound = tensor_core_bound(k, out_dtype=out)
+        assert bound == pytest.approx(float((1 + delta) ** blocks - 1), rel=1e-12)
+    delta = Fraction(min(k, 16) + 1, 2**25) + Fraction(1, 2**23)
+    bound = tensor_core_bound(k, outside=True)
+    assert bound == pytest.approx(float((1 + delta) * (1 + u) ** blocks - 1), rel=1e-12)
 
 
 def test_bounds_hold_and_tell_the_orders_apart():
@@ -343,6 +373,36 @@ def test_scale_moves_the_low_part_into_range():
     assert split_range(scale=1.0)[0] == 2.0**-3
     assert split_range()[1] == 65504.0
     assert np.isinf(split(1e6).high)
+
+
+@pytest.mark.parametrize("scale", [2.0**11, 1.0])
+def test_both_parts_of_a_split_are_rounded_once(scale):
+    """To nearest: float16 with ties to even, as NumPy does; TF32 with ties away from zero."""
+    rng = np.random.default_rng(7)
+    low_bits = rng.choice([0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF], 20000) + (
+        rng.integers(0, 2**10, 20000) << 13
+    )
+    x = np.ldexp(1 + low_bits / 2.0**23, rng.integers(-26, 16, 20000)).astype(np.float32)
+    x = x[x < 65504] * rng.choice([-1, 1], np.count_nonzero(x < 65504)).astype(np.float32)
+    parts = split(x, "float16", scale)
+    assert np.array_equal(parts.high, x.astype(np.float16))
+    rest = (x.astype(np.float64) - parts.high) * scale
+    assert np.isfinite(parts.low).all()
+    assert np.array_equal(parts.low, rest.astype(np.float16))
+
+    def nearest_tf32(value: np.ndarray) -> np.ndarray:
+        words = value.astype(np.float32).view(np.uint32)
+        return ((words + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+    parts = split(x, "tf32", scale)
+    assert np.array_equal(parts.high, nearest_tf32(x))
+    assert np.array_equal(parts.low, nearest_tf32((x.astype(np.float64) - parts.high) * scale))
+
+
+def test_no_low_part_overflows_where_the_high_one_does_not():
+    x = np.float32(65488)  # halfway between the two largest numbers of float16
+    assert float(split(x).value) == 65488
+    assert emulated_matmul([[x]], np.float32([[1]]))[0, 0] == 65488
 
 
 def test_split_refuses():
@@ -411,6 +471,7 @@ def test_inputs_where_the_older_scheme_is_better():
     assert emulated_matmul(a, b, POLICIES["markidis"])[0, 0] == -(2.0**-24)
     assert emulated_matmul(a, b, POLICIES["tcec_fp16"])[0, 0] == 0.0
     assert error(POLICIES["markidis"], a, b) < error(POLICIES["tcec_fp16"], a, b)
+    assert emulated_matmul(a, b, Policy(products=4))[0, 0] == -(2.0**-24)
 
 
 def test_matmul_refuses():
@@ -469,6 +530,12 @@ def test_running_sums_are_those_of_one_pass():
     assert np.array_equal(sums[-1], fused_dot_add(a, b, 0.0))
     chain = fma_chain(a.astype(np.float32), b.astype(np.float32))
     assert np.array_equal(numerics.running_sums(a, b, [3, 64], "cuda")[-1], chain)
+    half = fused_dot_add(a, b, np.float16(0), out_dtype="float16")
+    assert np.array_equal(numerics.running_sums(a, b, [16, 64], "float16")[-1], half)
+    total = np.zeros(5, np.float32)
+    for i in range(0, 64, 16):
+        total += fused_dot_add(a[:, i : i + 16], b[:, i : i + 16], 0.0)
+    assert np.array_equal(numerics.running_sums(a, b, [32, 64], "outside")[-1], total)
 
 
 def test_running_sums_refuse():

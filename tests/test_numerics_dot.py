@@ -329,6 +329,8 @@ def test_nan_of_float16():
 def test_low_bits_of_tf32_are_not_read():
     a = np.uint32([0x3F800000 | 0x1FFF]).view(np.float32)
     assert float(fused_dot_add(a, np.float32([1]), 0.0, dtype="tf32")) == 1.0
+    nan = np.uint32([0x7F800001]).view(np.float32)  # without them an infinity
+    assert float(fused_dot_add(nan, np.float32([1]), 0.0, dtype="tf32")) == np.inf
 
 
 # ------------------------------------------------------------------------------ shapes and refusals
@@ -389,6 +391,30 @@ def test_mma_is_one_dot_product_for_each_element(name):
     assert d.shape == (2, i.m, i.n)
     vectors = a[1, 3], b[1, :, 5], c[1, 3, 5]
     assert d[1, 3, 5] == fused_dot_add(*vectors, dtype=i.dtype, out_dtype=i.out_dtype, arch=arch)
+
+
+# The least architecture of each, typed a second time: PTX ISA 9.0, "mma" and "wmma.mma".
+LEAST = {"m8n8k4": 70, "wmma.m16n16k16": 70, "m16n8k8.f32.f16": 75, "m16n8k8.f16.f16": 75}
+
+
+@pytest.mark.parametrize("arch", TENSOR_CORES)
+@pytest.mark.parametrize("name", MMAS)
+def test_runs_from_its_least_architecture_on(name, arch):
+    """On Tensor Cores; but m8n8k4 only Volta's and Turing's have."""
+    i, number = MMAS[name], int(arch.removeprefix("sm_"))
+    least = next((v for start, v in LEAST.items() if name.startswith(start)), 80)
+    rng = np.random.default_rng(9)
+    a, b = (round_to(rng.standard_normal(s), i.dtype) for s in ((i.m, i.k), (i.k, i.n)))
+    c = round_to(rng.standard_normal((i.m, i.n)), i.out_dtype)
+    if number < least:
+        with pytest.raises(
+            ValueError, match=f"{name} needs sm_{least} or newer, not arch='{arch}'"
+        ):
+            mma(a, b, c, name, arch)
+        return
+    core = fused_dot_add(a[:, None], b.T[None], c, dtype=i.dtype, out_dtype=i.out_dtype, arch=arch)
+    if not name.startswith("m8n8k4") or number <= 75:
+        assert np.array_equal(mma(a, b, c, name, arch), core)
 
 
 def to_float32(x: Fraction) -> Fraction:

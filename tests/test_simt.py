@@ -788,6 +788,10 @@ def test_refused_functions():
         ("out[i] = x[0, 0]", IndexError, "line 4: x has 1 dimensions, not 2"),
         ("out[i] = x[i / 2]", TypeError, "line 4: x is indexed with float64"),
         ("out[:3] = x[0]", TypeError, "line 4: assign to single elements of out"),
+        ("out[i] = None", TypeError, "line 4: None is not a number"),
+        ("v = (1, 2)[2]", IndexError, "line 4: there is no item 2 in a tuple of 2"),
+        ("v = (1, 2)[i - 3]", IndexError, "line 4: there is no item -3 in a tuple of 2"),
+        ("v = (1, 2.0)[i % 2]", TypeError, "line 4: lanes pick from a tuple whose items differ"),
         ("a, b = x.shape", ValueError, "line 4: cannot unpack .* into 2 names"),
         ("v = cuda.grid(4)", ValueError, "line 4: 4 dimensions; use 1, 2 or 3"),
         ("for j in range(0, 8, 0):\n    pass", ValueError, "line 4: the step of range is 0"),
@@ -804,6 +808,21 @@ def test_mistakes_that_python_would_find_too(statements, error, text):
         simulate(kernel, 1, 8, x, out)
     assert re.search(text, str(caught.value), re.DOTALL)
     assert not out.any()
+
+
+def pick(out):
+    i = cuda.threadIdx.x
+    four = (i, 2 * i, 3 * i, 4 * i)
+    if i < 12:
+        out[i] = 100 * four[i // 4] + 10 * four[-1] + four[i % 4 - 4]
+
+
+def test_lanes_pick_from_a_tuple():
+    out = np.zeros(16, np.int64)
+    simulate(pick, 1, 16, out)
+    i = np.arange(12)
+    assert out[:12].tolist() == (100 * i * (i // 4 + 1) + 40 * i + i * (i % 4 + 1)).tolist()
+    assert not out[12:].any()
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ TASK = Task(
       none) or `"{NEW}"` (of the next tile). `None` if you hold that nothing can go wrong.
     - `smallest_k`: the smallest k at which removing the second barrier can do harm
 
-    `q.check(claims)` simulates the kernel without that barrier, with your two threads alone at
+    `q2.check(claims)` simulates the kernel without that barrier, with your two threads alone at
     the tile.
     """,
     judge=judge,

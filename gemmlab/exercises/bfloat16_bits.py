@@ -9,6 +9,7 @@ from gemmlab.exercises import guard, quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.numerics import decode, encode, round_to
 
 # The bits of float32 numbers, the plain ones first.
 CASES = tuple(
@@ -17,6 +18,7 @@ CASES = tuple(
         0x3F800000,  # 1
         0xC0490FDB,  # −π: 0x0FDB is below half of the last place
         0x3DCCCCCD,  # 0.1: above half
+        0xC02DF854,  # −e: above half, and negative
         0x3F808001,  # just above half
         0x3F807FFF,  # just below half
         0x3F818000,  # half, between an odd number and an even one above
@@ -79,6 +81,15 @@ def _flushed(word: int) -> int:
     return word >> 16 & 0x8000 if word & 0x7F800000 == 0 else _rounded(word)
 
 
+def _value(word: int) -> float:
+    """The number itself, where its bits are asked for."""
+    return float(decode(_rounded(word) & 0xFFFF, "bfloat16"))
+
+
+def _float16(word: int) -> int:
+    return int(encode(round_to(decode(word, "float32"), "float16"), "float16"))
+
+
 reference = _safe(_rounded)
 # What a mistake gives, in numbers and then in NaN: each is tried with NaN right and NaN wrong.
 _RULES = {
@@ -88,6 +99,10 @@ _RULES = {
     "ties-to-odd": lambda word: _rounded(word, "odd"),
     "saturates": _saturated,
     "subnormals-lost": _flushed,
+    "rounded-up": lambda word: (word >> 16) + (word & 0xFFFF != 0),
+    "negative-down": lambda word: word >> 16 if word >> 31 else _rounded(word),
+    "float16": _float16,
+    "value": _value,
     "lower-half-kept": lambda word: _rounded(word) << 16,
     "sign-lost": lambda word: _rounded(word & 0x7FFFFFFF),
 }
@@ -103,7 +118,7 @@ def judge(answer: Any) -> Finding:
     show = "0x{:08X}".format
     found = quantities.judge("to_bfloat16", answer, plain, reference, INSTEAD, show)
     if found is not None:
-        return Finding(found.diagnosis.strip(), _in_hexadecimal(found), found.details)
+        return Finding(_kind(found), _in_hexadecimal(found), found.details)
     for (word,) in CASES:
         if _is_nan(word):
             outcome = guard.attempt(answer, word)
@@ -118,12 +133,24 @@ def judge(answer: Any) -> Finding:
     return Finding("passed", (("Checked", f"{len(CASES)} bit patterns"),))
 
 
+def _kind(found: Finding) -> str:
+    """The diagnosis; a result that no 16 bits can be has one of its own."""
+    got, diagnosis = found.details.get("got", 0), found.diagnosis.strip()
+    if diagnosis != "wrong-values" or not isinstance(got, numbers.Real):
+        return diagnosis
+    if not isinstance(got, numbers.Integral):
+        return "not-whole" if got % 1 else "value"
+    return "sign-as-minus" if got < 0 else diagnosis
+
+
 def _is_nan_of_16_bits(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and 0 <= value < 2**16 and value & 0x7FFF > 0x7F80
 
 
 def _hexadecimal(value: Any) -> str:
-    return f"0x{int(value):04X}" if isinstance(value, numbers.Integral) else short(value)
+    if not isinstance(value, numbers.Integral):
+        return short(value)
+    return f"{'−' if value < 0 else ''}0x{abs(int(value)):04X}"
 
 
 def _in_hexadecimal(found: Finding) -> tuple[tuple[str, str], ...]:
@@ -150,8 +177,7 @@ TASK = Task(
     `0xFFFFFFFF`; return the 16 bits of the bfloat16 it rounds to, to nearest with ties to even.
     Subnormals are kept, numbers beyond the largest become infinities, and a NaN stays a NaN (any).
 
-    Use whole numbers only: `>>`, `&`, comparisons. `q.check(to_bfloat16)` tries bit patterns of
-    every kind.
+    Use whole numbers only: `>>`, `&`, comparisons. The check tries bit patterns of every kind.
     """,
     judge=judge,
     answers=(to_bfloat16,),
@@ -160,6 +186,41 @@ TASK = Task(
             "The skeleton is unchanged.",
             "What does the lower half of the word say about rounding the upper half?",
             "```python\nupper, lower = word >> 16, ...\nreturn upper + (lower > ...)\n```",
+        ),
+        "wrong-type": Diagnosis(
+            "One whole number is asked for, from 0 to 0xFFFF.",
+            "What does the function return? print() shows a number, but does not hand it over.",
+            "```python\nreturn upper + (lower > ...)\n```",
+        ),
+        "not-whole": Diagnosis(
+            "Bits are a whole number; / divides exactly, >> and // drop the rest.",
+            "What are 0x3DCCCCCD / 0x10000 and 0x3DCCCCCD >> 16?",
+            "```python\nupper = word >> ...\n```",
+        ),
+        "value": Diagnosis(
+            "That is the number itself; its bits are asked for.",
+            "Which 16 bits has the bfloat16 1.0?",
+            "```python\nupper, lower = word >> 16, ...\n```",
+        ),
+        "float16": Diagnosis(
+            "That is float16, which has 5 bits of exponent; bfloat16 has 8, as float32 has.",
+            "Which bits of a float32 are those of the bfloat16?",
+            "```python\nupper, lower = word >> 16, ...\n```",
+        ),
+        "sign-as-minus": Diagnosis(
+            "The result is below zero. The sign of a float is a bit, the uppermost, not a minus.",
+            "What are the 16 bits of −1?",
+            "```python\nupper = word >> 16    # the sign is in it\n```",
+        ),
+        "rounded-up": Diagnosis(
+            "Whatever is cut off, one is added: that rounds away from zero.",
+            "Which of the two neighbours is nearer to 0x3F804000?",
+            "```python\nreturn upper + (lower > ...)\n```",
+        ),
+        "negative-down": Diagnosis(
+            "Negative numbers are cut off; the sign does not matter for what is nearest.",
+            "Which of the two neighbours is nearer to 0xBF80C000?",
+            "```python\nreturn upper + (lower > ...)    # whatever the sign\n```",
         ),
         "truncated": Diagnosis(
             "The lower half is cut off: that rounds toward zero.",

@@ -97,7 +97,7 @@ TASK = Task(
     lanes of a warp stand side by side in every step.
 
     The budget for {_SIZE} elements, T = {_T} and blocks of {_BLOCK} threads: each sector of X is
-    loaded once, each of Y is loaded once and stored once. `q.check(build_axpy)` says how many
+    loaded once, each of Y is loaded once and stored once. `q2.check(build_axpy)` says how many
     sectors that is, and how many were counted.
     """,
     judge=judge,

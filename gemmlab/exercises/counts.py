@@ -84,7 +84,7 @@ TASK = Task(
       once and `itemsize` bytes an element
     - `intensity(m, n, k, itemsize)`: operations per byte
 
-    Check them with `q.check(flops, bytes_moved, intensity)`.
+    Check them with `q2.check(flops, bytes_moved, intensity)`.
     """,
     judge=judge,
     answers=(flops, bytes_moved, intensity),

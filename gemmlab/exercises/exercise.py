@@ -56,14 +56,17 @@ class Exercise:
         """The code to start from: it runs, and does nothing yet."""
         return "\n\n\n".join(source.skeleton(a) for a in self.task.answers)
 
+    @property
+    def called(self) -> str:
+        """The name that the notebooks give it: q1 for the first exercise of a chapter."""
+        return f"q{self.task.name.partition('.')[2]}"
+
     def check(self, *answers: Any) -> Verdict:
         """Judge the answers, one for each function of the skeleton; never raises."""
         wanted = [a.__name__ for a in self.task.answers]
         if len(answers) != len(wanted):
-            found = Finding(
-                "wrong-type",
-                (("Found", f"{len(answers)} answers; use q.check({', '.join(wanted)})"),),
-            )
+            told = f"{len(answers)} answers; use {self.called}.check({', '.join(wanted)})"
+            found = Finding("wrong-type", (("Found", told),))
         else:
             found = source.wrong_type(self.task.answers, answers)
             if found is None and all(map(source.unchanged, self.task.answers, answers)):
@@ -79,10 +82,9 @@ class Exercise:
         Hints start again from the question when the diagnosis changes.
         """
         last = self.verdicts[-1] if self.verdicts else self._verdict(Finding("not-attempted"))
+        solution = f"`{self.called}.solution()`"
         if last.passed:
-            return Markdown(
-                "Passed: there is nothing left to hint at. `q.solution()` shows one way."
-            )
+            return Markdown(f"Passed: there is nothing left to hint at. {solution} shows one way.")
         rung = self._hinted.count(last.diagnosis) + 1
         self._hinted.append(last.diagnosis)
         about = self._diagnosis(last.diagnosis)
@@ -96,7 +98,7 @@ class Exercise:
         ]
         rungs = [text for text in rungs if text]
         text = rungs[min(rung, len(rungs)) - 1]
-        end = "" if rung < len(rungs) else "\n\nThat was the last hint on this: `q.solution()`."
+        end = "" if rung < len(rungs) else f"\n\nThat was the last hint on this: {solution}."
         return Markdown(f"**Hint {min(rung, len(rungs))} of {len(rungs)}.**\n\n{text}{end}")
 
     def solution(self) -> Markdown:
@@ -108,15 +110,15 @@ class Exercise:
         return self.task.diagnoses.get(name) or GENERAL[name]
 
     def _verdict(self, found: Finding) -> Verdict:
-        passed = found.diagnosis == "passed"
+        passed, hint = found.diagnosis == "passed", f"try {self.called}.hint()"
         asked = ("Asked", self.task.asked)
         if passed:
             facts = (asked, *found.facts, ("Shown", self.task.praise))
         elif found.diagnosis == "not-attempted":
             start = "replace each ... of" if "..." in self.skeleton else "change"
-            facts = (asked, *found.facts, ("Next", f"{start} the skeleton; try q.hint()"))
+            facts = (asked, *found.facts, ("Next", f"{start} the skeleton; {hint}"))
         else:
             cause = self._diagnosis(found.diagnosis).cause
-            more = f"see {self.task.section}, or try q.hint()"
+            more = f"see {self.task.section}, or {hint}"
             facts = (asked, *found.facts, ("Likely cause", cause), ("Next", more))
         return Verdict(self.task.name, passed, found.diagnosis, facts, found.details)

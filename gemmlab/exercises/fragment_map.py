@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gemmlab.exercises import quantities
+from gemmlab.exercises import quantities, source
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout
@@ -37,30 +37,52 @@ def _register(i: int, j: int) -> int:
     return B.map(i, j)[1][0]
 
 
+# What a mistake gives; of "as-in-a 2" only the first word is the diagnosis.
 LANES_INSTEAD = {
     "as-in-a": lambda i, j: i % 8 * 4 + j // 2,
+    "as-in-a 2": lambda i, j: 4 * i + j // 2,
+    "as-in-a 3": lambda i, j: 4 * i + j % 8 // 2,
     "owns-a-row": lambda i, j: i,
     "owns-a-column": lambda i, j: j,
-    "pairs-forgotten": lambda i, j: 4 * j + i % 8 % 4,
+    "pairs-forgotten": lambda i, j: 4 * j + i % 4,
+    "rows-below-elsewhere": lambda i, j: 4 * j + i // 2,
+    "rows-below-elsewhere 2": lambda i, j: 8 * j + i // 2,
+    "groups-swapped": lambda i, j: j + 8 * (i % 8 // 2),
     "counted-through": lambda i, j: (8 * i + j) // 4,
+    "counted-through 2": lambda i, j: (16 * j + i) // 4,
+    "counted-through 3": lambda i, j: (8 * i + j) % 32,
 }
 REGISTERS_INSTEAD = {
     "bits-swapped": lambda i, j: i % 2 * 2 + i // 8,
     "words-counted": lambda i, j: i // 8,
     "lower-rows-forgotten": lambda i, j: i % 2,
     "register-as-in-a": lambda i, j: j % 2 + 2 * (i // 8),
+    "second-pair": lambda i, j: i % 2 + i // 8,
+    "second-pair 2": lambda i, j: i % 2 + 4 * (i // 8),
 }
 
 
 def judge(lane: Any, register: Any) -> Finding:
     """The first element whose lane is wrong, then the first whose register is."""
-    for name, answer, right, instead in (
-        ("lane_of", lane, _lane, LANES_INSTEAD),
-        ("register_of", register, _register, REGISTERS_INSTEAD),
+    right_so_far: tuple[tuple[str, str], ...] = ()
+    to_do = []
+    for given, answer, right, instead in (
+        (lane_of, lane, _lane, LANES_INSTEAD),
+        (register_of, register, _register, REGISTERS_INSTEAD),
     ):
+        name = given.__name__
+        if source.unchanged(given, answer):
+            to_do.append((name, "still to be written"))
+            continue
         found = quantities.judge(name, answer, CASES, right, instead)
         if found is not None:
-            return found
+            got = found.details.get("got")
+            not_whole = isinstance(got, float) and not got.is_integer()
+            diagnosis = "not-whole" if not_whole else found.diagnosis.split()[0]
+            return Finding(diagnosis, found.facts, found.details)
+        right_so_far += ((name, f"right for all {len(CASES)} elements"),)
+    if to_do:
+        return Finding("half-done", (*right_so_far, *to_do))
     return Finding("passed", (("Checked", f"all {len(CASES)} elements"),))
 
 
@@ -75,8 +97,8 @@ TASK = Task(
     operand **B** of `m16n8k16`, which has 16 rows and 8 columns: `lane_of(i, j)`, from 0 to 31, and
     `register_of(i, j)`, from 0 to 3, both as whole numbers, with arithmetic only.
 
-    The explorer shows the answer for each element. What is asked for is the rule.
-    `q.check(lane_of, register_of)` tries all 128.
+    The explorer shows the answer for each element. What is asked for is the rule. The check tries
+    all 128 elements.
     """,
     judge=judge,
     answers=(lane_of, register_of),
@@ -85,6 +107,21 @@ TASK = Task(
             "The skeleton is unchanged.",
             "Walk down a column of B in the explorer: when does the lane change, and by how much?",
             "```python\nreturn 4 * j + ...\n```",
+        ),
+        "half-done": Diagnosis(
+            "One of the two functions is written, and right.",
+            "Hold the lane in the explorer: which of i and j tell its four registers apart?",
+            "```python\nreturn i % 2 + 2 * (...)    # register\nreturn 4 * j + ...    # lane\n```",
+        ),
+        "wrong-type": Diagnosis(
+            "Two functions of (i, j) are asked for, each of which returns one number.",
+            "What does each function return? print() shows a number, but does not hand it over.",
+            "```python\nreturn 4 * j + ...\n```",
+        ),
+        "not-whole": Diagnosis(
+            "The result is not a whole number; / divides exactly, // drops the rest.",
+            "What are 5 / 2 and 5 // 2?",
+            "```python\n... // 2\n```",
         ),
         "as-in-a": Diagnosis(
             "That is the lane of A. In B the roles of row and column are exchanged.",
@@ -106,8 +143,18 @@ TASK = Task(
             "Elements (0, j) and (1, j): are they in one lane or in two?",
             "```python\nreturn 4 * j + i % 8 // ...\n```",
         ),
+        "rows-below-elsewhere": Diagnosis(
+            "Rows 8 to 15 have no lanes of their own; the lanes of rows 0 to 7 hold them too.",
+            "Walk down column 0 of B in the explorer. In which lane is (8, 0)?",
+            "```python\nreturn 4 * j + i % ... // 2\n```",
+        ),
+        "groups-swapped": Diagnosis(
+            "Lanes 0 to 3 share column 0: neighbouring lanes hold neighbouring pairs of rows.",
+            "Lanes 0 and 1: do they differ in i or in j?",
+            "```python\nreturn 4 * j + ...\n```",
+        ),
         "counted-through": Diagnosis(
-            "The elements are not dealt to the lanes in the order of the rows.",
+            "The elements are not dealt to the lanes in the order in which they lie in memory.",
             "Which lane holds (1, 0), and which (0, 1)?",
             "```python\nreturn 4 * j + ...\n```",
         ),
@@ -125,6 +172,11 @@ TASK = Task(
             "Rows 8 to 15 are in the second half of the registers.",
             "Elements (0, 0) and (8, 0) are in one lane. How are they told apart?",
             "```python\nreturn i % 2 + 2 * (...)\n```",
+        ),
+        "second-pair": Diagnosis(
+            "Rows 0 to 7 take registers 0 and 1 of a lane, rows 8 to 15 registers 2 and 3.",
+            "By how much does the register change from (0, 0) to (8, 0)?",
+            "```python\nreturn i % 2 + ... * (i // 8)\n```",
         ),
         "register-as-in-a": Diagnosis(
             "The pair of a register lies in a row of A, but in a column of B.",

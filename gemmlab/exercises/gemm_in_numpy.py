@@ -92,7 +92,7 @@ TASK = Task(
     m×k, $B$ of k×n and $C$ of m×n. The arguments stay as they are. As in BLAS, $\\beta = 0$ means
     that **C is not read**: it may hold anything, NaN included.
 
-    `q.check(gemm)` tries shapes of all kinds on whole numbers, where the result is exact.
+    `q1.check(gemm)` tries shapes of all kinds on whole numbers, where the result is exact.
     """,
     judge=judge,
     answers=(gemm,),

@@ -125,7 +125,7 @@ TASK = Task(
     where no batch is large enough. Each matrix moves once, in float16. Derive a formula, or search:
     `linear(outputs, inputs, batch).intensity` of `gemmlab.model.layers` is there to be called.
 
-    `q.check(batch)` asks for several layers on several devices.
+    `q3.check(batch)` asks for several layers on several devices.
     """,
     judge=judge,
     answers=(batch,),

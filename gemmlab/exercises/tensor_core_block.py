@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from gemmlab.exercises import quantities
+from gemmlab.exercises.block_variants import INSTEAD, reference
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
-
-KEPT = 25  # fraction bits of a Hopper Tensor Core: `numerics.tensor_core("sm_90").fraction_bits`
 
 
 def _case(c: float, *products: tuple[float, float]) -> tuple[list[float], list[float], float]:
@@ -25,7 +23,9 @@ CASES = (
     _case(2.0, (3.0, 0.5)),
     _case(-1.0, (1.0, 1.0)),
     _case(0.0, (1.0, 1.0), (-1.0, 1.0)),
+    _case(0.0, (0.0, 1.0)),
     _case(0.0, (0.0, 1024.0), (T, T)),
+    _case(0.0, (H, 1.5 * H), (-H, H)),
     _case(1.0, (T, 1.5 * T)),
     _case(-1.0, (-T, 1.5 * T)),
     _case(0.0, (1.0, 1.0), (T, H), (-1.0, 1.0)),
@@ -33,6 +33,7 @@ CASES = (
     _case(0.0, (1.0, 1.0), (-T, 1.5 * H), (-1.0, 1.0)),
     _case(0.0, (1.0, 1.0), (T, 1.5 * H), (T, 1.5 * H), (-1.0, 1.0)),
     _case(0.0, (1.5, 1.5), (T, H), (-1.5, 1.5)),
+    _case(0.0, (0.75, 0.75), (H, 0.5 * H), (-0.75, 0.75)),
     _case(2.0**-25, (1.5, 1.5), (-1.5, 1.5)),
     _case(1.5 * 2.0**-25, (1.0, 1.0), (-1.0, 1.0)),
     _case(2.0**13, (2.0**-11, 1.0), (2.0**-12, 1.0), (-(2.0**13), 1.0)),
@@ -73,90 +74,6 @@ def block(a, b, c):
     # [end]
 
 
-def _exponent(x: Fraction) -> int:
-    return math.frexp(float(x))[1] - 1
-
-
-def _nearest(x: Fraction) -> int:
-    return round(x)
-
-
-def variant(
-    *,
-    kept: int | None = KEPT,
-    cut: Callable[[Fraction], int] = math.trunc,
-    last: Callable[[Fraction], int] | None = math.trunc,
-    normalised: bool = False,
-    zeros_count: bool = False,
-    c_sets: bool = True,
-    c_cut: bool = True,
-) -> Callable[[list, list, float], float]:
-    """The block with one rule changed, in rational numbers.
-
-    kept : fraction bits, None: no alignment; cut, last : how terms and the sum are rounded
-    normalised : exponents of the products themselves; zeros_count : a zero has exponent e(y)
-    c_sets, c_cut : whether c takes part in the largest exponent, and is cut off
-    """
-
-    def run(a: list[float], b: list[float], c: float) -> float:
-        pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
-        exponents = [
-            _exponent(x * y) if normalised else _exponent(x) + _exponent(y)
-            for x, y in pairs
-            if (x and y) or zeros_count
-        ]
-        if c and (c_sets or not exponents):
-            exponents.append(_exponent(Fraction(c)))
-        if not exponents:
-            return 0.0
-        terms = [x * y for x, y in pairs]
-        if kept is None:
-            total = sum(terms) + Fraction(c)
-        else:
-            unit = Fraction(2) ** (max(exponents) - kept)
-            total = unit * sum(cut(x / unit) for x in terms)
-            total += unit * cut(Fraction(c) / unit) if c_cut else Fraction(c)
-        if total == 0 or last is None:
-            return float(total)
-        place = Fraction(2) ** (_exponent(total) - 23)
-        return float(place * last(total / place))
-
-    return run
-
-
-reference = variant()
-
-
-def _one_by_one(a: list[float], b: list[float], c: float) -> float:
-    """IEEE: each product is added and the sum rounded to nearest."""
-    total = Fraction(c)
-    for x, y in zip(a, b, strict=True):
-        total += Fraction(x) * Fraction(y)
-        if total:
-            place = Fraction(2) ** (_exponent(total) - 23)
-            total = place * round(total / place)
-    return float(total)
-
-
-INSTEAD = {
-    "nothing-lost": variant(kept=None, last=None),
-    "one-by-one": _one_by_one,
-    "rounded-once-to-nearest": variant(kept=None, last=_nearest),
-    "not-aligned": variant(kept=None),
-    "last-to-nearest": variant(last=_nearest),
-    "not-rounded-at-the-end": variant(last=None),
-    "terms-to-nearest": variant(cut=_nearest),
-    "terms-rounded-down": variant(cut=math.floor),
-    "products-normalised": variant(normalised=True),
-    "zeros-count": variant(zeros_count=True),
-    "c-sets-no-exponent": variant(c_sets=False),
-    "c-not-cut": variant(c_cut=False),
-    "bits-of-another-core-23": variant(kept=23),
-    "bits-of-another-core-24": variant(kept=24),
-    "bits-of-another-core-26": variant(kept=26),
-}
-
-
 def _show(value: Any) -> str:
     """An argument as text that can be pasted."""
     return repr(value)
@@ -167,9 +84,16 @@ def judge(answer: Any) -> Finding:
     found = quantities.judge("block", answer, CASES, reference, INSTEAD, _show)
     if found is None:
         return Finding("passed", (("Checked", f"{len(CASES)} blocks, each to the last bit"),))
-    if found.diagnosis.startswith("bits-of-another-core"):
-        return Finding("bits-of-another-core", found.facts, found.details)
-    return found
+    return Finding(found.diagnosis.split()[0], _to_the_last_bit(found), found.details)
+
+
+def _to_the_last_bit(found: Finding) -> tuple[tuple[str, str], ...]:
+    """The facts, with a result of which every digit is shown."""
+    details = found.details
+    if "got" not in details:
+        return found.facts
+    text = f"expected {details['expected']!r}, got {short(details['got'])}"
+    return tuple((a, text if a == "Result" else b) for a, b in found.facts)
 
 
 TASK = Task(
@@ -186,7 +110,7 @@ TASK = Task(
     3. their exact sum, rounded toward zero to 24 significant bits.
 
     Nothing is subnormal, infinite or NaN here, and Python's floats have bits enough for every
-    step. A sum of zero is `0.0`. `q.check(block)` compares each result to the last bit.
+    step. A sum of zero is `0.0`. The check compares each result to the last bit.
     """,
     judge=judge,
     answers=(block,),
@@ -195,6 +119,12 @@ TASK = Task(
             "The skeleton is unchanged.",
             "Which term decides how much of the others is kept?",
             "```python\nunit = 2.0 ** (E - 25)\ntotal = unit * (math.trunc(c / unit) + ...)\n```",
+        ),
+        "wrong-type": Diagnosis(
+            "One number is asked for, also where the sum is zero.",
+            "What does the function return at the end of each of its ways? print() shows a number, "
+            "but does not hand it over.",
+            "```python\nreturn place * math.trunc(...)\n```",
         ),
         "nothing-lost": Diagnosis(
             "The sum is exact: nothing is cut off or rounded.",
@@ -216,6 +146,31 @@ TASK = Task(
             "The exact sum is rounded toward zero; but each term is cut off before it is added.",
             "What happens to two terms of three quarters of a unit each?",
             "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "products-not-cut": Diagnosis(
+            "c is cut off, but the products are not; they are terms as c is.",
+            "What is left of a product of three quarters of a unit?",
+            "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "products-rounded": Diagnosis(
+            "The products are rounded to float16; a Tensor Core keeps all their bits.",
+            "How many significant bits has the product of two float16 numbers?",
+            "```python\nx * y    # exact, in Python's floats\n```",
+        ),
+        "in-units": Diagnosis(
+            "The sum counts units; as a number it is so many times 2^(E - 25).",
+            "What is one unit worth?",
+            "```python\ntotal = unit * (...)\n```",
+        ),
+        "c-forgotten": Diagnosis(
+            "c is not in the sum.",
+            "Which terms does a block add, beside the products?",
+            "```python\ntotal = unit * (math.trunc(c / unit) + ...)\n```",
+        ),
+        "other-bits-at-the-end": Diagnosis(
+            "The sum is not rounded to 24 significant bits, but to one more or less.",
+            "The first of 24 bits has the weight 2^exponent(total). Which weight has the last?",
+            "```python\nplace = 2.0 ** (exponent(total) - ...)\n```",
         ),
         "last-to-nearest": Diagnosis(
             "The sum is rounded to nearest; a Tensor Core rounds float32 results toward zero.",
@@ -244,8 +199,8 @@ TASK = Task(
             "```python\nexponent(x) + exponent(y)\n```",
         ),
         "zeros-count": Diagnosis(
-            "A product that is zero takes part in the largest exponent.",
-            "Which exponent has 0 · 1024?",
+            "A zero takes part in the largest exponent: a product, or c.",
+            "Which exponent has 0 · 1024, and what does exponent(0.0) return?",
             "```python\n[... for x, y in pairs if x and y]\n```",
         ),
         "c-sets-no-exponent": Diagnosis(

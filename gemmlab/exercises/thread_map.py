@@ -138,7 +138,7 @@ TASK = Task(
     transposed place of B. The block may have any size, `block = (x, y)`, and need not divide
     anything. `grid` says how many blocks there have to be, and no more than that.
 
-    `q.check(build_transpose, grid)` launches it for several sizes, most of them ragged.
+    `q1.check(build_transpose, grid)` launches it for several sizes, most of them ragged.
     """,
     judge=judge,
     answers=(build_transpose, grid),

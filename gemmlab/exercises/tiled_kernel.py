@@ -102,7 +102,7 @@ TASK = Task(
     and one of B to shared memory, multiply them, go on. Any m, n, k ≥ 1, any alpha and beta;
     where beta = 0, C is not read.
 
-    `q.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
+    `q1.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
     how many bytes it loads.
     """,
     judge=judge,

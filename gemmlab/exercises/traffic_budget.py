@@ -121,7 +121,7 @@ TASK = Task(
 
     The budget at m = n = k = {_LAST.m} and T = {CASES[-1].tile}: each block loads each element of A
     and B that it needs once, and lanes of a warp read neighbours, so that every 32-byte sector is
-    used whole. `q.check(build)` says how many sectors that is and how many were counted.
+    used whole. `q3.check(build)` says how many sectors that is and how many were counted.
     """,
     judge=judge,
     answers=(build,),

@@ -15,6 +15,7 @@ from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 
 element_a, element_b, element_c = (layout("m16n8k16", x).element for x in "ABC")
 CASES = (16, 32, 48)  # k, smallest first
+WAS = 4096  # in C before; no sum of 48 products of numbers up to 4 comes near
 
 
 def build_warp_gemm():
@@ -56,39 +57,66 @@ def judge(answer: Any) -> Finding:
         rng = np.random.default_rng(k)
         a = rng.integers(-4, 5, (16, k)).astype(np.float16)
         b = rng.integers(-4, 5, (k, 8)).astype(np.float16)
-        c = np.full((16, 8), np.nan, np.float32)
+        c, other = (np.full((16, 8), was, np.float32) for was in (np.nan, WAS))
         case = f"A is 16×{k}, B is {k}×8, one warp"
         report = trial.launch(kernel, (1,), (32,), case, a, b, c)
         if isinstance(report, Finding):
             return report
         found = trial.hazard(report, case)
         if found:
-            return found
+            return Finding(_of_hazard(found), found.facts, found.details)
         found = trial.different("C", _product(a, b), c, case)
         if found:
-            return Finding(_why(a, b, c), found.facts, found.details)
+            if np.isnan(c).any():
+                trial.launch(kernel, (1,), (32,), case, a, b, other)
+            return Finding(_why(a, b, c, other), found.facts, found.details)
         if not report.instructions["inst_mma"]:
             return Finding("no-mma", ((trial.FAILING, case),))
     return Finding("passed", (("Values", f"right for k = {', '.join(map(str, CASES))}"),))
+
+
+def _of_hazard(found: Finding) -> str:
+    """The diagnosis of a hazard that has a meaning of its own here."""
+    kind, text = found.details["kind"], found.facts[1][1]
+    if kind == "out-of-bounds" and text.startswith("b["):
+        return "not-packed"
+    own = {"uninitialised-read": "not-loaded", "divergent-barrier": "lanes-missing"}
+    return own.get(kind, found.diagnosis)
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
-def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
-    """What would give just this result."""
-    if np.isnan(c).any():
-        return "not-written"
-    tiles = len(b) // 16
-    swapped = b.reshape(-1, 2, 8)[:, ::-1].reshape(b.shape)
+# Rows of B as the Tensor Core sees them -> those that a mistake brings there, of 16 each.
+ROWS_INSTEAD = {
+    "halves-swapped": [r ^ 1 for r in range(16)],
+    "registers-exchanged": [r ^ 8 for r in range(16)],
+    "registers-alike": [r % 8 for r in range(16)],
+    "words-counted": [r if r < 8 else r - 7 for r in range(16)],
+    "pair-of-one": [r - r % 2 for r in range(16)],
+}
+
+
+def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, other: np.ndarray) -> str:
+    """What would give just this result; `other` is that of a C that held WAS before."""
     right = _product(a, b)
-    instead = {
-        "halves-swapped": _product(a, swapped),
-        "first-tile-only": _product(a, np.tile(b[:16], (tiles, 1))),
-        "rows-mixed": right[[r + 8 * (s ^ 1) for s in range(2) for r in range(8)]],
+    if np.isnan(c).any():
+        if np.array_equal(other, WAS + right):
+            return "adds-to-c"
+        return "not-written" if (other == WAS).any() else "not-packed"
+    tiles = b.reshape(-1, 16, 8)
+    instead = {name: _product(a, tiles[:, r].reshape(b.shape)) for name, r in ROWS_INSTEAD.items()}
+    instead |= {
+        "first-tile-only": _product(a, np.tile(b[:16], (len(tiles), 1))),
+        "last-step-only": _product(a[:, -16:], b[-16:]),
+        "rows-mixed": right[[r ^ 8 for r in range(16)]],
     }
-    return next((x for x, wrong in instead.items() if np.array_equal(c, wrong)), "wrong-values")
+    for name, wrong in instead.items():
+        if np.array_equal(c, wrong):
+            return name
+    in_order = np.array_equal(np.sort(c, axis=None), np.sort(right, axis=None))
+    return "places-mixed" if in_order else "wrong-values"
 
 
 TASK = Task(
@@ -104,7 +132,8 @@ TASK = Task(
     four float32 that each lane has of **C**.
 
     `element_a`, `element_b` and `element_c` give the row and column of a register, counted in
-    elements. `q.check(build_warp_gemm)` runs it on the simulator, for several k.
+    elements: what `b[1]` holds begins with register 2. C is memory that nobody has cleared. The
+    check runs the kernel on the simulator, for several k.
     """,
     judge=judge,
     answers=(build_warp_gemm,),
@@ -114,9 +143,14 @@ TASK = Task(
             "Which two elements share a register of B: neighbours in a row, or in a column?",
             "```python\nfor w in range(2):\n    i, j = element_b(lane, ...)\n```",
         ),
+        "wrong-type": Diagnosis(
+            "build_warp_gemm() is to return the kernel, a function of (A, B, C).",
+            "What does the last line of build_warp_gemm say?",
+            "```python\nreturn kernel\n```",
+        ),
         "outside": Diagnosis(
-            "An element outside of the matrix is touched: the pair of a register of B lies in a "
-            "column, and C is 16 high and 8 wide.",
+            "An element outside of a matrix is touched. B is k high and 8 wide, the pair of a "
+            "register lies in one of its columns, and C is 16 high and 8 wide.",
             "Which index of the line that is named is too large, and what does it stand for?",
             "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
         ),
@@ -134,6 +168,57 @@ TASK = Task(
             "The two halves of B's registers are exchanged: the first element is the low half.",
             "What is the first argument of pack_f16x2?",
             "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
+        ),
+        "not-loaded": Diagnosis(
+            "A register goes into the multiplication before anything was put into it.",
+            "Which registers of B does `mma` take, and which does your loop fill?",
+            "```python\nfor w in range(2):\n    i, j = element_b(lane, ...)\n    b[w] = ...\n```",
+        ),
+        "not-packed": Diagnosis(
+            "b[0] and b[1] are 32 bits each, and two float16 go into each: pack_f16x2 puts them "
+            "there.",
+            "How many elements of B does a lane hold, and in how many registers?",
+            "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
+        ),
+        "lanes-missing": Diagnosis(
+            "The multiplication is the warp's, and some of its lanes do not get there.",
+            "Which condition keeps lanes away from `mma`?",
+            "```python\nc = mma_m16n8k16_f32_f16(...)    # for every lane\n```",
+        ),
+        "words-counted": Diagnosis(
+            "The register of element_b counts elements, and each of b[0] and b[1] holds two.",
+            "Which registers, counted in elements, are in b[1]?",
+            "```python\ni, j = element_b(lane, ... * w)\n```",
+        ),
+        "registers-alike": Diagnosis(
+            "b[0] and b[1] hold the same; the second has rows 8 to 15 of each step.",
+            "Which registers, counted in elements, are in b[1]?",
+            "```python\ni, j = element_b(lane, ... * w)\n```",
+        ),
+        "registers-exchanged": Diagnosis(
+            "b[0] and b[1] are exchanged: the first has rows 0 to 7 of each step.",
+            "Which rows does element_b name for register 0?",
+            "```python\nb[w] = pack_f16x2(...)    # w = 0: registers 0 and 1\n```",
+        ),
+        "pair-of-one": Diagnosis(
+            "Both halves of a register hold the same element; they are two of a column.",
+            "Where does the neighbour of (i, j) lie that shares its register?",
+            "```python\nb[w] = pack_f16x2(B[p + i, j], B[..., j])\n```",
+        ),
+        "adds-to-c": Diagnosis(
+            "The result is added to what was in C before; C is memory that nobody has cleared.",
+            "What does += read, the first time?",
+            "```python\nC[i, j] = ...\n```",
+        ),
+        "last-step-only": Diagnosis(
+            "What comes out is the product of the last step alone: c starts again in every step.",
+            "Which value of c goes into `mma` in the second step?",
+            "```python\nc = mma_m16n8k16_f32_f16(..., ..., c)    # adds to the c before\n```",
+        ),
+        "places-mixed": Diagnosis(
+            "All values are right, but not all are where they belong in C.",
+            "Which of element_a, element_b, element_c tells where a register of the result goes?",
+            "```python\nfor x in range(4):\n    i, j = element_c(lane, x)\n```",
         ),
         "first-tile-only": Diagnosis(
             "Every step multiplies the first 16 rows of B.",

@@ -17,6 +17,18 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+# JupyterLab takes arrows and letters for commands of its own (b inserts a cell) unless the element
+# that has the focus is marked; ipywidgets do not mark their lists.
+_OWN_KEYS = """<script>
+if (!window.gemmlabOwnKeys) {
+  window.gemmlabOwnKeys = true;
+  document.addEventListener("focusin", (event) => {
+    if (event.target.matches("[class*=gemmlab-] :is(select, button, [role=slider])"))
+      event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
+}
+</script>"""
+
 
 class Picture:
     """A figure without a window, drawn again in place into the HTML widget `view`.
@@ -85,7 +97,9 @@ class Explorer(widgets.VBox):
         self, rows: Sequence[widgets.Widget], watched: Sequence[widgets.Widget] = ()
     ) -> None:
         """Lay out `rows` above picture and caption, watch controls, and show the first picture."""
-        self.children = (*rows, self.picture.view, self.caption)
+        script = {"output_type": "display_data", "metadata": {}, "data": {"text/html": _OWN_KEYS}}
+        keys = widgets.Output(outputs=(script,), layout={"height": "0"})
+        self.children = (*rows, self.picture.view, self.caption, keys)
         for control in watched:
             control.observe(self.refresh, "value")
         self.refresh()

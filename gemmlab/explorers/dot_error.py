@@ -6,6 +6,7 @@ from functools import cache
 
 import ipywidgets as widgets
 import numpy as np
+from matplotlib.lines import Line2D
 
 from gemmlab import plots
 from gemmlab.explorers.base import Explorer, Picture
@@ -35,6 +36,13 @@ DOTS = 64  # dot products of each kind
 UNIT = FORMATS["float32"].unit_roundoff
 SHOWN = ("cuda", "inside", "outside")  # float16 sums have errors thousands of times as large
 WAYS = dict(zip(ACCUMULATIONS, style.SERIES, strict=False))  # the colour of each
+NAMES_AT_LINES = {
+    "cuda": "CUDA cores",
+    "inside": "Tensor Core",
+    "outside": "added outside",
+    "float16": "float16 sums",
+}
+APART = 0.055  # of the height of the axes: names at lines that are nearer would overlap
 
 
 def errors(way: str, dtype: str, arch: str, values: str) -> np.ndarray:
@@ -64,6 +72,20 @@ def ways(dtype: str) -> list[str]:
     return [w for w in ACCUMULATIONS if w != "float16" or dtype == "float16"]
 
 
+def spread(heights: dict[str, float], apart: float) -> dict[str, float]:
+    """Heights moved up from the lowest on, so that no two are nearer than `apart`.
+
+    >>> spread({"a": 0.5, "b": 0.0, "c": 0.01}, 0.1)
+    {'b': 0.0, 'c': 0.1, 'a': 0.5}
+    """
+    found: dict[str, float] = {}
+    least = -np.inf
+    for name, height in sorted(heights.items(), key=lambda item: item[1]):
+        found[name] = max(height, least)
+        least = found[name] + apart
+    return found
+
+
 class DotError(Explorer):
     """Errors of emulated dot products below their bounds, by length and by way of summing.
 
@@ -82,7 +104,7 @@ class DotError(Explorer):
     ) -> None:
         figure, (self.curve_axes, self.dot_axes) = plots.figure(9.4, 4.2, columns=2, wspace=0.25)
         super().__init__(Picture(figure))
-        self.curve_axes.set_position((0.09, 0.14, 0.38, 0.74))
+        self.curve_axes.set_position((0.09, 0.14, 0.33, 0.74))
         self.dot_axes.set_position((0.56, 0.14, 0.42, 0.74))
         for name, value, known in (
             ("k", k, LENGTHS), ("dtype", dtype, OPERANDS), ("values", values, VALUES)
@@ -91,8 +113,9 @@ class DotError(Explorer):
                 raise ValueError(f"{name}={value!r} is not offered; use one of {list(known)}")
         chosen = tensor_core(arch).arch
         self.k = widgets.SelectionSlider(
-            options=LENGTHS, value=k, description="k", style=NAMES, layout={"width": "34em"}
-        )
+            options=LENGTHS, value=k, description="k", style=NAMES,
+            layout={"width": "34em", "max_width": "100%"},
+        )  # fmt: skip
         self.dtype = dropdown("operands", OPERANDS, dtype)
         self.arch = widgets.Dropdown(
             options=ARCHITECTURES, value=chosen, description="Tensor Core", style=NAMES,
@@ -100,6 +123,8 @@ class DotError(Explorer):
         )  # fmt: skip
         self.values = dropdown("values", VALUES, values)
         self.largest: dict[str, float] = {}
+        self.dots: dict[str, tuple[Line2D, Line2D]] = {}  # of each way: all errors, their mean
+        self._prepare_dots()
         row = widgets.HBox([self.dtype, self.arch, self.values], layout={"flex_flow": "row wrap"})
         self.arrange([row, self.k], watched=(self.k, self.dtype, self.arch, self.values))
 
@@ -112,7 +137,11 @@ class DotError(Explorer):
         found = {way: errors(way, dtype, arch, self.values.value) for way in ways(dtype)}
         at = LENGTHS.index(k)
         self.largest = {way: float(np.abs(e[at]).max()) for way, e in found.items()}
-        self._draw_curves(found, dtype, arch, k)
+        frame = dtype, arch, self.values.value
+        if frame != self.frame:
+            self.frame, self.here = frame, self._draw_curves(found, dtype, arch)
+            self.moving = self.here, self.dot_axes
+        self.here.set_xdata([k, k])
         self._draw_dots({way: e[at] for way, e in found.items()}, k)
         lines = [f"{DOTS} dot products of {k} products, {self.values.value}, in {dtype}."]
         for way, largest in self.largest.items():
@@ -123,38 +152,44 @@ class DotError(Explorer):
             )
         return "\n".join(lines) + "\nErrors are relative to Σ|a·b|, and u = 2^-24."
 
-    def _draw_curves(self, found: dict, dtype: str, arch: str, k: int) -> None:
+    def _draw_curves(self, found: dict, dtype: str, arch: str) -> Line2D:
+        """Errors and bounds over k; the line that is to stand at k."""
         ax = self.curve_axes
         ax.clear()
         style.prepare(ax, log="xy", base=2)
+        ends = {}
         for way, of_way in found.items():
             largest = np.maximum(np.abs(of_way).max(axis=1), UNIT / 64)  # 0 has no logarithm
             bounds = [ACCUMULATIONS[way].bound(n, dtype, arch) for n in LENGTHS]
             ax.plot(LENGTHS, bounds, "--", color=WAYS[way], linewidth=1)
             ax.plot(LENGTHS, largest, "^-", color=WAYS[way], markersize=5, linewidth=1)
-            if way not in SHOWN:
-                ax.text(
-                    LENGTHS[0], 0.55 * largest[0], ACCUMULATIONS[way].title, va="top",
-                    color=WAYS[way], fontsize=style.NOTE,
-                )  # fmt: skip
-        ax.axvline(k, color=style.GREY, linewidth=1, zorder=0)
+            ends[way] = largest[-1]
+        here = ax.axvline(LENGTHS[0], color=style.GREY, linewidth=1, zorder=0)
         ax.set_xlabel("products, k", fontsize=style.LABEL)
         ax.set_ylabel("error / Σ|a·b|", fontsize=style.LABEL)
         ax.plot([], [], "^-", color=style.INK, markersize=5, linewidth=1, label="largest error")
         ax.plot([], [], "--", color=style.INK, linewidth=1, label="bound (predicted)")
         ax.legend(loc="upper left", frameon=False, fontsize=style.NOTE)
+        low, high = np.log(ax.get_ylim())
+        heights = {way: (np.log(end) - low) / (high - low) for way, end in ends.items()}
+        for way, height in spread(heights, APART).items():
+            ax.text(
+                1.02, height, NAMES_AT_LINES[way], color=WAYS[way], fontsize=style.NOTE,
+                va="center", transform=ax.transAxes,
+            )  # fmt: skip
         style.title(ax, "Errors and bounds")
         style.provenance(ax, "emulated")
+        return here
 
-    def _draw_dots(self, found: dict, k: int) -> None:
+    def _prepare_dots(self) -> None:
+        """The names, the dots of each way, at first without a place, and a bar at their mean."""
         ax = self.dot_axes
-        ax.clear()
         style.prepare(ax)
-        spread = np.linspace(-0.25, 0.25, DOTS)
+        spot = np.linspace(-0.25, 0.25, DOTS)
         for row, way in enumerate(SHOWN):
-            of_way = found[way]
-            ax.plot(of_way / UNIT, row + spread, ".", color=WAYS[way], markersize=4)
-            ax.plot([of_way.mean() / UNIT] * 2, [row - 0.32, row + 0.32], color=style.INK, lw=1.5)
+            (dots,) = ax.plot(0 * spot, row + spot, ".", color=WAYS[way], markersize=4)
+            (bar,) = ax.plot([0, 0], [row - 0.32, row + 0.32], color=style.INK, linewidth=1.5)
+            self.dots[way] = dots, bar
             ax.text(
                 0.01, row - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
                 fontsize=style.NOTE, va="bottom",
@@ -162,5 +197,13 @@ class DotError(Explorer):
         ax.axvline(0, color=style.GREY, linewidth=1, zorder=0)
         ax.set(yticks=[], ylim=(len(SHOWN) - 0.5, -0.7))
         ax.set_xlabel("error / (u·Σ|a·b|), u = 2^-24", fontsize=style.LABEL)
-        style.title(ax, f"float32 sums at k = {k}, bar: mean")
         style.provenance(ax, "emulated")
+
+    def _draw_dots(self, found: dict, k: int) -> None:
+        """Each error of every way at this k."""
+        for way, (dots, bar) in self.dots.items():
+            dots.set_xdata(found[way] / UNIT)
+            bar.set_xdata([found[way].mean() / UNIT] * 2)
+        self.dot_axes.relim()
+        self.dot_axes.autoscale_view(scaley=False)
+        style.title(self.dot_axes, f"float32 sums at k = {k}, bar: mean")

@@ -18,6 +18,8 @@
   };
   const list = (items) => items.length < 2 ? items.join("")
     : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`;
+  // JupyterLab takes arrows and letters for its own from whatever has the focus without this mark.
+  const keys = { "data-lm-suppress-shortcuts": "true" };
   const several = (name, items) => `${name}${items.length > 1 ? "s" : ""} ${list(items)}`;
 
   const start = (box) => {
@@ -27,7 +29,7 @@
     box.querySelector(".static").remove();
 
     const bar = make(box, "div", "");
-    const chooser = (text) => make(make(bar, "label", "", text), "select", "", undefined);
+    const chooser = (text) => make(make(bar, "label", "", text), "select", "", undefined, keys);
     const instructions = chooser("Instruction"), operands = chooser("Operand");
     for (const name of new Set(layouts.map((l) => l.instruction)))
       make(instructions, "option", "", name, { value: name });
@@ -85,7 +87,7 @@
     const cell = (row, map, text, element, means, label) => {
       const lane = means.lane;
       const node = make(row, "div", "f-cell" + (lane >> 2 & 1 ? " f-even" : ""), text,
-        { role: "gridcell", tabindex: "-1", "aria-label": label });
+        { role: "gridcell", tabindex: "-1", "aria-label": label, ...keys });
       Object.assign(node, { map, element: String(element), means });
       cells.push(node);
       return node;
@@ -148,7 +150,7 @@
       for (let lane = 0; lane < LANES; lane++) {
         const row = make(map, "div", "f-row", undefined, { role: "row" });
         const whole = make(row, "div", "f-head f-corner f-choice", lane,
-          { role: "rowheader", tabindex: "-1", "aria-label": `lane ${lane}, all registers` });
+          { role: "rowheader", tabindex: "-1", "aria-label": `lane ${lane}, all registers`, ...keys });
         Object.assign(whole, { map: "registers", means: { lane, register: null } });
         cells.push(whole);
         const line = [whole];

@@ -58,11 +58,10 @@ class Fragments:
             "register": self.register,
         }
         data = html.escape(json.dumps([described(one) for one in LAYOUTS], separators=(",", ":")))
-        # JupyterLab's own shortcuts leave the keys alone below `data-lm-suppress-shortcuts`.
         return (
             f"<style>{_file('fragments.css')}</style>"
             '<div class="gemmlab-fragments" role="group" aria-label="Explorer of fragments" '
-            f'data-lm-suppress-shortcuts="true" data-layouts="{data}" '
+            f'data-layouts="{data}" '
             f'data-start="{html.escape(json.dumps(start))}">'
             '<p class="static">The maps are drawn by a script: run this cell, or open the page in '
             "a browser.</p></div>"

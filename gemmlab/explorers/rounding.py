@@ -50,6 +50,19 @@ def neighbours(x: float, form: Format) -> np.ndarray:
     return decode(words << form.padding, form.name).astype(np.float64)
 
 
+def told_apart(values: np.ndarray) -> list[str]:
+    """Numbers as texts with as many digits as it takes for no two to look alike, but at least 7.
+
+    >>> told_apart(neighbours(0.1, FORMATS["float32"])[2:5])
+    ['0.099999987', '0.099999994', '0.1']
+    """
+    for digits in range(7, 18):  # float64 is told apart by 17
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
+
+
 class Rounding(Explorer):
     """A number rounded to a format: its bits, its neighbours, and the error.
 
@@ -128,29 +141,33 @@ class Rounding(Explorer):
         style.provenance(ax, "computed")
 
     def _draw_line(self, x: float, form: Format) -> None:
-        """The numbers around x, x itself, and where it goes."""
+        """The numbers around x, x itself, and where it goes; an x beyond all of them at the end."""
         ax = self.line_axes
         ax.clear()
         values = np.copysign(neighbours(abs(x), form), x)
-        place = float(ulp(x, form.name))
-        at = (values - values[len(values) // 2]) / place
-        here = (x - values[len(values) // 2]) / place
-        low, high = min(at.min(), here) - 0.6, max(at.max(), here) + 0.6
-        ax.set(xlim=(low, high), ylim=(-0.6, 1.4))
+        middle, place = values[len(values) // 2], float(ulp(min(abs(x), form.largest), form.name))
+        at = (values - middle) / place
+        first, last = at.min() - 1, at.max() + 1
+        here = min(max((x - middle) / place, first), last)
+        if np.isfinite(self.rounded):
+            goal, end = (self.rounded - middle) / place, 0.1
+        else:
+            goal, end = (last if x > 0 else first) + 0.8 * np.sign(x), 0.75
+            ax.text(goal, end, "∞" if x > 0 else "−∞", ha="center", va="center")
+        ax.set(xlim=(min(first, goal) - 0.4, max(last, goal) + 0.4), ylim=(-0.6, 1.4))
         ax.axhline(0, color=style.GREY, linewidth=1, zorder=1)
         ax.plot(at, np.zeros_like(at), "|", color=style.BLUE, markersize=18, markeredgewidth=2)
-        for place_of, value in zip(at, values, strict=True):
-            ax.text(
-                place_of, -0.3, f"{value:.7g}", ha="center", va="top", fontsize=style.NOTE,
-                color=style.INK,
-            )  # fmt: skip
+        texts = told_apart(values)
+        size = style.NOTE - (1.5 if max(map(len, texts)) > 11 else 0)
+        for place_of, text in zip(at, texts, strict=True):
+            ax.text(place_of, -0.3, text, ha="center", va="top", fontsize=size, color=style.INK)
         ax.plot([here], [0.75], "v", color=style.VERMILION, markersize=9)
-        ax.text(here, 1.0, "x", ha="center", va="bottom", fontsize=style.LABEL)
-        if np.isfinite(self.rounded):
-            goal = (self.rounded - values[len(values) // 2]) / place
-            ax.annotate(
-                "", (goal, 0.1), (here, 0.7),
-                arrowprops={"arrowstyle": "->", "color": style.VERMILION},
-            )  # fmt: skip
+        beyond = here != (x - middle) / place
+        name = "x, further out" if beyond else "x"
+        ax.text(here, 1.0, name, ha="center", va="bottom", fontsize=style.LABEL)
+        ax.annotate(
+            "", (goal, end), (here, 0.7 if end < 0.7 else end),
+            arrowprops={"arrowstyle": "->", "color": style.VERMILION, "shrinkB": 8 * (end > 0.7)},
+        )  # fmt: skip
         ax.set_axis_off()
         style.title(ax, f"The numbers of {form.name} around x")

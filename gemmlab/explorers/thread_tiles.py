@@ -148,7 +148,8 @@ def _name(thread: tuple[int, int]) -> str:
 
 def _costs(t: Tiling) -> str:
     tm, tn = t.thread
+    words = (tm + tn) / (tm * tn)
     return (
         f"A thread's sums and operands take at least {tm * tn + tm + tn} registers; for each of "
-        f"its FMAs it needs {(tm + tn) / (tm * tn):.3g} words of shared memory."
+        f"its FMAs it needs {words:.3g} word{'' if words == 1 else 's'} of shared memory."
     )

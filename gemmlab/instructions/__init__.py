@@ -31,8 +31,9 @@ stmatrix_x4(shared, i, j, values), stmatrix_x2, stmatrix_x1, and with _trans
 mma_m16n8k16_f32_f16(a, b, c) -> d
     and f16_f16, f32_bf16; mma_m16n8k8_f32_f16, f16_f16, f32_bf16, f32_tf32; mma_m16n8k4_f32_tf32;
     mma_m8n8k4_f32_f16, f16_f16. The name gives the format of c and d, then that of a and b; rows
-    of a and columns of b. Fragments are tuples of registers: packed pairs in uint32, tf32 and
-    float32 in float32; `fragments.layout` tells which element is where.
+    of a and columns of b lie along k. m8n8k4 has other orders, as mma_m8n8k4_col_row_f32_f16.
+    Fragments are tuples of registers: packed pairs in uint32, tf32 and float32 in float32, the one
+    not taken for the other; `fragments.layout` tells which element is where.
 wmma_load_a_row(array, i, j), wmma_load_a_col, wmma_load_b_row, wmma_load_b_col, wmma_load_c_f32 …
 wmma_mma_row_col_f32(a, b, c), …, wmma_store_d_f32(array, i, j, d), …_f16
     16×16×16 WMMA; the names tell how a and b are stored, and the format of c and d. A fragment
@@ -86,8 +87,14 @@ from gemmlab.instructions.ldmatrix import (
     stmatrix_x4_trans,
 )
 from gemmlab.instructions.matrix import (
+    mma_m8n8k4_col_col_f16_f16,
+    mma_m8n8k4_col_col_f32_f16,
+    mma_m8n8k4_col_row_f16_f16,
+    mma_m8n8k4_col_row_f32_f16,
     mma_m8n8k4_f16_f16,
     mma_m8n8k4_f32_f16,
+    mma_m8n8k4_row_row_f16_f16,
+    mma_m8n8k4_row_row_f32_f16,
     mma_m16n8k4_f32_tf32,
     mma_m16n8k8_f16_f16,
     mma_m16n8k8_f32_bf16,
@@ -160,8 +167,14 @@ __all__ = [
     "load_v2",
     "load_v4",
     "load_v8",
+    "mma_m8n8k4_col_col_f16_f16",
+    "mma_m8n8k4_col_col_f32_f16",
+    "mma_m8n8k4_col_row_f16_f16",
+    "mma_m8n8k4_col_row_f32_f16",
     "mma_m8n8k4_f16_f16",
     "mma_m8n8k4_f32_f16",
+    "mma_m8n8k4_row_row_f16_f16",
+    "mma_m8n8k4_row_row_f32_f16",
     "mma_m16n8k4_f32_tf32",
     "mma_m16n8k8_f16_f16",
     "mma_m16n8k8_f32_bf16",

@@ -36,6 +36,24 @@ class Registers:
     dtype: str
     count: int = 1
 
+    @property
+    def kinds(self) -> str:
+        """The kinds of numbers, as NumPy abbreviates them, that may be passed.
+
+        Kernels convert by value: a float32 is no word of packed numbers, nor a word a float32.
+        """
+        if self.dtype == "element":
+            return "biuf"
+        return "iu" if HELD_AS[self.dtype] == "uint32" else "if"
+
+    def refusal(self, given: object) -> str:
+        """That something else than these registers was given."""
+        held = HELD_AS.get(self.dtype, "numbers")
+        text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
+        pair = self.dtype.removesuffix("x2")
+        packed = f", {'a pair' if self.count == 1 else 'pairs'} of {pair}" * (pair != self.dtype)
+        return f"{text} {held}{packed}, not {given}"
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -60,6 +78,17 @@ class Memory:
         """Bytes that a lane accesses in an array of elements of `itemsize` bytes."""
         return self.bytes or self.elements * itemsize
 
+    def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
+        """Why elements of `itemsize` bytes and of a NumPy kind cannot be accessed, or None."""
+        if kind not in "iuf":
+            return f"takes an array of integers or floats, not of {dtype}"
+        size = self.width(itemsize)
+        if size % itemsize:
+            return f"moves {size} bytes, which is no whole element of {dtype}"
+        if size in (4, 8, 16):
+            return None
+        return f"would access {size} bytes of an array of {dtype} at once; it has to be 4, 8 or 16"
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -76,6 +105,11 @@ class Tile:
     format: str
     major: str
 
+    @property
+    def dtype(self) -> str:
+        """The type of the array's elements."""
+        return {"f16": "float16", "f32": "float32"}[self.format]
+
 
 @dataclass(frozen=True)
 class Literal:
@@ -89,7 +123,7 @@ class Literal:
 class Valid:
     """How much of a copy is real, the last operand, which may be left out: the rest becomes zero.
 
-    True or False: all or nothing; an integer: that many elements.
+    True or False: all or nothing; an integer: that many elements, at most all.
     """
 
     name: str

@@ -10,10 +10,9 @@ from numba.cuda.core.errors import TypingError
 from numba.cuda.extending import lower_builtin
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from gemmlab.instructions.layout_functions import LayoutFunction
+from gemmlab.instructions.layout_functions import ARGUMENTS, LayoutFunction
 
 I32 = ir.IntType(32)
-ARGUMENTS = {"element": 2, "holds": 4}
 
 
 def numba_type(function: LayoutFunction) -> types.Function:
@@ -23,6 +22,11 @@ def numba_type(function: LayoutFunction) -> types.Function:
     def generic(self: Any, args: tuple, kws: dict) -> Signature:
         if kws or len(args) != count or not all(isinstance(a, types.Integer) for a in args):
             raise TypingError(f"{function.name} takes {count} integers, not {args}")
+        register = args[1]
+        known = isinstance(register, types.IntegerLiteral)
+        refusal = function.refusal(register.literal_value) if known else None
+        if refusal:
+            raise IndexError(refusal)  # after a TypingError Numba would try a variable in its place
         element = function.name == "element"
         returned = types.UniTuple(types.int32, 2) if element else types.boolean
         return signature(returned, *[types.int32] * count)
@@ -39,7 +43,12 @@ def numba_type(function: LayoutFunction) -> types.Function:
         return lower
 
     name = f"Layout_{function.name}"
-    body = {"key": function, "generic": generic, "get_impl_key": get_impl_key}
+    body = {
+        "key": function,
+        "prefer_literal": True,
+        "generic": generic,
+        "get_impl_key": get_impl_key,
+    }
     return types.Function(type(name, (AbstractTemplate,), body))
 
 

@@ -19,33 +19,48 @@ HELD = {"f16": "float16x2", "bf16": "bfloat16x2", "tf32": "tf32", "f32": "float3
 
 
 def mma_meaning(
-    shape: str, out: str, form: str, a: np.ndarray, b: np.ndarray, c: np.ndarray, *, arch: str
+    shape: str,
+    out: str,
+    form: str,
+    stored: tuple[str, str],
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    *,
+    arch: str,
 ) -> np.ndarray:
     """D of one `mma`: a, b, c and the result are registers (…, 32, count)."""
     from gemmlab.numerics import mma
 
+    operands = ("A", form, stored[0], a), ("B", form, stored[1], b), ("C", out, "", c)
     tiles = [
-        layout(shape, name, held, arch=arch).gather(numbers(x, HELD[held]))
-        for name, held, x in (("A", form, a), ("B", form, b), ("C", out, c))
+        layout(shape, name, held, arch=arch, major=major).gather(numbers(x, HELD[held]))
+        for name, held, major, x in operands
     ]
     d = mma(*tiles, instruction=f"{shape}.{out}.{form}", arch=arch)
     return registers(layout(shape, "C", out).scatter(d), HELD[out])
 
 
-def _mma(shape: str, out: str, form: str, requires: Capability) -> Instruction:
+ROW_COL = ("row", "col")  # rows of A and columns of B lie along k: the order of every newer `mma`
+
+
+def _mma(
+    shape: str, out: str, form: str, requires: Capability, stored: tuple[str, str] = ROW_COL
+) -> Instruction:
     a, b, c = (
         Registers(name.lower(), HELD[held], layout(shape, name, held).registers // halved(held))
         for name, held in (("A", form), ("B", form), ("C", out))
     )
+    order = "" if stored == ROW_COL else "_".join(("", *stored))
     return Instruction(
-        name=f"mma_{shape}_{out}_{form}",
-        ptx=f"mma.sync.aligned.{shape}.row.col.{out}.{form}.{form}.{out} "
+        name=f"mma_{shape}{order}_{out}_{form}",
+        ptx=f"mma.sync.aligned.{shape}.{'.'.join(stored)}.{out}.{form}.{form}.{out} "
         "{{{d}}}, {{{a}}}, {{{b}}}, {{{c}}}",
         operands=(a, b, c),
         result=Registers("d", c.dtype, c.count),
         requires=requires,
         kind="mma",
-        meaning=partial(mma_meaning, shape, out, form),
+        meaning=partial(mma_meaning, shape, out, form, stored),
     )
 
 
@@ -64,3 +79,9 @@ mma_m16n8k8_f32_tf32 = _mma("m16n8k8", "f32", "tf32", AMPERE)
 mma_m16n8k4_f32_tf32 = _mma("m16n8k4", "f32", "tf32", AMPERE)
 mma_m8n8k4_f32_f16 = _mma("m8n8k4", "f32", "f16", VOLTA)
 mma_m8n8k4_f16_f16 = _mma("m8n8k4", "f16", "f16", VOLTA)
+mma_m8n8k4_row_row_f32_f16 = _mma("m8n8k4", "f32", "f16", VOLTA, ("row", "row"))
+mma_m8n8k4_row_row_f16_f16 = _mma("m8n8k4", "f16", "f16", VOLTA, ("row", "row"))
+mma_m8n8k4_col_row_f32_f16 = _mma("m8n8k4", "f32", "f16", VOLTA, ("col", "row"))
+mma_m8n8k4_col_row_f16_f16 = _mma("m8n8k4", "f16", "f16", VOLTA, ("col", "row"))
+mma_m8n8k4_col_col_f32_f16 = _mma("m8n8k4", "f32", "f16", VOLTA, ("col", "col"))
+mma_m8n8k4_col_col_f16_f16 = _mma("m8n8k4", "f16", "f16", VOLTA, ("col", "col"))

@@ -21,8 +21,6 @@ from gemmlab.instructions.instruction import (
 )
 from gemmlab.instructions.lowering import Bound, itemsize, lowering, register_type
 
-ELEMENTS = {"f16": types.float16, "f32": types.float32}
-
 
 def numba_type(instruction: Instruction) -> types.Function:
     """The Numba type of a function that compiles to `instruction`."""
@@ -35,7 +33,8 @@ def numba_type(instruction: Instruction) -> types.Function:
         if len(kinds) > 1:
             names = " and ".join(sorted(map(str, kinds)))
             raise TypingError(f"{instruction.name} copies between arrays of one type, not {names}")
-        sig = signature(_result_type(instruction, bound, args), *_accepted(bound, args))
+        accepted = _accepted(instruction, bound, args)
+        sig = signature(_result_type(instruction, bound, args), *accepted)
         if sig.args not in self.lowered:
             self.lowered[sig.args] = lowering(instruction, bound)
             lower_builtin(self.lowered[sig.args], *sig.args)(self.lowered[sig.args])
@@ -83,18 +82,33 @@ def _check_array(instruction: Instruction, operand: Memory | Tile, array: types.
             f"{instruction.name}: the elements of a column-major array are no neighbours in a row"
         )
     if isinstance(operand, Tile):
-        if array.ndim != 2 or array.dtype != ELEMENTS[operand.format]:
-            raise TypingError(f"{instruction.name} takes a matrix of {operand.format}, not {array}")
+        if array.ndim != 2 or array.dtype != getattr(types, operand.dtype):
+            raise TypingError(f"{instruction.name} takes a matrix of {operand.dtype}, not {array}")
         return
-    size = operand.width(itemsize(array))
-    if size not in (4, 8, 16):
-        raise TypingError(
-            f"{instruction.name} would access {size} bytes of an array of {array.dtype} at once; "
-            "hardware can 4, 8 or 16"
-        )
+    kind = _kind(array.dtype)
+    refusal = operand.refusal(array.dtype, kind, itemsize(array) if kind in "iuf" else 0)
+    if refusal:
+        raise TypingError(f"{instruction.name} {refusal}")
 
 
-def _accepted(bound: Bound, args: tuple) -> Iterator[types.Type]:
+def _kind(number: types.Type) -> str:
+    """The kind of a number, as NumPy abbreviates it; "O" for what is none."""
+    number = types.unliteral(number)
+    if isinstance(number, types.Integer):
+        return "i" if number.signed else "u"
+    kinds = {types.Boolean: "b", types.Float: "f", types.Complex: "c"}
+    return next((kind for of, kind in kinds.items() if isinstance(number, of)), "O")
+
+
+def _check_registers(instruction: Instruction, operand: Registers, given: types.Type) -> None:
+    parts = [given]
+    if operand.count > 1:
+        parts = list(given) if isinstance(given, types.BaseTuple) else []
+    if len(parts) != operand.count or not all(_kind(p) in operand.kinds for p in parts):
+        raise TypingError(f"{instruction.name}: {operand.refusal(given)}")
+
+
+def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[types.Type]:
     """The types to which the arguments are converted."""
     array = None
     for operand, places in bound:
@@ -102,27 +116,40 @@ def _accepted(bound: Bound, args: tuple) -> Iterator[types.Type]:
             array = args[places[0]]
             yield array
             for place in places[1:]:
-                yield _index(operand, args[place])
+                yield _index(instruction, operand, args[place])
         elif isinstance(operand, Registers):
+            _check_registers(instruction, operand, args[places[0]])
             one = register_type(operand, array)
             yield one if operand.count == 1 else types.UniTuple(one, operand.count)
         elif isinstance(operand, Literal):
             value = args[places[0]]
             if not isinstance(value, types.IntegerLiteral):
-                raise RequireLiteralValue(f"{operand.name} must be a constant, not {value}")
+                raise RequireLiteralValue(
+                    f"{instruction.name}: {operand.name} must be a constant, not {value}"
+                )
             if not 0 <= value.literal_value <= operand.most:
-                raise TypingError(f"{operand.name}={value.literal_value}; use 0 to {operand.most}")
+                raise TypingError(
+                    f"{instruction.name}: {operand.name}={value.literal_value}; use 0 to "
+                    f"{operand.most}"
+                )
             yield value
         else:
-            value = types.unliteral(args[places[0]])
-            yield types.boolean if value == types.boolean else types.int32
+            kind = _kind(args[places[0]])
+            if kind not in "biu":
+                raise TypingError(
+                    f"{instruction.name}: {operand.name} is {args[places[0]]}; use True or False, "
+                    "or a number of elements"
+                )
+            yield types.boolean if kind == "b" else types.int32
 
 
-def _index(operand: Memory | Tile, given: types.Type) -> types.Type:
+def _index(instruction: Instruction, operand: Memory | Tile, given: types.Type) -> types.Type:
     """32 bits for an index that has no more, and for a constant that needs no more."""
     index = types.unliteral(given)
     if not isinstance(index, types.Integer):
-        raise TypingError(f"an index of {operand.name} is {index}, not an integer")
+        raise TypingError(
+            f"{instruction.name}: an index of {operand.name} is {index}, not an integer"
+        )
     small = isinstance(given, types.IntegerLiteral) and abs(given.literal_value) < 2**31
     return types.int32 if small or index.bitwidth < 32 or index == types.int32 else types.int64
 

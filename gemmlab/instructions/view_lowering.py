@@ -30,10 +30,12 @@ class _View(AbstractTemplate):
     def generic(self, args: tuple, kws: dict) -> Signature:
         if kws or len(args) != 3:
             raise TypingError("shared_view takes shape, dtype and offset, by position")
-        shape, dtype, _ = args
+        shape, dtype, offset = args
         element = parse_dtype(dtype)
         if element is None:
             raise TypingError(f"shared_view: {dtype} is no number type")
+        if not isinstance(types.unliteral(offset), types.Integer):
+            raise TypingError(f"shared_view: offset is {offset}, not a number of bytes")
         array = types.Array(element, len(_shape(shape)), "C")
         return signature(array, shape, dtype, types.intp)
 
@@ -46,7 +48,10 @@ def _shape(shape: types.Type) -> tuple[int, ...]:
     parts = list(shape) if isinstance(shape, types.BaseTuple) else [shape]
     if not all(isinstance(p, types.IntegerLiteral) for p in parts):
         raise RequireLiteralValue(f"shared_view: the shape must be constant, not {shape}")
-    return tuple(p.literal_value for p in parts)
+    sizes = tuple(p.literal_value for p in parts)
+    if not all(size >= 1 for size in sizes):
+        raise TypingError(f"shared_view: shape={sizes}; use sizes of at least 1")
+    return sizes
 
 
 def _lower(context: Any, builder: Any, sig: Signature, args: tuple) -> Any:

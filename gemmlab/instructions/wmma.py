@@ -1,7 +1,8 @@
 """WMMA: 16×16×16 matrix instructions whose fragments have a layout that PTX leaves open.
 
-An operand in memory is a 2-D array and the row and column where its tile begins; where an operand
-is column-major, its tile is stored transposed: element (r, c) of it at array[i + c, j + r].
+An operand in memory is a 2-D array and the row and column where its tile begins, the same for all
+lanes of a warp; where an operand is column-major, its tile is stored transposed: element (r, c) of
+it at array[i + c, j + r]. The tile begins at a multiple of 16 bytes, and so do its rows.
 
 `wmma_load` fills all copies of an element alike; of a fragment that was made by hand, `wmma_mma`
 reads the first copy. From sm_75 on that is the lower half of the registers: what ptxas 13.0 makes

@@ -10,7 +10,8 @@ import numpy as np
 
 from gemmlab.numerics.dot import fused_dot_add, tensor_core
 from gemmlab.numerics.errors import fma_chain_bound, tensor_core_bound
-from gemmlab.numerics.fma import fma_chain
+from gemmlab.numerics.fma import fma_chain, leading_shape
+from gemmlab.numerics.formats import exact
 
 __all__ = ["ACCUMULATIONS", "Accumulation", "accumulation", "running_sums"]
 
@@ -57,8 +58,8 @@ def accumulation(name: str) -> Accumulation:
 
 
 def running_sums(
-    a: np.ndarray,
-    b: np.ndarray,
+    a: object,
+    b: object,
     lengths: Sequence[int],
     way: str,
     *,
@@ -71,27 +72,31 @@ def running_sums(
     way : a name in `ACCUMULATIONS`
 
     At a length that is no whole number of blocks a short block ends the sum so far. Raises
-    ValueError for lengths that do not ascend or are beyond K, and what `fused_dot_add` refuses.
+    ValueError for lengths that do not ascend from 1 to at most K, and what `fused_dot_add` refuses.
 
-    >>> ones = np.ones(4096, np.float16)
-    >>> [running_sums(ones, ones, [2048, 4096], way).tolist() for way in ("inside", "float16")]
-    [[2048.0, 4096.0], [2048.0, 4096.0]]
+    >>> thirds, ones = np.full(4096, 1 / 3, np.float16), np.ones(4096, np.float16)
+    >>> [running_sums(thirds, ones, [2048, 4096], way).tolist() for way in ("inside", "float16")]
+    [[682.5, 1365.0], [684.5, 1355.0]]
     """
-    chosen = accumulation(way)
-    block = tensor_core(arch).block.get(dtype, 1)
+    chosen, core = accumulation(way), tensor_core(arch)
+    source, target = core.formats(dtype, chosen.out_dtype)
+    a, b = exact(a, source), exact(b, source)
+    total = np.zeros(leading_shape(a, b, np.zeros(())), target.carrier)
     edges = [0, *lengths]
-    if sorted(set(edges)) != edges or edges[-1] > a.shape[-1]:
-        raise ValueError(f"lengths={list(lengths)} must ascend from 1 to at most {a.shape[-1]}")
-    total = np.zeros(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]), chosen.out_dtype)
+    whole = all(isinstance(n, (int, np.integer)) for n in edges)
+    if len(edges) < 2 or not whole or sorted(set(edges)) != edges or edges[-1] > a.shape[-1]:
+        raise ValueError(f"lengths={lengths!r} must ascend from 1 to at most {a.shape[-1]}")
     sums = []
     for first, last in pairwise(edges):
         x, y = a[..., first:last], b[..., first:last]
         if chosen.unit == "cuda":
             total = fma_chain(x.astype(np.float32), y.astype(np.float32), total)
         elif chosen.outside:
-            for start in range(0, last - first, block):
-                part = np.s_[..., start : start + block]
-                total = total + fused_dot_add(x[part], y[part], 0.0, dtype=dtype, arch=arch)
+            for start in range(0, last - first, core.block[dtype]):
+                part = np.s_[..., start : start + core.block[dtype]]
+                block = fused_dot_add(x[part], y[part], 0.0, dtype=dtype, arch=arch)
+                with np.errstate(over="ignore", invalid="ignore"):  # beyond float32; ∞ − ∞
+                    total = total + block
         else:
             total = fused_dot_add(x, y, total, dtype=dtype, arch=arch, out_dtype=chosen.out_dtype)
         sums.append(np.asarray(total, np.float64))

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.numerics.fma import leading_shape
 from gemmlab.numerics.formats import Format, exact, number_format
 
 __all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core"]
@@ -48,6 +49,19 @@ class TensorCore:
     fraction_bits: int
     block: Mapping[str, int]
     floor: Mapping[str, int]
+
+    def formats(self, dtype: str, out_dtype: str) -> tuple[Format, Format]:
+        """The formats of operands and of results; ValueError for two that do not go together."""
+        if not isinstance(dtype, str) or dtype not in self.block:
+            known = ", ".join(self.block)
+            raise ValueError(f"dtype={dtype!r} is no operand format of {self.arch}; use {known}")
+        allowed = OUTPUTS if dtype == "float16" else OUTPUTS[:1]
+        if out_dtype not in allowed:
+            raise ValueError(
+                f"out_dtype={out_dtype!r} does not go with dtype={dtype!r}; use "
+                f"{' or '.join(allowed)}"
+            )
+        return number_format(dtype), number_format(out_dtype)
 
 
 # F, blocks and floors: arXiv:2512.07004 and its models (V100, A100, H100); Turing's F and block:
@@ -110,8 +124,9 @@ def fused_dot_add(
     out_dtype : "float32", or "float16" for float16 operands
 
     Returns an array (…) of type `out_dtype`. K beyond the architecture's block is a chain of
-    blocks. Raises ValueError for formats and architectures that do not go together, for shapes that
-    do not, and for values that the formats do not have.
+    blocks, of which the last may be short. Raises ValueError for formats and architectures that do
+    not go together, for shapes that do not, for K = 0 and for values that the formats do not have,
+    TypeError for what is no real number.
 
     In float32 each of these products would be rounded off 2048 when it is added:
 
@@ -120,14 +135,12 @@ def fused_dot_add(
     [0.0, 0.000244140625]
     """
     core = tensor_core(arch)
-    source, target = _formats(core, dtype, out_dtype)
+    source, target = core.formats(dtype, out_dtype)
     a_words, b_words = (_words(x, source) for x in (a, b))
     c_words = _words(c, target)
-    if a_words.shape[-1:] != b_words.shape[-1:] or a_words.ndim == 0 or a_words.shape[-1] == 0:
-        raise ValueError(
-            f"a has shape {a_words.shape} and b {b_words.shape}; use (…, K) for both, K at least 1"
-        )
-    shape = np.broadcast_shapes(a_words.shape[:-1], b_words.shape[:-1], c_words.shape)
+    shape = leading_shape(a_words, b_words, c_words)
+    if a_words.shape[-1] == 0:
+        raise ValueError(f"a has shape {a_words.shape} and b {b_words.shape}; use K at least 1")
     flat = shape or (1,)
     a_words, b_words = (_terms_first(w, flat) for w in (a_words, b_words))
     result = np.array(np.broadcast_to(c_words, flat), order="C")
@@ -145,20 +158,6 @@ def fused_dot_add(
                 out[special] = _special(x, y, z[special], source, target)
             result[piece] = out
     return result.reshape(shape).view(target.carrier)[()]
-
-
-def _formats(core: TensorCore, dtype: str, out_dtype: str) -> tuple[Format, Format]:
-    if dtype not in core.block:
-        raise ValueError(
-            f"dtype={dtype!r} is no operand format of {core.arch}; use one of "
-            f"{', '.join(core.block)}"
-        )
-    allowed = OUTPUTS if dtype == "float16" else OUTPUTS[:1]
-    if out_dtype not in allowed:
-        raise ValueError(
-            f"out_dtype={out_dtype!r} does not go with dtype={dtype!r}; use {' or '.join(allowed)}"
-        )
-    return number_format(dtype), number_format(out_dtype)
 
 
 def _words(x: object, form: Format) -> np.ndarray:

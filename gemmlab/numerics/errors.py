@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.numerics.dot import tensor_core
-from gemmlab.numerics.formats import number_format
+from gemmlab.numerics.formats import number_format, real
 
 __all__ = [
     "backward_error",
@@ -19,23 +19,26 @@ __all__ = [
 def max_relative_error(result: object, reference: object) -> float:
     """The largest |x̂ − x| / |x| of all elements.
 
-    Infinity where x̂ is not finite, and where it is not 0 but x is.
+    Infinity where either is not finite, and where x is 0 but x̂ is not; 0 where there is no element.
+    Raises ValueError for arrays of different shapes, TypeError for what is no real number.
 
     >>> max_relative_error([1.0, 2.002], [1.0, 2.0])
     0.00099...
     """
     result, reference = _pair(result, reference)
-    return _largest(np.abs(result - reference), np.abs(reference))
+    return _largest(_distance(result, reference), np.abs(reference))
 
 
 def forward_error(result: object, reference: object) -> float:
-    """‖X̂ − X‖ / ‖X‖ in the Frobenius norm; infinity where X̂ is not finite.
+    """‖X̂ − X‖ / ‖X‖ in the Frobenius norm; infinity where either is not finite.
+
+    Raises ValueError for arrays of different shapes, TypeError for what is no real number.
 
     >>> forward_error([3.0, 4.1], [3.0, 4.0])
     0.0199...
     """
     result, reference = _pair(result, reference)
-    return _largest(np.linalg.norm(result - reference), np.linalg.norm(reference))
+    return _largest(_norm(_distance(result, reference)), _norm(reference))
 
 
 def backward_error(
@@ -45,21 +48,34 @@ def backward_error(
 
     The smallest relative change of each a_ik·b_kj and c_ij that would make D̂ exact. a (m, k),
     b (k, n), c (m, n) or 0; result and reference (m, n). It does not grow when D cancels, which
-    the relative error does. Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms,
-    2nd ed., section 3.5.
+    the relative error does. Raises ValueError for other shapes, TypeError for what is no real
+    number. Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section
+    3.5.
     """
     result, reference = _pair(result, reference)
-    a, b, c = (np.abs(np.asarray(x, np.float64)) for x in (a, b, c))
-    return _largest(np.abs(result - reference), a @ b + c)
+    a, b, c = (np.abs(_float64(x)) for x in (a, b, c))
+    matrices = all(x.ndim == 2 for x in (result, a, b)) and a.shape[1] == b.shape[0]
+    if (
+        not matrices
+        or result.shape != (a.shape[0], b.shape[1])
+        or c.shape not in ((), result.shape)
+    ):
+        raise ValueError(
+            f"A has shape {a.shape}, B {b.shape}, C {c.shape} and the result {result.shape}; use "
+            "(m, k), (k, n), (m, n) or a number, and (m, n)"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range; of what is not finite
+        scale = a @ b + c
+    return _largest(_distance(result, reference), scale)
 
 
 def fma_chain_bound(k: int, dtype: str = "float32") -> float:
     """The backward error that a chain of k FMAs, rounded to nearest, cannot exceed.
 
-    γ_k = k·u / (1 − k·u), u = 2^-p the unit roundoff of `dtype`; infinity from k·u = 1 on.
-    Source: Higham, section 3.1.
+    γ_k = k·u / (1 − k·u), u = 2^-p the unit roundoff of `dtype`; infinity from k·u = 1 on. Raises
+    ValueError for an unknown format and for k < 0. Source: Higham, section 3.1.
     """
-    k_u = k * number_format(dtype).unit_roundoff
+    k_u = _products(k) * number_format(dtype).unit_roundoff
     return k_u / (1 - k_u) if k_u < 1 else np.inf
 
 
@@ -81,28 +97,61 @@ def tensor_core_bound(
     outside : each block starts from zero and is added to the sum by the CUDA cores, rounded to
     nearest: δ once, and u = 2^-24 for each block: (1 + δ)·(1 + u)^⌈k / K_b⌉ − 1.
 
-    Holds while no sum is so small that the floor of `TensorCore` or subnormals matter.
+    Holds while no sum is so small that the floor of `TensorCore` or subnormals matter, nor so large
+    that it overflows. Raises ValueError for formats and architectures that do not go together, for
+    k < 0, and for sums outside in float16.
     """
     core = tensor_core(arch)
-    products = min(core.block[dtype], k)
-    blocks = -(-k // products)
+    core.formats(dtype, out_dtype)
+    if outside and out_dtype != "float32":
+        raise ValueError(f"out_dtype={out_dtype!r}: the CUDA cores add blocks in float32")
+    products = min(core.block[dtype], _products(k))
+    blocks = -(-k // max(1, products))
     rounding = {"float32": 2.0**-23, "float16": 2.0**-11}[out_dtype]
     delta = (products + 1) * 2.0**-core.fraction_bits + rounding
     if outside:
         u = number_format("float32").unit_roundoff
-        return float(np.expm1(np.log1p(delta) + blocks * np.log1p(u)))
-    return float(np.expm1(blocks * np.log1p(delta)))
+        exponent = np.log1p(delta) + blocks * np.log1p(u)
+    else:
+        exponent = blocks * np.log1p(delta)
+    with np.errstate(over="ignore"):  # beyond float64 the bound says nothing
+        return float(np.expm1(exponent))
+
+
+def _products(k: int) -> int:
+    if not isinstance(k, (int, np.integer)) or k < 0:
+        raise ValueError(f"k={k!r} is no number of products; use a whole number from 0 on")
+    return int(k)
+
+
+def _float64(x: object) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return real(x).astype(np.float64)
 
 
 def _pair(result: object, reference: object) -> tuple[np.ndarray, np.ndarray]:
-    result, reference = (np.asarray(x, np.float64) for x in (result, reference))
+    result, reference = _float64(result), _float64(reference)
     if result.shape != reference.shape:
         raise ValueError(f"the result has shape {result.shape}, the reference {reference.shape}")
     return result, reference
 
 
+def _distance(result: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range; of what is not finite
+        return np.abs(result - reference)
+
+
+def _norm(x: np.ndarray) -> float:
+    """The Frobenius norm, in units of the largest: squares neither overflow nor vanish."""
+    largest = np.abs(x).max(initial=0)
+    if largest == 0 or not np.isfinite(largest):
+        return largest
+    with np.errstate(over="ignore"):
+        return largest * np.linalg.norm(x / largest)
+
+
 def _largest(difference: object, scale: object) -> float:
     """The largest difference / scale; 0 / 0 is right, and what is not finite infinitely wrong."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(difference == 0, 0.0, np.divide(difference, scale))
-    return float(np.max(np.where(np.isfinite(ratio), ratio, np.inf)))
+    return float(np.max(np.where(np.isfinite(ratio), ratio, np.inf), initial=0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.formats import FORMATS, exact, round_to
+from gemmlab.numerics.formats import FORMATS, doubles, exact, round_to
 
 __all__ = ["fma", "fma_chain"]
 
@@ -41,12 +41,13 @@ def sum_to_odd(a: Any, b: Any) -> Any:
 def fma(a: object, b: object, c: object, rounding: str = "RN") -> np.ndarray:
     """a·b + c of float32 numbers, rounded once to float32; arrays broadcast.
 
-    The product is exact in float64, and the sum is rounded to odd there (`sum_to_odd`).
+    The product is exact in float64, and the sum is rounded to odd there (`sum_to_odd`). Raises
+    ValueError for values that are not float32 numbers, and for an unknown rounding.
 
     >>> float(fma(1 + 2**-12, 1 + 2**-12, -1.0) * 2**24)
     8193.0
     """
-    x, y, z = (exact(v, FORMATS["float32"]).astype(np.float64) for v in (a, b, c))
+    x, y, z = (doubles(exact(v, FORMATS["float32"])) for v in (a, b, c))
     with np.errstate(invalid="ignore"):  # 0 · ∞ and ∞ − ∞
         odd = sum_to_odd(x * y, z)
     if rounding != "RN":
@@ -59,15 +60,27 @@ def fma_chain(a: object, b: object, c: object = 0.0, rounding: str = "RN") -> np
     """The sum c + Σ a_i·b_i by one FMA after the other, in the order of i; a, b (…, K), c (…).
 
     This is how a CUDA core accumulates a dot product. Operands are float32 numbers; the leading
-    axes broadcast. Returns float32.
+    axes broadcast. Returns float32 (…): c itself for K = 0. Raises ValueError for shapes that do
+    not go together, and what `fma` refuses.
 
     >>> float(fma_chain([1.0, 2.0], [3.0, 4.0]))
     11.0
     """
-    a, b = (np.asarray(v) for v in (a, b))
-    if a.shape[-1:] != b.shape[-1:] or not a.ndim:
-        raise ValueError(f"a has shape {a.shape} and b {b.shape}; use (…, K) for both")
-    total = np.asarray(c)
+    a, b, c = (exact(v, FORMATS["float32"]) for v in (a, b, c))
+    total = np.array(np.broadcast_to(c, leading_shape(a, b, c)))
     for i in range(a.shape[-1]):
         total = fma(a[..., i], b[..., i], total, rounding)
-    return total
+    return total[()]
+
+
+def leading_shape(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[int, ...]:
+    """The shape of c + Σ a_i·b_i with a, b (…, K) and c (…); ValueError where there is none."""
+    if a.ndim and a.shape[-1:] == b.shape[-1:]:
+        try:
+            return np.broadcast_shapes(a.shape[:-1], b.shape[:-1], c.shape)
+        except ValueError:
+            pass
+    raise ValueError(
+        f"a has shape {a.shape} and b {b.shape}, c {c.shape}; use (…, K) for a and b, one K, "
+        "(…) for c, with leading axes that broadcast"
+    )

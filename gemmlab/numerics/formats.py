@@ -2,11 +2,14 @@
 
 A value of float16 is held in a NumPy float16. NumPy has no bfloat16 and no TF32: a value of either
 is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it.
+
+Functions of arrays return arrays, and for a single number one NumPy number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -119,20 +122,20 @@ def number_format(dtype: str) -> Format:
 def round_to(x: object, dtype: str, rounding: str = "RN") -> np.ndarray:
     """The numbers of format `dtype` that the values of `x` round to, in the format's carrier.
 
-    x : anything that float64 holds exactly, of any shape
+    x : real numbers that float64 has, of any shape
     rounding : "RN" to nearest, ties to even; "RZ" toward zero; "RNA" to nearest, ties away from 0
 
     Beyond the largest number RZ stays there and RN and RNA give an infinity from half an ulp on;
-    subnormals are kept; NaN gives NaN. Raises ValueError for an unknown format or rounding.
+    subnormals are kept; NaN gives NaN. Raises ValueError for an unknown format or rounding and for
+    numbers that float64 does not have, TypeError for what is no real number.
 
     >>> [float(round_to(1 + 2**-11, "float16", mode)) for mode in ("RN", "RZ", "RNA")]
     [1.0, 1.0, 1.0009765625]
     """
     form = number_format(dtype)
-    if rounding not in ROUNDINGS:
+    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
         raise ValueError(f"rounding={rounding!r} is not known; use one of {', '.join(ROUNDINGS)}")
-    with np.errstate(invalid="ignore"):  # a signalling NaN
-        x = np.asarray(x, np.float64)
+    x = doubles(x)
     finite = np.isfinite(x)
     magnitude = np.where(finite, np.abs(x), 0.0)
     # In units of the last place every step below is exact: a scaling by a power of two, the
@@ -162,17 +165,18 @@ def ulp(x: object, dtype: str) -> np.ndarray:
     (0.0009765625, 5.960464477539063e-08)
     """
     form = number_format(dtype)
-    x = np.asarray(x, np.float64)
+    x = doubles(x)
     finite = np.isfinite(x)
     place = _last_place(np.where(finite, np.abs(x), 0.0), form)
-    return np.where(finite, np.ldexp(1.0, place), np.nan)
+    return np.where(finite, np.ldexp(1.0, place), np.nan)[()]
 
 
 def encode(x: object, dtype: str) -> np.ndarray:
     """The bits of numbers of format `dtype`, as unsigned integers: 16 bits, or 32 for TF32 and
     float32.
 
-    ValueError where a value of `x` is not a number of the format: round first.
+    ValueError where a value of `x` is not a number of the format: round first. TypeError for what
+    is no real number.
 
     >>> hex(encode(1.0, "bfloat16"))
     '0x3f80'
@@ -181,11 +185,14 @@ def encode(x: object, dtype: str) -> np.ndarray:
     words = exact(x, form).view(f"u{form.carrier.itemsize}")
     if form.carrier.itemsize > form.words.itemsize:
         words = words >> (8 * (form.carrier.itemsize - form.words.itemsize))
-    return words.astype(form.words)
+    return words.astype(form.words)[()]
 
 
 def decode(words: object, dtype: str) -> np.ndarray:
     """The numbers with these bits, in the carrier of format `dtype`; the inverse of `encode`.
+
+    The low 13 bits of a TF32 do not count. ValueError for what has more bits than the format, or a
+    sign; TypeError for what are no integers.
 
     >>> float(decode(0x7BFF, "float16"))
     65504.0
@@ -194,9 +201,15 @@ def decode(words: object, dtype: str) -> np.ndarray:
     words = np.asarray(words)
     if words.dtype.kind not in "iu":
         raise TypeError(f"bits are integers, not {words.dtype}")
-    wide = words.astype(form.words).astype(f"u{form.carrier.itemsize}")
-    wide <<= 8 * (form.carrier.itemsize - form.words.itemsize)
-    return wide.view(form.carrier)
+    bits = 8 * form.words.itemsize
+    wrong = (words < 0) | (words > 2**bits - 1)
+    if wrong.any():
+        raise ValueError(
+            f"{words[wrong].tolist()[0]} is no word of {bits} bits; use 0 to {2**bits - 1}"
+        )
+    wide = words.astype(f"u{form.carrier.itemsize}") >> form.padding << form.padding
+    wide <<= 8 * form.carrier.itemsize - bits
+    return wide.view(form.carrier)[()]
 
 
 def fields(x: object, dtype: str) -> Fields:
@@ -211,10 +224,41 @@ def fields(x: object, dtype: str) -> Fields:
     return Fields(words >> (f + e), (words >> f) & (2**e - 1), words & (2**f - 1))
 
 
+def real(x: object) -> np.ndarray:
+    """`x` as an array of real numbers; TypeError for anything else."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "biuf":
+        wrong = [v for v in x.flat if not isinstance(v, Real)]
+        if wrong or x.dtype.kind != "O":
+            raise TypeError(f"{(*wrong, x.dtype)[0]!r} is no real number; use integers or floats")
+    return x
+
+
+def doubles(x: object) -> np.ndarray:
+    """`x` in float64; ValueError, quoting the first, for numbers that float64 does not have."""
+    x = real(x)
+    try:
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            held = x.astype(np.float64, copy=False)
+    except OverflowError:
+        raise ValueError(f"{x!r:.60} has integers beyond the range of float64") from None
+    kind, size = x.dtype.kind, x.dtype.itemsize
+    narrow = size <= 8 if kind in "bf" else size < 8 and kind != "O"
+    if narrow or (kind in "iu" and np.abs(held).max(initial=0) < 2**53):
+        return held
+    # Python compares integers, fractions and floats exactly; NumPy would convert an integer first.
+    wrong = np.asarray(held != (x if kind == "f" else x.astype(object))) & ~np.isnan(held)
+    if wrong.any():
+        raise ValueError(f"{x[wrong].tolist()[0]!r} is not a float64 number; give one that is")
+    return held
+
+
 def exact(x: object, form: Format) -> np.ndarray:
     """`x` in the carrier of `form`; ValueError, quoting the first, for values it does not have."""
     x = np.asarray(x)
-    with np.errstate(over="ignore"):
+    if x.dtype.kind != "f" or x.dtype.itemsize > 8:
+        x = doubles(x)
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range; a signalling NaN
         held = x.astype(form.carrier, copy=False)
     wrong = np.zeros(x.shape, bool) if held is x else (held != x) & ~np.isnan(held)
     unused = 8 * form.carrier.itemsize - 1 - form.exponent_bits - form.fraction_bits

@@ -12,15 +12,16 @@ footprint to leverage high throughput on Tensor Cores", HPC Asia 2023 (policies)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.numerics.dot import fused_dot_add
+from gemmlab.numerics.dot import tensor_core
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.formats import FORMATS, exact, number_format, round_to
-from gemmlab.numerics.tile import Mma, mma_named
+from gemmlab.numerics.formats import FORMATS, Format, doubles, exact, number_format, round_to
+from gemmlab.numerics.tile import Mma, mma_named, products
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]
 
@@ -38,8 +39,16 @@ class Split(NamedTuple):
 
     @property
     def value(self) -> np.ndarray:
-        """The sum high + low / scale in float64, where it is exact."""
-        return self.high.astype(np.float64) + self.low.astype(np.float64) / self.scale
+        """The sum high + low / scale in float64, where it is exact; NaN where high is infinite."""
+        with np.errstate(invalid="ignore"):  # ∞ − ∞
+            return self.high.astype(np.float64) + self.low.astype(np.float64) / self.scale
+
+
+def _check_scale(scale: float) -> None:
+    """ValueError but for a power of two that is, like its inverse, a normal float32."""
+    known = isinstance(scale, (int, float, np.integer, np.floating))
+    if not known or not 2.0**-126 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
+        raise ValueError(f"scale={scale!r} is not a power of two from 2^-126 to 2^126")
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,7 @@ class Policy:
     def __post_init__(self) -> None:
         if self.products not in (1, 3, 4):
             raise ValueError(f"products={self.products!r}: use 1, 3 or 4")
-        if not self.scale > 0 or np.frexp(self.scale)[0] != 0.5:
-            raise ValueError(f"scale={self.scale!r} is not a power of two")
+        _check_scale(self.scale)
         if self.instruction != "simt" and mma_named(self.instruction).out_dtype != "float32":
             raise ValueError(f"instruction={self.instruction!r} does not accumulate in float32")
 
@@ -93,15 +101,17 @@ def split(x: object, dtype: str = "float16", scale: float = 2.0**11) -> Split:
     """Two parts of float32 numbers in format `dtype`: high = fl(x), low = fl((x − high)·scale).
 
     The difference is exact. With scale = 2^11 the low part of a float16 split has the magnitude of
-    the high one, so that it underflows no sooner. Rounding is to nearest.
+    the high one, so that it underflows no sooner. Rounding is to nearest, ties to even, for TF32
+    away from zero. Where high is infinite, low is infinite or NaN. Raises ValueError for values
+    that are not float32 numbers, another `dtype` than float16, bfloat16 or tf32, and a scale that
+    is no power of two from 2^-126 to 2^126.
 
     >>> s = split(1 + 2**-12 + 2**-20)
     >>> float(s.high), float(s.low), float(s.value) == 1 + 2**-12 + 2**-20
     (1.0, 0.501953125, True)
     """
-    x = exact(x, FORMATS["float32"]).astype(np.float64)
-    if dtype not in _ROUNDING:
-        raise ValueError(f"dtype={dtype!r}: use one of {', '.join(_ROUNDING)}")
+    _check_split(dtype, scale)
+    x = doubles(exact(x, FORMATS["float32"]))
     high = round_to(x, dtype, _ROUNDING[dtype])
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         low = round_to((x - high) * scale, dtype, _ROUNDING[dtype])
@@ -109,20 +119,30 @@ def split(x: object, dtype: str = "float16", scale: float = 2.0**11) -> Split:
 
 
 def split_range(dtype: str = "float16", scale: float = 2.0**11) -> tuple[float, float]:
-    """The least and the largest |x| that `split` represents with relative error at most 2^-(2p).
+    """Between which |x| `split` represents all x with a relative error of at most 2^-(2p).
 
-    p is the precision of `dtype`. Upwards the high part sets the limit. Downwards the low part
-    does: where it is subnormal it is wrong by up to half the smallest number, over the scale, which
-    is 2^-(2p)·|x| at |x| = smallest · 2^(2p − 1) / scale. Below the normal numbers of high no scale
-    helps: high is then wrong by as much as at the smallest normal one.
+    p is the precision of `dtype`. Upwards the largest number of the high part sets the limit; with
+    a scale of 2^(p + j), j > 0, the low part is 2^j times as large, and the limit as much lower.
+    Downwards the low part does: where it is subnormal it is wrong by up to half the smallest
+    number, over the scale, which is 2^-(2p)·|x| at |x| = smallest · 2^(2p − 1) / scale. Below the
+    normal numbers of high no scale helps: high is then wrong by as much as at the smallest normal
+    one. Where the first limit is above the second, there is no such range. Raises ValueError as
+    `split` does.
 
     >>> least, largest = split_range("float16", scale=1.0)
     >>> least, largest
     (0.125, 65504.0)
     """
-    form = number_format(dtype)
+    form = _check_split(dtype, scale)
     least = form.smallest * 2.0 ** (2 * form.precision - 1) / scale
-    return max(least, form.smallest_normal), form.largest
+    return max(least, form.smallest_normal), form.largest / max(1.0, scale / 2.0**form.precision)
+
+
+def _check_split(dtype: str, scale: float) -> Format:
+    if not isinstance(dtype, str) or dtype not in _ROUNDING:
+        raise ValueError(f"dtype={dtype!r}: use one of {', '.join(_ROUNDING)}")
+    _check_scale(scale)
+    return number_format(dtype)
 
 
 def emulated_matmul(
@@ -130,13 +150,19 @@ def emulated_matmul(
 ) -> np.ndarray:
     """A·B of float32 matrices as `policy` computes it on `arch`, to the bit; a (m, k), b (k, n).
 
-    k is filled with zeros to whole instructions. Returns float32 (m, n). Raises ValueError for
-    shapes that do not match and values that are not float32 numbers.
+    k is filled with zeros to whole instructions. Returns float32 (m, n); where an operand's high
+    part is infinite, a NaN. Raises ValueError for shapes that do not match, values that are not
+    float32 numbers, and an instruction that `arch` does not have.
 
     >>> a = np.float32([[1 + 2**-12]])
     >>> [float(emulated_matmul(a, a, POLICIES[p])[0, 0]) for p in ("fp16", "simt")]
     [1.0, 1.00048828125]
     """
+    if not isinstance(policy, Policy):
+        raise TypeError(
+            f"policy={policy!r}: use a Policy, or one of POLICIES: {', '.join(POLICIES)}"
+        )
+    tensor_core(arch)
     a, b = (exact(x, FORMATS["float32"]) for x in (a, b))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"A has shape {a.shape} and B {b.shape}; use (m, k) and (k, n)")
@@ -150,7 +176,7 @@ def emulated_matmul(
 
     def multiply(u: np.ndarray, v: np.ndarray, total: np.ndarray, start: int) -> np.ndarray:
         part = np.s_[..., start : start + step.k]
-        return fused_dot_add(u[part], v[part], total, dtype=step.dtype, arch=arch)
+        return products(u[part], v[part], total, step, arch)
 
     zero = np.zeros((a.shape[0], b.shape[1]), np.float32)
     main, cross, lowest = zero, zero, zero

@@ -90,15 +90,14 @@ def mma(
     instruction : a name in `MMAS`
 
     Returns D (…, m, n) in the instruction's output format. Raises ValueError for tiles of another
-    shape, and where the instruction needs a newer architecture than `arch`.
+    shape or of values that the formats do not have, and where the instruction needs a newer
+    architecture than `arch`.
 
     >>> d = mma(np.eye(16, dtype=np.float16), np.ones((16, 8), np.float16), np.zeros((16, 8)))
     >>> d.shape, float(d.sum())
     ((16, 8), 128.0)
     """
     i = mma_named(instruction)
-    if _number(tensor_core(arch).arch) < _number(i.requires):
-        raise ValueError(f"{i.name} needs {i.requires} or newer, not arch={arch!r}")
     a, b, c = (np.asarray(x) for x in (a, b, c))
     wanted = {"A": (i.m, i.k), "B": (i.k, i.n), "C": (i.m, i.n)}
     for (name, shape), x in zip(wanted.items(), (a, b, c), strict=True):
@@ -106,7 +105,21 @@ def mma(
             raise ValueError(
                 f"{name} has shape {x.shape}; {i.name} needs (…, {shape[0]}, {shape[1]})"
             )
-    rows, columns = a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :]
+    leading = [x.shape[:-2] for x in (a, b, c)]
+    try:
+        np.broadcast_shapes(*leading)
+    except ValueError:
+        raise ValueError(f"the leading axes of A, B and C, {leading}, do not broadcast") from None
+    return products(a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :], c, i, arch)
+
+
+def products(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma, arch: str) -> np.ndarray:
+    """The dot products of instruction `i` on `arch`: rows and columns (…, k), c (…).
+
+    ValueError where the instruction needs a newer architecture.
+    """
+    if _number(tensor_core(arch).arch) < _number(i.requires):
+        raise ValueError(f"{i.name} needs {i.requires} or newer, not arch={arch!r}")
     if i.last and _number(arch) > _number(i.last):
         return _on_cuda_cores(rows, columns, c, i)
     return fused_dot_add(rows, columns, c, dtype=i.dtype, arch=arch, out_dtype=i.out_dtype)
@@ -117,8 +130,8 @@ def _on_cuda_cores(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma)
     then c; with c in float16 c + (a_0 b_0 + a_1 b_1), then + (a_2 b_2 + a_3 b_3).
     """
     source, target = number_format(i.dtype), number_format(i.out_dtype)
-    x, y = (exact(v, source).astype(np.float32) for v in (rows, columns))
     with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞, and beyond the largest number
+        x, y = (exact(v, source).astype(np.float32) for v in (rows, columns))
         start = exact(c, target).astype(np.float32)
         if target.name == "float32":
             total = fma_chain(x, y) + start

@@ -11,25 +11,29 @@ from gemmlab.plots import style
 from gemmlab.records.uses import FragmentUse
 
 DASHES = ("-", "--", ":")  # of the sizes, in their order
+FILLS = ("full", "none", "left", "top")  # of the uses, whose colours a grey print does not show
 
 
 def speedups(ax: Axes, uses: Sequence[FragmentUse], over: str) -> dict[tuple[str, int], Line2D]:
     """Draw the speedup over the version `over` of each use and size; the lines by (name, m).
 
-    Uses have colours, sizes of matrices dashes; at 1, a line of its own, nothing is gained.
+    Uses have colours and fillings, sizes of matrices dashes; at 1, where a line is, nothing is
+    gained.
     """
     style.prepare(ax, log="xy", base=4)
     style.plain_axis(ax.xaxis, "matrices in the batch")
     style.plain_axis(ax.yaxis, "speedup of “registers”")
     style.title(ax, f"over “{over}”")
-    colour = style.colours(use.name for use in uses)
+    names = list(dict.fromkeys(use.name for use in uses))
+    colour = style.colours(names)
     sizes = sorted({use.m for use in uses})
     lines = {}
     for name, m in dict.fromkeys((use.name, use.m) for use in uses):
         points = sorted((u.batch, u.speedup(over)) for u in uses if (u.name, u.m) == (name, m))
         (line,) = ax.plot(*zip(*points, strict=True), DASHES[sizes.index(m)])
-        line.set(color=colour[name], marker=style.MARKS["recorded"].marker, markersize=4)
-        line.set(linewidth=1.5, label=f"{name}, {m}×{m}")
+        line.set(color=colour[name], marker=style.MARKS["recorded"].marker, markersize=5.5)
+        line.set(fillstyle=FILLS[names.index(name) % len(FILLS)], markerfacecoloralt="white")
+        line.set(linewidth=1.5, label=f"{name.capitalize()}, {m}×{m}")
         lines[name, m] = line
     ax.axhline(1, color=style.INK, linewidth=1, zorder=1)
     batches = sorted({use.batch for use in uses})

@@ -28,6 +28,7 @@ class Copy:
     """One executed copy: lanes of `mask` move `values` to the elements `at`, `at` + 1, … of `to`.
 
     group : for each lane, how many groups it had committed before; line : of the kernel
+    source : the array from which `read` lanes copy, from the elements `origin` on
     """
 
     to: Array
@@ -36,6 +37,9 @@ class Copy:
     values: tuple
     group: Any
     line: int
+    source: Array
+    origin: Any
+    read: tuple
 
 
 class Copies:
@@ -49,12 +53,26 @@ class Copies:
         self.coming: dict[int, np.ndarray] = {}
         self.memories: list[np.ndarray] = []
 
-    def begin(self, m: Machine, line: int, to: Array, at: Any, mask: Mask, values: tuple) -> None:
-        """Start a copy; what it overwrites must not be in use."""
+    def begin(
+        self,
+        m: Machine,
+        line: int,
+        to: Array,
+        at: Any,
+        mask: Mask,
+        values: tuple,
+        source: Array,
+        origin: Any,
+        read: tuple,
+    ) -> None:
+        """Start a copy; what it overwrites must not be in use.
+
+        read : for each of `values`, the lanes that get it from `source`
+        """
         for i in range(len(values)):
             self.check(m, line, "overwrites", to, at + i, mask)
             track_shared(m, line, "write", to, at + i, mask)
-        copy = Copy(to, at, mask, values, self.committed, line)
+        copy = Copy(to, at, mask, values, self.committed, line, source, origin, read)
         self._mark(m, copy, mask, 1)
         self.pending.append(copy)
 
@@ -74,6 +92,8 @@ class Copies:
             rest = without(copy.mask, lanes)
             if lanes is not False:
                 self._mark(m, copy, lanes, -1)
+                if copy.source.written:
+                    _check_source(m, copy, lanes, line)
                 for i, value in enumerate(copy.values):
                     track_shared(m, line, "write", copy.to, copy.at + i, lanes, value)
                     _land(m, copy, i, lanes, value)
@@ -96,11 +116,15 @@ class Copies:
         where = m.full(hit)
         r, thread = (int(v) for v in np.argwhere(where)[0])
         flat = int(spread(m, at)[r, thread])
-        copy = self._on_its_way(m, array, flat, r)
+        copy, copying = self._on_its_way(m, array, flat, r)
+        committed = np.less(copy.group, self.committed)
+        why = "its thread has not waited for it"
+        if not spread(m, committed)[r, copying]:
+            why += ", nor committed it to a group"
         m.report_hazard(
             "async-not-waited", line, int(m.blocks[r, 0]), thread, None,
             f"thread {{thread}} {verb} {element(array, flat)}, which the copy of line {copy.line} "
-            "may not have reached: its thread has not waited for it", int(where.sum()),
+            f"may not have reached: {why}", int(where.sum()),
         )  # fmt: skip
 
     def _mark(self, m: Machine, copy: Copy, mask: Mask, by: int) -> None:
@@ -122,21 +146,39 @@ class Copies:
         for unit in range(max(1, len(copy.values) * size // UNIT)):
             np.add.at(coming, (rows, first + unit), by)
 
-    def _on_its_way(self, m: Machine, array: Array, flat: int, row: int) -> Copy:
-        """The copy that goes to element `flat` of `array` in the block of this row."""
+    def _on_its_way(self, m: Machine, array: Array, flat: int, row: int) -> tuple[Copy, int]:
+        """The copy that goes to element `flat` of `array` in the block of this row; its thread."""
         byte = flat * array.itemsize
         for copy in self.pending:
             if _memory(copy.to) is _memory(array):
                 start = spread(m, copy.at)[row] * copy.to.itemsize
                 there = (start <= byte) & (byte < start + len(copy.values) * copy.to.itemsize)
-                if (there & m.full(copy.mask)[row]).any():
-                    return copy
-        return self.pending[0]
+                there &= m.full(copy.mask)[row]
+                if there.any():
+                    return copy, int(there.argmax())
+        return self.pending[0], 0
 
 
 def _memory(array: Array) -> np.ndarray:
     """The memory that an array is a view of, (blocks, …)."""
     return array.buffer if array.buffer.base is None else array.buffer.base
+
+
+def _check_source(m: Machine, copy: Copy, lanes: Mask, line: int) -> None:
+    """A hazard where what `lanes` copy has changed since: the copy may read either."""
+    for i, value in enumerate(copy.values):
+        reading = both(lanes, True if copy.read[i] is None else copy.read[i])
+        if reading is False:
+            continue
+        now = copy.source.buffer[np.where(m.full(reading), copy.origin + i, 0)]
+        changed = both(reading, (now != value) & ((now == now) | np.equal(value, value)))
+        if changed is not False:
+            r, thread = (int(v) for v in np.argwhere(m.full(changed))[0])
+            at = element(copy.source, int(spread(m, copy.origin)[r, thread]) + i)
+            text = f"the copy of line {copy.line} may read {at} until it is waited for, and "
+            text += f"somebody has written it ({spread(m, value)[r, thread]}, now {now[r, thread]})"
+            m.hazard("async-not-waited", line, changed, None, text)
+            return
 
 
 def _land(m: Machine, copy: Copy, i: int, lanes: Mask, value: Any) -> None:

@@ -79,6 +79,7 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
     result = np.zeros((len(m.blocks), m.threads), array.dtype)
     if mask is False:
         return result
+    m.copies.check(m, line, "updates", array, found, mask)
     m.tick(line, "inst_atomic")
     if mask is not None:
         found = np.where(mask, found, 0)

@@ -17,12 +17,16 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt import memory_access
 from gemmlab.simt.masks import Mask, both
 from gemmlab.simt.memory import Array
+from gemmlab.simt.overflow import Wrapped
 from gemmlab.simt.places import Place, find, tally
 from gemmlab.simt.tracking import spread
+from gemmlab.simt.values import widen
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine import Machine
 
+TILE = 16  # rows and columns of a tile
+ROW = 16  # bytes, of which the addresses of its rows are multiples
 # The architectures whose arithmetic and layouts are known, newest first, which also stands for a
 # GPU that is not named.
 ARCHITECTURES = {"sm_90": (9, 0), "sm_80": (8, 0), "sm_75": (7, 5), "sm_70": (7, 0)}
@@ -51,7 +55,7 @@ def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> 
         elif isinstance(operand, Memory):
             inputs.append(_read_rows(m, find(m, instruction, operand, *value, line), line))
         else:
-            inputs.append(_read_tile(m, operand, *value, line))
+            inputs.append(_read_tile(m, instruction, operand, *value, line))
     result = instruction.meaning(*inputs, arch=architecture(m))
     if written is None:
         parts = [part.reshape(len(m.blocks), m.threads) for part in np.moveaxis(result, -1, 0)]
@@ -59,7 +63,7 @@ def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> 
     operand, value = written
     if isinstance(operand, Memory):
         return _write_rows(m, find(m, instruction, operand, *value, line), result, line)
-    return _write_tile(m, operand, *value, result, line)
+    return _write_tile(m, instruction, operand, *value, result, line)
 
 
 def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
@@ -69,9 +73,16 @@ def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
         row, warp, lane = (int(v) for v in np.argwhere(part)[0])
         at_fault = np.zeros(on.shape, bool)
         at_fault[row, warp, int(on[row, warp].argmax())] = True
-        text = f"{instruction.name} needs all lanes of the warp, thread {{other}} does not get here"
+        text = f"{instruction.name} needs all {WARP} lanes of the warp, "
+        x, y, z = m.block
+        missing = warp * WARP + lane
+        if missing < x * y * z:
+            text += "thread {other} does not get here"
+        else:
+            text += f"the last one of a block of {x * y * z} threads has {x * y * z % WARP}"
+            missing = None
         lanes = at_fault.reshape(len(m.blocks), m.threads)
-        m.hazard("divergent-barrier", line, lanes, warp * WARP + lane, text)
+        m.hazard("divergent-barrier", line, lanes, missing, text)
 
 
 def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
@@ -110,38 +121,91 @@ def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
 # Tiles, each lane with its elements of them
 
 
-def _tile_elements(m: Machine, tile: Tile, array: Array, index: list) -> list[tuple[Any, Any]]:
+def _tile_elements(
+    m: Machine, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
+) -> list[tuple[Any, Any]]:
     """The row and column in the array of each element that a lane holds."""
     form = layout(
         "wmma.m16n16k16", tile.operand, tile.format, arch=architecture(m), major=tile.major
     )
+    for axis, part in enumerate(index):
+        if type(part) is Wrapped:
+            memory_access.check_exact(m, array, axis, tuple(index), m.masks[-1], line)
+    corner = [widen(np.asarray(part)[()]) for part in index]
+    _check_corner(m, instruction, array, corner, line)
     lane = m.thread % WARP
     found = []
     for register in range(form.registers):
         i, j = form.element(lane, np.int64(register))
         i, j = (i, j) if tile.major == "row" else (j, i)
-        found.append((index[0] + i, index[1] + j))
+        found.append((corner[0] + i, corner[1] + j))
     return found
 
 
-def _checked(m: Machine, array: Array, at: tuple, line: int) -> tuple[Any, Mask]:
+def _check_corner(
+    m: Machine, instruction: Instruction, array: Array, corner: list, line: int
+) -> None:
+    """Lanes of a warp name one tile, which begins, and whose rows are apart, by whole 16 bytes.
+
+    PTX ISA 9.0, "Matrix Storage for WMMA", wants rows at multiples of a fragment's size, up to 32
+    bytes; the CUDA C++ Programming Guide, load_matrix_sync, rows that are multiples of 16 apart. An
+    H200 takes tiles at every multiple of 16.
+    """
+    on = m.full(m.masks[-1]).reshape(len(m.blocks), -1, WARP)
+    for part in corner:
+        if np.ndim(part):
+            values = spread(m, part).reshape(on.shape)
+            first = np.take_along_axis(values, on.argmax(axis=-1)[..., None], axis=-1)
+            other = (on & (values != first)).reshape(len(m.blocks), m.threads)
+            if other.any():
+                text = f"{instruction.name}: thread {{thread}} names another tile than the first "
+                text += "lane of its warp; all name the same one"
+                m.hazard("divergent-barrier", line, other, None, text)
+                return
+    for part, size in zip(corner, array.shape, strict=True):
+        if both(m.masks[-1], np.less(part, 0) | np.greater(part + TILE, size)) is not False:
+            return  # what is out of bounds is reported for each element
+    base, apart = array.owner.alignment or array.itemsize, array.strides[0] * array.itemsize
+    at = array.offset + sum(c * s for c, s in zip(corner, array.strides, strict=True))
+    text, odd = f"{instruction.name} needs tiles at multiples of {ROW} B", m.masks[-1]
+    if base % ROW:
+        text += f"; {array.name} begins at a multiple of {base} B: declare it with alignment={ROW}"
+    elif np.any(apart % ROW):
+        text += f" and rows as far apart; those of {array.name} are {int(np.max(apart))} B apart"
+    else:
+        odd = both(odd, np.not_equal(at * array.itemsize % ROW, 0))
+        if odd is False:
+            return
+        byte = int(spread(m, at)[m.full(odd)][0]) * array.itemsize
+        text += f"; this one begins at byte {byte} of {array.name}"
+    m.hazard("misaligned", line, odd, None, text)
+
+
+def _checked(
+    m: Machine, instruction: Instruction, array: Array, at: tuple, line: int
+) -> tuple[Any, Mask]:
     """Where an element is, for the lanes for which it is inside."""
     mask = m.masks[-1]
     for axis, part in enumerate(at):
         bad = np.less(part, 0) | np.greater_equal(part, array.shape[axis])
         outside = both(mask, bad)
         if outside is not False:
-            text = f"a tile reaches beyond dimension {axis} of {array.name}, which has "
-            m.hazard("out-of-bounds", line, outside, None, f"{text}{int(array.shape[axis])}")
+            size = int(spread(m, array.shape[axis])[m.full(outside)][0])
+            i, j = (int(spread(m, p)[m.full(outside)][0]) for p in at)
+            text = f"a tile reaches beyond dimension {axis} of {array.name}, which has {size}: "
+            text += f"{instruction.name} of {array.name}[{i}, {j}]"
+            m.hazard("out-of-bounds", line, outside, None, text)
             mask = both(mask, ~bad)
     where = array.offset + sum(p * s for p, s in zip(at, array.strides, strict=True))
     return (where if mask is None else np.where(mask, where, 0)), mask
 
 
-def _read_tile(m: Machine, tile: Tile, array: Array, index: list, line: int) -> np.ndarray:
+def _read_tile(
+    m: Machine, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
+) -> np.ndarray:
     parts = []
-    for at in _tile_elements(m, tile, array, index):
-        where, mask = _checked(m, array, at, line)
+    for at in _tile_elements(m, instruction, tile, array, index, line):
+        where, mask = _checked(m, instruction, array, at, line)
         value: Any = array.dtype.type(0)
         if mask is not False:
             memory_access.count_access(m, line, "load", array, where, mask)
@@ -151,11 +215,17 @@ def _read_tile(m: Machine, tile: Tile, array: Array, index: list, line: int) -> 
 
 
 def _write_tile(
-    m: Machine, tile: Tile, array: Array, index: list, values: np.ndarray, line: int
+    m: Machine,
+    instruction: Instruction,
+    tile: Tile,
+    array: Array,
+    index: list,
+    values: np.ndarray,
+    line: int,
 ) -> None:
     values = values.reshape(len(m.blocks), m.threads, -1)
-    for register, at in enumerate(_tile_elements(m, tile, array, index)):
-        where, mask = _checked(m, array, at, line)
+    for register, at in enumerate(_tile_elements(m, instruction, tile, array, index, line)):
+        where, mask = _checked(m, instruction, array, at, line)
         if mask is not False:
             memory_access.count_access(m, line, "store", array, where, mask)
             memory_access.put(m, line, array, where, mask, values[..., register])

@@ -32,6 +32,7 @@ from gemmlab.simt.masks import both, without
 from gemmlab.simt.memory import Array, row_major
 from gemmlab.simt.places import Place, find, tally
 from gemmlab.simt.source import UnsupportedError
+from gemmlab.simt.tracking import spread
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine import Machine
@@ -46,31 +47,75 @@ def executed(m: Machine, value: Instruction | SharedView | LayoutFunction) -> Ca
     return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
 
 
-def _of_layout(m: Machine, function: LayoutFunction, *args: Any) -> Any:
+def refused(m: Machine, line: int, text: str, error: type[Exception] = TypeError) -> Exception:
+    """An error that names the line of the kernel and shows it."""
+    return error(f"line {line}: {text}: {m.frames[-1].source.code(line)}")
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a number of the kernel, as NumPy abbreviates it; "O" for what is none."""
+    if isinstance(value, bool):
+        return "b"
+    dtype = None if isinstance(value, Array) else getattr(value, "dtype", None)
+    return "O" if dtype is None else dtype.kind
+
+
+def _of_layout(m: Machine, function: LayoutFunction, *args: Any, **kws: Any) -> Any:
     m.tick(m.line, "inst_integer")
-    return function(*args)
+    if kws:
+        raise refused(m, m.line, f"{function.name} takes its arguments by position")
+    try:
+        return function(*args)
+    except (TypeError, IndexError) as error:
+        raise refused(m, m.line, str(error), type(error)) from None
 
 
-def _view(m: Machine, shape: Any, dtype: Any, offset: Any) -> Array:
+def _view(m: Machine, *args: Any, **kws: Any) -> Array:
     """`shared_view`: an array over dynamic shared memory."""
+    if kws or len(args) != 3:
+        raise refused(m, m.line, "shared_view takes shape, dtype and offset, by position")
+    shape, dtype, offset = args
     whole = allocation.shared_array(m, (0,), dtype)
-    sizes = tuple(np.int64(s) for s in (shape if isinstance(shape, tuple) else (shape,)))
-    end = int(offset) + int(np.prod(sizes)) * whole.itemsize
-    if int(offset) % whole.itemsize or end > m.shared_bytes:
+    sizes = tuple(shape if isinstance(shape, tuple) else (shape,))
+    if not all(kind_of(s) in "iu" and s >= 1 for s in sizes):
+        given = ", ".join(map(str, sizes))
+        text = f"shared_view: shape=({given}); use whole sizes of at least 1"
+        raise refused(m, m.line, text, ValueError)
+    if kind_of(offset) not in "iu" or np.min(offset) != np.max(offset):
+        text = f"shared_view: offset is {shown(offset)}; use one number of bytes"
+        raise refused(m, m.line, text)
+    sizes, start = tuple(np.int64(s) for s in sizes), int(np.min(offset))
+    end = start + int(np.prod(sizes)) * whole.itemsize
+    if start % whole.itemsize or start < 0 or end > m.shared_bytes:
         raise ValueError(
-            f"line {m.line}: a view of bytes {int(offset)} to {end} does not fit into "
+            f"line {m.line}: a view of bytes {start} to {end} does not fit into "
             f"shared_bytes={m.shared_bytes}, or does not begin at an element"
         )
-    first = np.int64(int(offset) // whole.itemsize)
+    first = np.int64(start // whole.itemsize)
     view = Array("shared", whole.buffer, sizes, row_major(sizes), first, shadow=whole.shadow)
     view.alignment = BASE_ALIGNMENT
     return view
 
 
-def _execute(m: Machine, instruction: Instruction, *args: Any) -> Any:
+def shown(value: Any) -> str:
+    """A value as an error quotes it: a number, or of which type several are."""
+    if isinstance(value, Array):
+        return f"the array {value.name}"
+    if isinstance(value, tuple):
+        types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
+        same = len(set(types)) == 1
+        return f"a tuple of {len(types)} {types[0]}" if same else f"a tuple of {', '.join(types)}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"a {value.dtype} of each thread"
+    return f"{value} ({value.dtype})" if isinstance(value, np.generic) else repr(value)
+
+
+def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> Any:
     line, kind = m.line, instruction.kind
     _check_capability(m, instruction, line)
-    bound = list(_bind(instruction, args, line))
+    if kws:
+        raise refused(m, line, f"{instruction.name} takes its operands by position")
+    bound = list(_bind(m, instruction, args, line))
     if m.masks[-1] is False:
         return _nothing(instruction, bound)
     if instruction.meaning is not None:
@@ -98,43 +143,80 @@ def _check_capability(m: Machine, instruction: Instruction, line: int) -> None:
         raise UnsupportedError(text)
 
 
-def _bind(instruction: Instruction, args: tuple, line: int) -> Iterator:
+def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Iterator:
     """The operands with their arguments: an array with its indices, or a value."""
-    rest = list(args)
+    rest, name = list(args), instruction.name
     for operand in instruction.operands:
         if isinstance(operand, Valid) and not rest:
             break
         if not rest:
-            raise TypeError(
-                f"line {line}: {instruction.name} takes more than {len(args)} arguments"
-            )
+            raise refused(m, line, f"{name} takes more than {len(args)} arguments")
         first = rest.pop(0)
         if isinstance(operand, (Memory, Tile)):
             if not isinstance(first, Array):
-                raise TypeError(f"line {line}: {instruction.name}: {first!r} is not an array")
-            space = operand.space if isinstance(operand, Memory) else "any"
-            if space not in ("any", first.space):
-                raise TypeError(
-                    f"line {line}: {instruction.name} takes an array in {space} memory; "
-                    f"{first.name} is in {first.space} memory"
-                )
+                text = f"{operand.name} of {name} is {shown(first)}, not an array"
+                raise refused(m, line, text)
             index, rest = rest[: first.ndim], rest[first.ndim :]
-            if len(index) < first.ndim:
-                raise TypeError(f"line {line}: {first.name} takes {first.ndim} indices")
+            text = _unfit(name, operand, first, index)
+            if text:
+                raise refused(m, line, text)
             yield operand, (first, index)
-        elif isinstance(operand, Registers) and operand.count > 1:
-            if not isinstance(first, tuple) or len(first) != operand.count:
-                raise TypeError(
-                    f"line {line}: {operand.name} of {instruction.name} is a tuple of "
-                    f"{operand.count} {operand.dtype}"
-                )
-            yield operand, first
-        elif isinstance(operand, Literal) and not 0 <= int(first) <= operand.most:
-            raise ValueError(f"line {line}: {operand.name}={int(first)}; use 0 to {operand.most}")
         else:
+            text = _unfit_value(operand, first)
+            if text:
+                raise refused(m, line, f"{name}: {text}")
+            if isinstance(operand, Literal) and not 0 <= int(first) <= operand.most:
+                text = f"{name}: {operand.name}={int(first)}; use 0 to {operand.most}"
+                raise refused(m, line, text, ValueError)
             yield operand, first
     if rest:
-        raise TypeError(f"line {line}: {instruction.name} takes {len(args) - len(rest)} arguments")
+        text = f"{name} takes {len(args) - len(rest)} arguments, not {len(args)}"
+        raise refused(m, line, text)
+
+
+def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str | None:
+    """Why an instruction does not take this array, or these indices; None where it does."""
+    if operand.access == "write" and array.space == "constant":
+        return f"{name} writes, and {array.name or 'a constant array'} cannot be written"
+    if isinstance(operand, Tile):
+        if array.space not in ("global", "shared"):
+            return f"{name} takes an array in global or shared memory; this is in {array.space}"
+        if array.ndim != 2 or array.dtype != operand.dtype:
+            given = f"{array.name}, {array.dtype} of {array.ndim} dimensions"
+            return f"{name} takes a matrix of {operand.dtype}, not {given}"
+    else:
+        if operand.space not in ("any", array.space):
+            return (
+                f"{name} takes an array in {operand.space} memory; {array.name} is in "
+                f"{array.space} memory"
+            )
+        text = operand.refusal(array.dtype, array.dtype.kind, array.itemsize)
+        if text:
+            return f"{name} {text}"
+    if len(index) < array.ndim:
+        return f"{name}: {array.name} takes {array.ndim} indices, not {len(index)}"
+    wrong = [part for part in index if kind_of(part) not in "iu"]
+    return (
+        f"{name}: an index of {array.name} is {shown(wrong[0])}, not an integer" if wrong else None
+    )
+
+
+def _unfit_value(operand: Registers | Literal | Valid, value: Any) -> str | None:
+    """Why an operand that is no array does not take this value; None where it does."""
+    if isinstance(operand, Registers):
+        parts = [value]
+        if operand.count > 1:
+            parts = value if isinstance(value, tuple) else []
+        if len(parts) == operand.count and all(kind_of(p) in operand.kinds for p in parts):
+            return None
+        return operand.refusal(shown(value))
+    if isinstance(operand, Literal):
+        if kind_of(value) in "iu":
+            return None
+        return f"{operand.name} is {shown(value)}; use a whole number from 0 to {operand.most}"
+    if kind_of(value) in "biu":
+        return None
+    return f"{operand.name} is {shown(value)}; use True or False, or a number of elements"
 
 
 def _read(m: Machine, place: Place, line: int) -> tuple:
@@ -171,27 +253,34 @@ def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     """Begin a copy of the elements that are valid, and of zeros for the others."""
     (into, to), (source, origin) = bound[0], bound[1]
     if to[0].dtype != origin[0].dtype:
-        raise TypeError(
-            f"line {line}: {instruction.name} copies between arrays of one type, not from "
-            f"{origin[0].dtype} to {to[0].dtype}"
-        )
+        types = f"from {origin[0].dtype} to {to[0].dtype}"
+        text = f"{instruction.name} copies between arrays of one type, not {types}"
+        raise refused(m, line, text)
     m.tick(line, "inst_async_copy")
     count = source.width(origin[0].itemsize) // origin[0].itemsize
     valid: Any = np.int64(count)
     if len(bound) > 2:
         valid = np.asarray(bound[2][1])
-        valid = np.where(valid, count, 0) if valid.dtype.kind == "b" else np.clip(valid, 0, count)
+        valid = np.where(valid, count, 0) if valid.dtype.kind == "b" else valid
+        wrong = both(m.masks[-1], np.less(valid, 0) | np.greater(valid, count))
+        if wrong is not False:
+            given = int(spread(m, valid)[m.full(wrong)][0])
+            text = f"{instruction.name} of {given} elements; valid is 0 to {count}"
+            m.hazard("out-of-bounds", line, wrong, None, text)
+        valid = np.clip(valid, 0, count)
     reading = both(m.masks[-1], np.greater(valid, 0))
     read = find(m, instruction, source, *origin, line, reading, valid)
     copying = without(m.masks[-1], without(reading, read.mask))
     write = find(m, instruction, into, *to, line, copying)
     tally(m, read, line)
     tally(m, write, line)
-    zero, values = origin[0].dtype.type(0), []
+    zero, values, reads = origin[0].dtype.type(0), [], []
     for i in range(count):
         lanes = both(read.mask, np.greater(valid, i))
         at = read.at + i if lanes is None else np.where(lanes, read.at + i, 0)
         value = zero if lanes is False else memory_access.fetch(m, line, read.array, at, lanes)
         values.append(value if lanes is None else np.where(lanes, value, zero))
+        reads.append(lanes)
     if write.mask is not False:
-        m.copies.begin(m, line, write.array, write.at, write.mask, tuple(values))
+        source = read.array, read.at, tuple(reads)
+        m.copies.begin(m, line, write.array, write.at, write.mask, tuple(values), *source)

@@ -119,3 +119,43 @@ def test_it_answers_in_jupyterlab(opened):
     explorer.get_by_label("lane 5, register 0, element (1, 2)", exact=True).click()
     page.keyboard.press("ArrowDown")
     assert "Element (1, 4) of A is in lane 6" in explorer.locator("[role=status]").inner_text()
+
+
+def test_jupyterlab_leaves_it_its_keys(opened):
+    """Arrows would move through the notebook's cells, and b would insert one."""
+    page = opened("07_warps_and_fragments.ipynb")
+    explorer = page.locator(".gemmlab-fragments").first
+    cells, active = page.locator(".jp-Cell").count(), page.locator(".jp-Cell.jp-mod-active")
+    instruction = explorer.get_by_label("Instruction")
+    instruction.select_option("m16n8k16")
+    explorer.get_by_label("element (0, 0), lane 0", exact=True).click()
+    instruction.focus()
+    place = active.first.get_attribute("data-windowed-list-index")
+    page.keyboard.press("ArrowDown")
+    assert instruction.input_value() == "m16n8k8"
+    page.keyboard.press("b")
+    page.keyboard.press("Tab")  # the operand
+    page.keyboard.press("Tab")  # the matrix
+    for key in ("b", "ArrowDown", "ArrowRight", "j"):
+        page.keyboard.press(key)
+    assert "Element (1, 1) of A" in explorer.locator("[role=status]").inner_text()
+    assert page.locator(".jp-Cell").count() == cells
+    assert active.first.get_attribute("data-windowed-list-index") == place
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused == "element (1, 1), lane 4"
+
+
+def test_a_narrow_window_scrolls_each_map(opened, screenshots: Path):
+    page = opened("07_warps_and_fragments.ipynb")
+    explorer, wide = page.locator(".gemmlab-fragments").first, page.viewport_size
+    page.set_viewport_size({"width": 700, "height": 900})
+    try:
+        explorer.get_by_label("Instruction").select_option("ldmatrix.x4")
+        page.wait_for_timeout(500)
+        explorer.screenshot(path=screenshots / "fragments_narrow.png")
+        assert explorer.evaluate("box => box.scrollWidth <= box.clientWidth + 1")
+        explorer.locator(".f-matrix [role=gridcell]").last.click()
+        assert "(7, 7) of matrix 3" in explorer.locator("[role=status]").inner_text()
+    finally:
+        explorer.get_by_label("Instruction").select_option("m16n8k16")
+        page.set_viewport_size(wide)

@@ -77,8 +77,38 @@ WRONG = {
     "rounds 0.3 to 1": of(
         "any value will do", "wrong-values", ("return upper + up", "return 0x3F80 + up")
     ),
-    "a float": of(
-        "bits are a number with a point", "wrong-type", ("return upper + up", "return str(upper)")
+    "a text": of("bits are digits", "wrong-type", ("return upper + up", "return str(upper)")),
+    "printed": of("print is return", "wrong-type", ("return upper + up", "print(end='')")),
+    "divided": of(
+        "/ is //", "not-whole", ("upper, lower = word >> 16", "upper, lower = word / 2**16")
+    ),
+    "the number": of(
+        "a number is its bits",
+        "value",
+        ("return upper + up", "return float(decode(upper + up, 'bfloat16'))"),
+    ),
+    "the float32 itself": of(
+        "a number is its bits",
+        "value",
+        ("return upper + up", "return float(decode(word, 'float32'))"),
+    ),
+    "half precision": of(
+        "16 bits are float16",
+        "float16",
+        (
+            "return upper + up",
+            "x = decode(word, 'float32')\n"
+            "    return int(encode(round_to(x, 'float16'), 'float16'))",
+        ),
+    ),
+    "a minus": of(
+        "the sign is a minus",
+        "sign-as-minus",
+        ("return upper + up", "return -(upper & 0x7FFF) - up if upper >> 15 else upper + up"),
+    ),
+    "always up": of("what is cut off counts as one", "rounded-up", (UP, "lower > 0")),
+    "up is larger": of(
+        "rounding up is for positive numbers", "negative-down", (UP, f"upper < 0x8000 and ({UP})")
     ),
     "a typing error": of(
         "names do not matter", "raises", ("return upper + up", "return uper + up")

@@ -1,6 +1,7 @@
 """Answers to exercise 07.1."""
 
-from exercise_answers.edits import Wrong, edited
+from exercise_answers.edits import Wrong, cell, edited
+from gemmlab.exercises import source
 from gemmlab.exercises.fragment_map import B, lane_of, register_of
 
 
@@ -36,7 +37,27 @@ def register(misconception, diagnosis, new):
     return Wrong(misconception, diagnosis, (lane_of, edited(register_of, (REGISTER, new))))
 
 
+LANE_SKELETON = cell(source.skeleton(lane_of), {})["lane_of"]
+REGISTER_SKELETON = cell(source.skeleton(register_of), {})["register_of"]
+
+
 WRONG = {
+    "the lane alone": Wrong("one at a time", "half-done", (lane_of, REGISTER_SKELETON)),
+    "the register alone": Wrong("one at a time", "half-done", (LANE_SKELETON, register_of)),
+    "a register alone, wrong": Wrong(
+        "a register is a word", "words-counted", (LANE_SKELETON, lambda i, j: i // 8)
+    ),
+    "printed": Wrong("print is return", "wrong-type", (lambda i, j: print(end=""), register_of)),
+    "divided": lane("/ is //", "not-whole", "4 * j + i % 8 / 2"),
+    "a float that is whole in part": register("/ is //", "not-whole", "i % 2 + 2 * (i / 8)"),
+    "rows of A, all of them": lane("A, B and C have one map", "as-in-a", "4 * i + j // 2"),
+    "rows beyond the lanes": lane("B has 8 rows", "rows-below-elsewhere", "4 * j + i // 2"),
+    "eight lanes a column": lane("B is dealt in columns", "rows-below-elsewhere", "8 * j + i // 2"),
+    "columns first": lane("lanes run along a row", "groups-swapped", "j + 8 * (i % 8 // 2)"),
+    "column by column": lane("elements are dealt in order", "counted-through", "(16 * j + i) // 4"),
+    "round and round": lane("as a coalesced load", "counted-through", "(8 * i + j) % 32"),
+    "off by a register": register("the second bit counts 1", "second-pair", "i % 2 + i // 8"),
+    "as if there were eight": register("B has A's bits", "second-pair", "i % 2 + 4 * (i // 8)"),
     "the map of A": lane("A, B and C have one map", "as-in-a", "4 * (i % 8) + j // 2"),
     "a lane a row": lane("a lane owns a row", "owns-a-row", "i"),
     "a lane a column": lane("a lane owns a column", "owns-a-column", "j"),

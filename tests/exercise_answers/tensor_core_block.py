@@ -51,6 +51,13 @@ def cuda_core(a, b, c):
     return float(total)
 
 
+def c_last(a, b, c):
+    total = np.float32(0)
+    for x, y in [*zip(a, b, strict=True), (c, 1.0)]:
+        total = np.float32(float(total) + x * y)
+    return float(total)
+
+
 def nearest(a, b, c):
     return float(np.float32(exact(a, b, c)))
 
@@ -95,8 +102,48 @@ WRONG = {
     "one bit more": of(
         "two guard bits and a sticky bit", "bits-of-another-core", ("- 25)", "- 26)")
     ),
-    "no c": of(
-        "c is added by somebody else", "wrong-values", ("math.trunc(c / unit) + sum", "sum")
+    "no c": of("c is added by somebody else", "c-forgotten", ("math.trunc(c / unit) + sum", "sum")),
+    "no c at all": of(
+        "c is added by somebody else",
+        "c-forgotten",
+        ("math.trunc(c / unit) + sum", "sum"),
+        ("    largest += [exponent(c)] if c else []\n", ""),
+    ),
+    "a c of zero": of(
+        "every number has an exponent",
+        "zeros-count",
+        ("[exponent(c)] if c else []", "[exponent(c)]"),
+    ),
+    "c last, in float32": Wrong("np.dot, and then c", "one-by-one", (c_last,)),
+    "cut once, to units": of(
+        "the sum is cut, the terms are not",
+        "not-aligned",
+        (CUT, "math.trunc((c + sum(x * y for x, y in pairs)) / unit)"),
+    ),
+    "c alone is cut": of(
+        "products are exact",
+        "products-not-cut",
+        (CUT, "math.trunc(c / unit) + sum(x * y / unit for x, y in pairs)"),
+    ),
+    "products in float16": of(
+        "a product has the format of its factors",
+        "products-rounded",
+        (
+            "    pairs =",
+            "    from gemmlab.numerics import round_to\n\n"
+            "    def rounded(x, y):\n"
+            "        return float(round_to(x * y, 'float16'))\n\n"
+            "    pairs =",
+        ),
+        (CUT, CUT.replace("x * y", "rounded(x, y)")),
+    ),
+    "units": of("the sum is in units", "in-units", ("total = unit * (", "total = (")),
+    "23 bits": of("24 bits lie below the first", "other-bits-at-the-end", ("- 23)", "- 22)")),
+    "25 bits": of("24 bits lie below the first", "other-bits-at-the-end", ("- 23)", "- 24)")),
+    "exponents cut, not floored": of(
+        "int() is floor()",
+        "wrong-values",
+        ("exponent(x) + exponent(y)", "int(math.log2(abs(x))) + int(math.log2(abs(y)))"),
     ),
     "nothing": of("nothing is a number", "wrong-type", (f"return {LAST}", "return None")),
 }

@@ -89,8 +89,46 @@ WRONG = {
     "a lane a row": of("a lane owns a row", "two-writers", (STORE, "C[lane % 16, x] = c[x]")),
     "one register": of(
         "both registers are the same",
-        "wrong-values",
+        "registers-alike",
         ("element_b(lane, 2 * w)", "element_b(lane, 0)"),
+    ),
+    "words": of(
+        "a register is a word",
+        "words-counted",
+        ("element_b(lane, 2 * w)", "element_b(lane, w)"),
+    ),
+    "the other way round": of("the order is free", "registers-exchanged", ("b[w]", "b[1 - w]")),
+    "an element twice": of(
+        "an element fills a register", "pair-of-one", (PAIR, "pack_f16x2(B[p + i, j], B[p + i, j])")
+    ),
+    "half of B": of(
+        "one register is enough", "not-loaded", ("for w in range(2)", "for w in range(1)")
+    ),
+    "an element a register": of("an element fills a register", "not-packed", (PAIR, "B[p + i, j]")),
+    "four registers": of(
+        "a lane has four registers of B",
+        "not-packed",
+        ("for w in range(2)", "for w in range(4)"),
+        ("element_b(lane, 2 * w)", "element_b(lane, w)"),
+        (PAIR, "B[p + i, j]"),
+    ),
+    "half a warp": of(
+        "16 rows need 16 lanes",
+        "lanes-missing",
+        ("c = mma", "if lane < 16:\n                c = mma"),
+    ),
+    "added to C": of("C starts at zero", "adds-to-c", (STORE, "C[i, j] += c[x]")),
+    "c anew": of(
+        "mma returns the sum of all steps",
+        "last-step-only",
+        ("(b[0], b[1]), c)", "(b[0], b[1]), (float32(0), float32(0), float32(0), float32(0)))"),
+    ),
+    "C by the map of B": of("A, B and C have one map", "places-mixed", ("element_c", "element_b")),
+    "columns exchanged": of("the order is free", "places-mixed", (STORE, "C[i, j ^ 1] = c[x]")),
+    "rows off by one": of(
+        "rows are counted from 1",
+        "wrong-values",
+        (PAIR, "pack_f16x2(B[p + (i + 1) % 16, j], B[p + (i + 2) % 16, j])"),
     ),
     "without the instruction": of(
         "the result is what counts",

@@ -76,8 +76,6 @@ def _read_operand(form: Layout, launch: Launch) -> np.ndarray:
     D then has 1 + k in the row (of A) or column (of B) of that register.
     """
     one, forms, held = _matrix_instruction(form, form.formats[0], "")
-    if form.major and form.major != forms[form.operand].major:
-        raise NotImplementedError("there is no instruction for it")
     count = form.registers
     blocks = WARP * count
     fragments = {o: np.zeros((blocks, WARP, f.registers), np.float32) for o, f in forms.items()}
@@ -117,16 +115,17 @@ def _read_sum(form: Layout, launch: Launch) -> np.ndarray:
 
 
 def _matrix_instruction(form: Layout, ab: str, out: str) -> tuple[Probe, dict, dict]:
-    """An `mma` of this shape and, if given, formats; its layouts; the formats of A, B and C."""
-    name = next(
-        x.name
-        for x in INSTRUCTIONS
-        if x.name.startswith(f"mma_{form.instruction}_{out}") and x.name.endswith(ab)
-    )
-    out, ab = name.split("_")[2:]
-    held = {"A": ab, "B": ab, "C": out}
-    forms = {operand: layout(form.instruction, operand, f) for operand, f in held.items()}
-    return probe(getattr(instructions, name)), forms, held
+    """The first `mma` with this layout and, if given, formats; its layouts; its formats."""
+    for x in INSTRUCTIONS:
+        if not x.name.startswith(f"mma_{form.instruction}_"):
+            continue
+        *stored, c, b = x.name.split("_")[2:]
+        major = dict(zip("AB", stored or ("row", "col"), strict=True), C="")
+        if out in ("", c) and ab in ("", b) and form.major in ("", major[form.operand]):
+            held = {"A": b, "B": b, "C": c}
+            forms = {o: layout(form.instruction, o, held[o], major=major[o]) for o in held}
+            return probe(x), forms, held
+    raise NotImplementedError("there is no instruction for it")
 
 
 def _result(one: Probe, fragments: dict, held: dict, launch: Launch) -> np.ndarray:

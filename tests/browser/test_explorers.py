@@ -1,0 +1,232 @@
+"""The explorers of chapters 06, 07 and 11 in JupyterLab: every control by keyboard, no error."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+from test_notebooks import ERROR, TIMER, caption, digest, explorer, press
+
+from gemmlab.explorers.dot_error import LENGTHS, errors
+from gemmlab.explorers.thread_tiles import THREAD_TILES
+from gemmlab.numerics import FORMATS, round_to
+from gemmlab.plots import number
+
+pytestmark = pytest.mark.browser
+
+TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
+FAR_TOO_LONG = 1000  # ms from key to picture: the aim is 200, on a machine with nothing else to do
+
+
+def words(box) -> str:
+    """The caption in one line."""
+    return " ".join(caption(box).split())
+
+
+def agrees(box) -> None:
+    """A screen reader is told of the picture what the caption says."""
+    assert " ".join(box.locator("img").first.get_attribute("alt").split()) == words(box)
+
+
+def until(page, box, text: str) -> None:
+    """Wait for `text` in the caption."""
+    page.wait_for_function(
+        """([box, text]) => [...box.querySelectorAll('[role=status], [role=alert]')].some(
+            told => told.textContent.replace(/\\s+/g, ' ').includes(text))""",
+        arg=[box.element_handle(), text],
+        timeout=20_000,
+    )
+
+
+def largest_error(arch: str) -> str:
+    """Of the Tensor Core, for the longest sums of positive float16, as captions say it."""
+    return number(float(abs(errors("inside", "float16", arch, "positive")[-1]).max() * 2**24))
+
+
+def choose(page, control, key: str) -> str:
+    """Open a list by the space bar, move by `key`, take what is there; the new value."""
+    control.focus()
+    page.keyboard.press("Space")
+    page.wait_for_timeout(200)  # the list of a browser opens after the key has been dealt with
+    page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    return control.input_value()
+
+
+def by_key(page, box) -> dict[str, list[float]]:
+    """Times of all keys of a slider; each has to change picture and caption."""
+    box.evaluate(TIMER)
+    image, handle = box.locator("img").first, box.locator(".noUi-handle").first
+    times = {}
+    for key in ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp", "Home", "End"):
+        picture, text = digest(image), words(box)
+        handle.focus()
+        times[key] = press(page, key)
+        assert digest(image) != picture, key
+        assert words(box) != text, key
+        agrees(box)
+    print(f"\n{ {key: round(time) for key, time in times.items()} } ms from key to picture")
+    return times
+
+
+def no_errors(page) -> None:
+    assert [cell.inner_text() for cell in page.locator(ERROR).all()] == []
+
+
+@pytest.fixture
+def console(opened):
+    """A function of a notebook: its page, on which no script fails during the test."""
+    failures: list[str] = []
+    heard = []
+
+    def listen(name: str):
+        page = opened(name)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        heard.append(page)
+        return page
+
+    yield listen
+    for page in heard:
+        no_errors(page)
+    assert failures == []
+
+
+def test_thread_tiles_follow_the_keyboard(console, screenshots: Path):
+    page = console(TILES)
+    box = explorer(page, "threadtiles")
+    kernel, thread, backend = box.locator("select").all()
+    backend.select_option("recorded")  # every size can be shown
+    page.wait_for_timeout(500)
+    times = by_key(page, box)
+    assert statistics.median(times.values()) < FAR_TOO_LONG
+    until(page, box, "8192×8192×8192")  # End
+    number = box.locator("input[type=number]").first
+    assert number.input_value() == "8192"
+    number.fill("1000")
+    page.keyboard.press("Enter")
+    until(page, box, "1000×1000×1000")
+    picture = digest(box.locator("img").first)
+    before = thread.input_value()
+    assert choose(page, thread, "Home") == "×".join(map(str, THREAD_TILES[0])) != before
+    until(page, box, "at least 3 registers; for each of its FMAs it needs 2 words")
+    assert digest(box.locator("img").first) != picture
+    assert choose(page, kernel, "ArrowDown") == "vectorised"
+    until(page, box, "vectorised 128×128×8, thread 8×8")  # 1×1 is not to be had
+    agrees(box)
+    box.screenshot(path=screenshots / "thread_tiles.png")
+
+
+def test_thread_tiles_run(console):
+    page = console(TILES)
+    box = explorer(page, "threadtiles")
+    kernel, _, backend = box.locator("select").all()
+    kernel.select_option("register_tiled")
+    backend.select_option("simulator")
+    number = box.locator("input[type=number]").first
+    number.fill("8192")
+    page.keyboard.press("Enter")
+    until(page, box, "Not possible: 8192×8192×8192 float32 is too large to simulate")
+    number.fill("128")
+    page.keyboard.press("Enter")
+    until(page, box, "Press Run (simulator)")
+    box.get_by_role("button", name="Run").focus()
+    page.keyboard.press("Space")
+    until(page, box, "counted − predicted = 0 for all")
+    agrees(box)
+
+
+def test_rounding_follows_the_keyboard(console, screenshots: Path):
+    page = console(NUMBERS)
+    box = explorer(page, "rounding")
+    image, x = box.locator("img").first, box.locator("input[type=number]").first
+    form, rounding = box.locator("select").all()
+    # What is typed, and what the caption begins with: halfway, subnormal, beyond the range.
+    for typed in (1.00390625, -0.1, 1e-40, 1e39):
+        picture = digest(image)
+        x.fill(f"{typed:.10g}")
+        page.keyboard.press("Enter")
+        until(page, box, f"{typed!r} in bfloat16, to nearest, ties to even: ")
+        assert f"even: {float(round_to(typed, 'bfloat16'))!r}." in words(box)
+        assert digest(image) != picture
+        agrees(box)
+    box.screenshot(path=screenshots / "rounding.png")
+    x.fill("65520")
+    page.keyboard.press("Enter")
+    until(page, box, "65520.0 in bfloat16")
+    formats = list(FORMATS)
+    below = formats[formats.index("bfloat16") + 1]
+    assert choose(page, form, "ArrowDown") == below
+    until(page, box, f"65520.0 in {below}")
+    assert choose(page, rounding, "ArrowDown") == "RZ"
+    until(page, box, "toward zero")
+    assert f": {float(round_to(65520, below, 'RZ'))!r}." in words(box)
+    agrees(box)
+
+
+def test_errors_of_dot_products_follow_the_keyboard(console, screenshots: Path):
+    page = console(NUMBERS)
+    box = explorer(page, "doterror")
+    times = by_key(page, box)
+    assert statistics.median(times.values()) < FAR_TOO_LONG
+    until(page, box, f"64 dot products of {LENGTHS[-1]} products, positive, in float16")  # End
+    operands, core, values = box.locator("select").all()
+    assert f"Tensor Core: largest error {largest_error('sm_90')} u" in words(box)
+    picture = digest(box.locator("img").first)
+    assert choose(page, core, "Home") == "Volta (sm_70)"
+    until(page, box, f"Tensor Core: largest error {largest_error('sm_70')} u")
+    assert digest(box.locator("img").first) != picture
+    assert choose(page, operands, "ArrowDown") == "bfloat16"
+    until(page, box, "Not possible: sm_70 does not multiply bfloat16")
+    assert choose(page, operands, "Home") == "float16"
+    assert choose(page, values, "End") == "either sign"
+    until(page, box, "either sign, in float16")
+    agrees(box)
+    box.screenshot(path=screenshots / "dot_error.png")
+
+
+def test_lists_keep_their_keys(console):
+    """Arrows would move through the notebook's cells, and b would insert one."""
+    page = console(NUMBERS)
+    box = explorer(page, "rounding")
+    cells, form = page.locator(".jp-Cell").count(), box.locator("select").first
+    formats = list(FORMATS)
+    form.select_option(formats[0])
+    form.focus()
+    page.keyboard.press("ArrowDown")
+    assert form.input_value() == formats[1]
+    page.keyboard.press("ArrowUp")
+    assert form.input_value() == formats[0]
+    page.keyboard.press("b")
+    assert form.input_value() == next(f for f in formats if f.startswith("b"))
+    until(page, box, f"in {form.input_value()}")
+    assert page.locator(".jp-Cell").count() == cells
+    assert page.evaluate("document.activeElement.tagName") == "SELECT"
+
+
+def test_a_burst_of_keys_ends_where_it_should(console):
+    page = console(NUMBERS)
+    box = explorer(page, "doterror")
+    handle = box.locator(".noUi-handle").first
+    handle.focus()
+    page.keyboard.press("Home")
+    for _ in range(5 * len(LENGTHS)):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    until(page, box, f"dot products of {LENGTHS[-2]} products")
+    assert box.locator(".widget-readout").inner_text() == str(LENGTHS[-2])
+    agrees(box)
+
+
+def test_explorers_fit_into_a_narrow_window(console, screenshots: Path):
+    page = console(NUMBERS)
+    wide = page.viewport_size
+    page.set_viewport_size({"width": 700, "height": 900})
+    try:
+        for name in ("rounding", "doterror"):
+            box = explorer(page, name)
+            page.wait_for_timeout(500)
+            box.screenshot(path=screenshots / f"{name}_narrow.png")
+            assert box.evaluate("box => box.scrollWidth <= box.clientWidth + 1"), name
+    finally:
+        page.set_viewport_size(wide)
