@@ -246,6 +246,21 @@ def test_source_hash_ignores_layout_but_not_code():
     assert one == same != other
 
 
+def refusing(x, many):
+    # fmt: off
+    a = f"{x} and {f'{many!r:>{x}}'} {{}}" f"more"
+    return rf'''{a}
+\n''' + "plain"
+    # fmt: on
+
+
+def test_formatted_strings_are_one_token_in_every_python():
+    assert timing.tokens(refusing).split("\n")[8:] == [
+        *("a", "="), """f"{x} and {f'{many!r:>{x}}'} {{}}\"""", 'f"more"',
+        *("return", "rf'''{a}", r"\n'''"), *("+", '"plain"'),
+    ]  # fmt: skip
+
+
 def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
     one = timing.source_hash(kernels.tiled)
     asked = replace(kernels.tiled, compile=lambda tiling: {"launch_bounds": (256, 2)})

@@ -19,6 +19,9 @@ from gemmlab.kernels.kernel import Kernel, no_dynamic_shared, no_options
 _LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 
+# Since Python 3.12; no token is of type -1.
+_FORMATTED = tuple(getattr(tokenize, f"FSTRING_{end}", -1) for end in ("START", "END"))
+
 DATA = "normal, seed 0"  # the operands of a run that was given none: `Gemm.operands()`
 OWN_DATA = "given by the caller"
 FEWEST, MOST = 5, 100
@@ -85,16 +88,37 @@ def _belongs(value: object) -> bool:
 
 
 def tokens(of: FunctionType | ModuleType) -> str:
-    """The source of a function or a module without comments, docstrings and layout."""
-    code, previous = [], tokenize.NEWLINE
+    """The source of a function or a module without comments, docstrings and layout.
+
+    A formatted string is one token, which Python 3.11 makes of it; later ones take it apart.
+    """
+    code, previous, begun = [], tokenize.NEWLINE, []
     source = textwrap.dedent(inspect.getsource(of))
+    lines = source.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == _FORMATTED[0]:
+            begun.append(token.start)
+        elif token.type == _FORMATTED[1]:
+            start = begun.pop()
+            if not begun:
+                code.append(_between(lines, start, token.end))
+        if begun or token.type in _FORMATTED:
+            previous = token.type
+            continue
         docstring = token.type == tokenize.STRING and previous in _LINE_STARTS
         if token.type not in _LAYOUT and not docstring:
             code.append(token.string)
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             previous = token.type
     return "\n".join(code)
+
+
+def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    """The text from one (line, column) to another, lines counted from 1."""
+    text = lines[start[0] - 1 : end[0]]
+    text[-1] = text[-1][: end[1]]
+    text[0] = text[0][start[1] :]
+    return "".join(text)
 
 
 def version(package: str) -> str:

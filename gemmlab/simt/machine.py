@@ -30,7 +30,7 @@ from gemmlab.simt.async_copies import Copies
 from gemmlab.simt.control_flow import ControlFlow
 from gemmlab.simt.hazards import Hazard
 from gemmlab.simt.language import intrinsic_path, is_cuda
-from gemmlab.simt.masks import Mask, both, without
+from gemmlab.simt.masks import Mask, without
 from gemmlab.simt.memory import Array
 from gemmlab.simt.operations import Operations
 from gemmlab.simt.remembered import Remembered
@@ -216,19 +216,6 @@ class Machine(Operations, ControlFlow):
         if isinstance(array, tuple):
             return self.item(array, index, line)
         return memory_access.load(self, array, index, line)
-
-    def item(self, items: tuple, index: Any, line: int) -> Any:
-        """The item of a tuple of each active lane; a negative index counts from its end."""
-        count, mask = len(items), self.masks[-1]
-        if np.ndim(index) == 0 and -count <= index < count:
-            return items[int(index)]
-        outside = both(mask, np.less(index, -count) | np.greater_equal(index, count))
-        if outside is not False:
-            wrong = np.broadcast_to(index, (len(self.blocks), self.threads))[self.full(outside)][0]
-            raise IndexError(f"line {line}: there is no item {wrong} in a tuple of {count}")
-        if len({np.asarray(item).dtype for item in items}) > 1:
-            raise TypeError(f"line {line}: lanes pick from a tuple whose items differ in type")
-        return np.choose(index % count, items)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt import arithmetic
-from gemmlab.simt.masks import Mask
+from gemmlab.simt.masks import Mask, both
 from gemmlab.simt.report import Report
 from gemmlab.simt.source import Source
 from gemmlab.simt.whole_grid import check_absent
@@ -133,3 +133,16 @@ class Operations:
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
         return arithmetic.fma(a, b, c)
+
+    def item(self, items: tuple, index: Any, line: int) -> Any:
+        """The item of a tuple of each active lane; a negative index counts from its end."""
+        count, mask = len(items), self.masks[-1]
+        if np.ndim(index) == 0 and -count <= index < count:
+            return items[int(index)]
+        outside = both(mask, np.less(index, -count) | np.greater_equal(index, count))
+        if outside is not False:
+            wrong = np.broadcast_to(index, (len(self.blocks), self.threads))[self.full(outside)][0]
+            raise IndexError(f"line {line}: there is no item {wrong} in a tuple of {count}")
+        if len({np.asarray(item).dtype for item in items}) > 1:
+            raise TypeError(f"line {line}: lanes pick from a tuple whose items differ in type")
+        return np.choose(index % count, items)
