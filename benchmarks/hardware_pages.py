@@ -178,6 +178,20 @@ def _compared(records: list[dict], prefix: str, what: str, things: str) -> str:
     )
 
 
+def products() -> str:
+    """Each whole product: the elements of its result, and how many of the simulator's differ."""
+    import warp_gemms
+
+    rows = []
+    with np.load(warp_gemms.STORED) as stored:
+        for name, one in warp_gemms.gemms().items():
+            bits = f"u{stored[name].itemsize}"
+            different = warp_gemms.simulated(one).view(bits) != stored[name].view(bits)
+            what = one.kernel.__doc__.split(". ")[0].rstrip(".")
+            rows.append([f"`{name}`", what, f"{different.size:,}", int(different.sum())])
+    return table(["kernel", "what", "elements of C", "differ"], rows)
+
+
 def origin(name: str) -> str:
     """Where a file's data come from."""
     record = read(name)[0]
@@ -191,6 +205,7 @@ TABLES = {
     "hazards": hazards,
     "layouts": layouts,
     "instructions": instructions,
+    "products": products,
     "counters-origin": lambda: origin("h200_counters.jsonl"),
     "hazards-origin": lambda: origin("h200_sanitizer.jsonl"),
     "instructions-origin": lambda: origin("h200_instructions.jsonl"),
