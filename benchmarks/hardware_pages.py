@@ -140,12 +140,13 @@ def hazards() -> str:
             cells.append(kinds or "nothing")
         found["all"] += said
         rows.append([f"`{name}`", f"{wrong.EXPECT}, line {fault}", *cells])
-    right = [key for key, r in records.items() if key[0].startswith("right_") and r["kinds"]]
+    right = {key: r["kinds"] for key, r in records.items() if key[0].startswith("right_")}
     kinds = ", ".join(f"{count} × {kind}" for kind, count in found.items() if kind != "all")
     return (
         f"compute-sanitizer finds a fault in {found['all']} of {len(rows)} wrong kernels "
         f"({kinds}), {located} at the line that is at fault; the simulator and the check of "
-        f"results find all {len(rows)}. Right kernels reported: {len(right)}.\n\n"
+        f"results find all {len(rows)}. Of {len({name for name, _ in right})} right kernels it "
+        f"reports {len({name for (name, _), kinds in right.items() if kinds})}.\n\n"
         + table(["kernel", "simulator", *TOOLS], rows)
     )
 

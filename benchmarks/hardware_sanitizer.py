@@ -64,8 +64,8 @@ def of_a_file(name: str, trials: Callable) -> Iterator[bool]:
 
     cuda = numba_cuda()
     function, base, choose = kernels_on_trial()[name]
-    compiled = cuda.jit(lineinfo=True)(function)
     for trial in trials(base, choose):
+        compiled = cuda.jit(lineinfo=True)(trial.kernel or function)
         on_device = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in trial.arguments]
         compiled[trial.grid, trial.block](*on_device)
         cuda.synchronize()
@@ -115,7 +115,7 @@ def diagnosis(text: str, name: str) -> dict:
         if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)",
                     line) and kind not in kinds:  # fmt: skip
             kinds.append(kind)
-    file = "kernels/.*|tiled|naive|right_kernels" if name.startswith("right_") else name
+    file = "kernels/.*|tiled|naive|right_kernels|warp_gemms" if name.startswith("right_") else name
     places = re.findall(rf"(?:{file})\.py:(\d+)", text)
     verdicts = re.search(r"verdicts (\[.*\])", text)
     summary = [line for line in said if "SUMMARY" in line]

@@ -3,9 +3,12 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import warp_gemms
 from numpy import float32, int32, uint32
 
 from gemmlab import cuda, kernels
+from gemmlab.kernels import fragments
+from gemmlab.kernels.fragments.product import matrices
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -197,10 +200,19 @@ def random_choice(x, out):
         out[i] += x[(signed & 0x7FFFFFFF) % x.size] + x[state // (1 << 27)]
 
 
+# Products made of warp instructions, and matrices made from a rule.
+WARP_GEMMS = {f"warp_{name}": one for name, one in warp_gemms.gemms().items()}
+FRAGMENTS = {
+    "fragments_prefix_sum": fragments.prefix_sum,
+    "fragments_householder": fragments.householder,
+    "fragments_givens": fragments.givens,
+}
+
 RIGHT = {
     "tiled": kernels.tiled.build(Tiling.square(TILE)),
     "naive": kernels.naive.build(Tiling(block=(TILE, TILE, 1))),
-    **dict.fromkeys(LADDER),  # built for each problem
+    **dict.fromkeys((*LADDER, *FRAGMENTS)),  # built for each problem
+    **{name: one.kernel for name, one in WARP_GEMMS.items()},
     **{
         function.__name__: function
         for function in (
@@ -221,6 +233,14 @@ def trials(base, launch=None):
     elif base in ("tiled", "naive"):
         block = (TILE, TILE, TILE if base == "tiled" else 1)
         yield from gemms(kernels.get(base), Tiling(block=block), launch)
+    elif base in WARP_GEMMS:
+        one = WARP_GEMMS[base]
+        a, b, c = (x.copy() for x in one.operands)
+        with np.load(warp_gemms.STORED) as stored:
+            answer = stored[one.kernel.__name__]
+        yield Trial(one.grid, one.threads, (a, b, c), lambda: equal(c, answer))
+    elif base in FRAGMENTS:
+        yield from made_from_rules(FRAGMENTS[base], rng)
     elif base == "transpose":
         for shape in ((13, 20), (16, 16), (16, 8)):
             a = rng.standard_normal(shape, np.float32)
@@ -239,6 +259,25 @@ def gemms(rung, tiling, launch):
         args = (float32(problem.alpha), *operands[:2], float32(problem.beta), c)
         right = lambda p=problem, c=c, o=operands: p.error(c, o) <= p.tolerance  # noqa: E731
         yield Trial(grid, block, args, right, rung.shared(problem, tiling))
+
+
+def made_from_rules(build, rng, batch=5):
+    """The last block has warps with nothing to do."""
+    for m in fragments.SIZES:
+        x, words = matrices(rng, batch, m)
+        data = rng.standard_normal((batch, 2 if build is fragments.givens else m))
+        data = data.astype(np.float32 if build is fragments.givens else np.float16)
+        results = [nans((batch, m, m)) for _ in fragments.WHERE]
+        for where, y in zip(fragments.WHERE, results, strict=True):
+            # The first is compared with plain sums where M has no entries of its own.
+            right = (
+                (lambda x=x, y=y: np.allclose(y, np.cumsum(x.astype(float), axis=2), atol=1e-4))
+                if build is fragments.prefix_sum
+                else (lambda y=y, first=results[0]: np.isfinite(y).all() and equal(y, first))
+            )
+            grid, block = fragments.launch(batch)
+            args = (words, data, 3, 12, y)
+            yield Trial(grid, block, args, right, kernel=build(m, where))
 
 
 def vectors(base, x, rng):
