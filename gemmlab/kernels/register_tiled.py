@@ -24,6 +24,10 @@ def build(tiling: Tiling) -> Callable:
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block
     THREADS = DOWN * ACROSS
+    # Turns that a copy takes, and whether all threads have something to do in each: known to the
+    # compiler, which then writes the turns out.
+    TURNS_A, WHOLE_A = -(-BM * BK // THREADS), BM * BK % THREADS == 0
+    TURNS_B, WHOLE_B = -(-BK * BN // THREADS), BK * BN % THREADS == 0
 
     def register_tiled(alpha, A, B, beta, C):
         As = cuda.shared.array((BM, BK), float32)
@@ -45,18 +49,18 @@ def build(tiling: Tiling) -> Callable:
 
         for start in range(0, k, BK):
             # Thread t copies elements t, t + THREADS, … of each tile, in the order of memory.
-            e = t
-            while e < BM * BK:
-                i, p = e // BK, e % BK
-                inside = row + i < m and start + p < k
-                As[i, p] = A[row + i, start + p] if inside else float32(0)
-                e += THREADS
-            e = t
-            while e < BK * BN:
-                p, j = e // BN, e % BN
-                inside = start + p < k and col + j < n
-                Bs[p, j] = B[start + p, col + j] if inside else float32(0)
-                e += THREADS
+            for turn in range(TURNS_A):
+                e = t + uint32(turn * THREADS)
+                if WHOLE_A or e < BM * BK:
+                    i, p = e // BK, e % BK
+                    inside = row + i < m and start + p < k
+                    As[i, p] = A[row + i, start + p] if inside else float32(0)
+            for turn in range(TURNS_B):
+                e = t + uint32(turn * THREADS)
+                if WHOLE_B or e < BK * BN:
+                    p, j = e // BN, e % BN
+                    inside = start + p < k and col + j < n
+                    Bs[p, j] = B[start + p, col + j] if inside else float32(0)
             cuda.syncthreads()
 
             for p in range(BK):
