@@ -57,6 +57,8 @@ def ladder(
         )
         text.set(va="center", ha="right" if inside else "left", fontsize=style.TICK)
         text.set(color=style.INK)
+        if not inside:  # it may cross the library's line
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
         texts.append(text)
 
     expected = {p.kernel: p.flops_per_second for p in predictions}
