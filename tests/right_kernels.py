@@ -1,10 +1,17 @@
 """Kernels without a fault, and the launches that show it; each wrong kernel was made from one."""
 
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import warp_gemms
 from numpy import float32, int32, uint32
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+import fragment_uses
+import warp_gemms
 
 from gemmlab import cuda, kernels
 from gemmlab.kernels import fragments
@@ -203,9 +210,7 @@ def random_choice(x, out):
 # Products made of warp instructions, and matrices made from a rule.
 WARP_GEMMS = {f"warp_{name}": one for name, one in warp_gemms.gemms().items()}
 FRAGMENTS = {
-    "fragments_prefix_sum": fragments.prefix_sum,
-    "fragments_householder": fragments.householder,
-    "fragments_givens": fragments.givens,
+    f"fragments_{name.replace(' ', '_')}": name for name in ("prefix sum", "householder", "givens")
 }
 
 RIGHT = {
@@ -261,23 +266,18 @@ def gemms(rung, tiling, launch):
         yield Trial(grid, block, args, right, rung.shared(problem, tiling))
 
 
-def made_from_rules(build, rng, batch=5):
+def made_from_rules(name, rng, batch=5):
     """The last block has warps with nothing to do."""
     for m in fragments.SIZES:
         x, words = matrices(rng, batch, m)
-        data = rng.standard_normal((batch, 2 if build is fragments.givens else m))
-        data = data.astype(np.float32 if build is fragments.givens else np.float16)
-        results = [nans((batch, m, m)) for _ in fragments.WHERE]
-        for where, y in zip(fragments.WHERE, results, strict=True):
-            # The first is compared with plain sums where M has no entries of its own.
-            right = (
-                (lambda x=x, y=y: np.allclose(y, np.cumsum(x.astype(float), axis=2), atol=1e-4))
-                if build is fragments.prefix_sum
-                else (lambda y=y, first=results[0]: np.isfinite(y).all() and equal(y, first))
-            )
-            grid, block = fragments.launch(batch)
-            args = (words, data, 3, 12, y)
-            yield Trial(grid, block, args, right, kernel=build(m, where))
+        for use in fragment_uses.uses(rng, batch, m):
+            for where in fragments.WHERE if use.name.startswith(name) else ():
+                y = nans((batch, m, m))
+                right = lambda y=y, x=x, use=use: (  # noqa: E731
+                    fragment_uses.error(y, x, use.matrix) < fragment_uses.ALIKE
+                )
+                args = (words, use.data, *fragment_uses.COLUMNS, y)
+                yield Trial(*fragments.launch(batch), args, right, kernel=use.build(where))
 
 
 def vectors(base, x, rng):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab import numerics, simulate
+from gemmlab import simulate
 from gemmlab.kernels.fragments import SIZES, WHERE, givens, householder, launch, prefix_sum
 from gemmlab.kernels.fragments.givens import angles
 from gemmlab.kernels.fragments.givens import matrix as givens_matrix
@@ -18,22 +18,10 @@ from gemmlab.kernels.fragments.product import matrices
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
 
+from chained import chained
 from ptx import compiled
 
 BATCH = 5  # the last block has three warps with nothing to do
-
-
-def by_instruction(x, m):
-    """x·m as a chain of m16n8k16 gives it, to the bit."""
-    size = x.shape[-1]
-    out = np.zeros((*x.shape[:-2], size, size), np.float32)
-    for i in range(0, size, 16):
-        for j in range(0, size, 8):
-            for p in range(0, size, 16):
-                rows, columns = slice(i, i + 16), slice(j, j + 8)
-                a, b = x[..., rows, p : p + 16], m[..., p : p + 16, columns]
-                out[..., rows, columns] = numerics.mma(a, b, out[..., rows, columns])
-    return out
 
 
 def run(kernel, words, data, p, q):
@@ -68,7 +56,7 @@ def test_is_the_product_to_the_bit(name, m, where):
     x, words = matrices(rng, BATCH, m)
     build, data, p, q, matrix = cases(m, rng)[name]
     y, counters = run(build(where), words, data, p, q)
-    assert np.array_equal(y, by_instruction(x, matrix))
+    assert np.array_equal(y, chained(x, matrix, np.zeros_like(y)))
     through = counters.get("shared_load_requests", 0) + counters.get("shared_store_requests", 0)
     assert (through > 0) == (where != "registers")
 

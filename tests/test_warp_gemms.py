@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
 
 import warp_gemms
+from chained import chained
 
 from gemmlab import numerics
 
@@ -40,18 +42,6 @@ def test_this_gpu_has_the_bits_of_the_simulator(name):
     same_bits(warp_gemms.on_gpu(warp_gemms.gemms()[name]), simulated(name))
 
 
-def chain(a, b, c, instruction):
-    """C by the emulated instruction, block of k after block."""
-    _, _, k = (int(x) for x in instruction.partition(".")[0][1:].replace("n", "k").split("k"))
-    for p in range(0, a.shape[1], k):
-        for i in range(0, c.shape[0], 16):
-            for j in range(0, c.shape[1], 8):
-                at = np.s_[i : i + 16, j : j + 8]
-                left, right = a[i : i + 16, p : p + k], b[p : p + k, j : j + 8]
-                c[at] = numerics.mma(left, right, c[at], instruction, "sm_90")
-    return c
-
-
 @pytest.mark.parametrize(
     ("name", "instruction"),
     [
@@ -63,7 +53,7 @@ def chain(a, b, c, instruction):
 def test_the_simulator_has_the_bits_of_the_emulator(name, instruction):
     a, b, c = warp_gemms.gemms()[name].operands
     start = c.copy() if name == "by_wmma" else np.zeros_like(c)
-    same_bits(simulated(name), chain(a, b, start, instruction))
+    same_bits(simulated(name), chained(a, b, start, instruction))
 
 
 def test_three_products_of_parts_are_as_good_as_float32():

@@ -46,9 +46,11 @@ from gemmlab.instructions import (
     wmma_mma_row_row_f32,
     wmma_store_d_f32,
 )
+from gemmlab.instructions.words import registers
+from gemmlab.tiling import WARP
 
 STORED = Path(__file__).resolve().parent / "data" / "h200_warp_gemms.npz"
-WARP, SIDE, STEP = 32, 32, 32  # a block of four warps: SIDE×SIDE of C, STEP of k at a time
+SIDE, STEP = 32, 32  # a block of four warps: SIDE×SIDE of C, STEP of k at a time
 # Of a tile, from row to row: 8 elements more than there are, so that rows fall on different banks.
 ROW, SHORT_ROW = SIDE + 8, 16 + 8
 
@@ -239,23 +241,18 @@ def wide(name: str, *shape: int) -> np.ndarray:
     return np.ldexp(rng.standard_normal(shape), rng.integers(-6, 7, shape)).astype(float32)
 
 
-def words(values: np.ndarray) -> np.ndarray:
-    """Pairs of float32 as words of two bfloat16, cut off."""
-    bits = values.view(uint32) >> np.uint32(16)
-    return bits[..., 0::2] | bits[..., 1::2] << np.uint32(16)
-
-
 def gemms() -> dict[str, WarpGemm]:
     """Every product, by its kernel's name."""
     k = 160
     nan = float32("nan")
     a, b, bt = wide("A", 64, k), wide("B", k, 64), wide("Bᵀ", 64, k)
     quads = (wide(name, 4, 8, k).astype(float16).view(uint32) for name in ("A", "B"))
+    pairs = (registers(x, "bfloat16x2") for x in (a, bt))
     c = np.full((64, 64), nan)
     found = (
         WarpGemm(pipelined, (2, 2), 4 * WARP, (a.astype(float16), b.astype(float16), c)),
         WarpGemm(in_half, (8, 4), WARP, (a.astype(float16), b.astype(float16), c.astype(float16))),
-        WarpGemm(in_bfloat16, (8, 4), WARP, (words(a), words(bt), c)),
+        WarpGemm(in_bfloat16, (8, 4), WARP, (*pairs, c)),
         WarpGemm(in_tf32, (8, 4), WARP, (a, b, c)),
         WarpGemm(by_wmma, (4, 4), WARP, (a.astype(float16), b.astype(float16), wide("C", 64, 64))),
         WarpGemm(by_quads, (1, 1), WARP, (*quads, np.full((4, 8, 8), nan))),

@@ -28,7 +28,8 @@ class Copy:
     """One executed copy: lanes of `mask` move `values` to the elements `at`, `at` + 1, … of `to`.
 
     group : for each lane, how many groups it had committed before; line : of the kernel
-    source : the array from which `read` lanes copy, from the elements `origin` on
+    source : the array that is copied from, from the elements `origin` on; read : for each of
+        `values`, the lanes that get it from there
     """
 
     to: Array
@@ -53,27 +54,12 @@ class Copies:
         self.coming: dict[int, np.ndarray] = {}
         self.memories: list[np.ndarray] = []
 
-    def begin(
-        self,
-        m: Machine,
-        line: int,
-        to: Array,
-        at: Any,
-        mask: Mask,
-        values: tuple,
-        source: Array,
-        origin: Any,
-        read: tuple,
-    ) -> None:
-        """Start a copy; what it overwrites must not be in use.
-
-        read : for each of `values`, the lanes that get it from `source`
-        """
-        for i in range(len(values)):
-            self.check(m, line, "overwrites", to, at + i, mask)
-            track_shared(m, line, "write", to, at + i, mask)
-        copy = Copy(to, at, mask, values, self.committed, line, source, origin, read)
-        self._mark(m, copy, mask, 1)
+    def begin(self, m: Machine, copy: Copy) -> None:
+        """Start a copy; what it overwrites must not be in use."""
+        for i in range(len(copy.values)):
+            self.check(m, copy.line, "overwrites", copy.to, copy.at + i, copy.mask)
+            track_shared(m, copy.line, "write", copy.to, copy.at + i, copy.mask)
+        self._mark(m, copy, copy.mask, 1)
         self.pending.append(copy)
 
     def commit(self, m: Machine) -> None:

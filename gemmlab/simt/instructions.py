@@ -27,6 +27,7 @@ from gemmlab.instructions.instruction import (
 from gemmlab.instructions.layout_functions import LayoutFunction
 from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
 from gemmlab.simt import allocation, memory_access
+from gemmlab.simt.async_copies import Copy
 from gemmlab.simt.collective import collective
 from gemmlab.simt.masks import both, without
 from gemmlab.simt.memory import Array, row_major
@@ -282,5 +283,6 @@ def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
         values.append(value if lanes is None else np.where(lanes, value, zero))
         reads.append(lanes)
     if write.mask is not False:
+        to = write.array, write.at, write.mask
         source = read.array, read.at, tuple(reads)
-        m.copies.begin(m, line, write.array, write.at, write.mask, tuple(values), *source)
+        m.copies.begin(m, Copy(*to, tuple(values), m.copies.committed, line, *source))
