@@ -41,14 +41,15 @@ def test_rows_hold_what_the_benchmark_checked():
             assert (taken["shared_bytes"] > 0) == (where != "registers")
 
 
-def test_nothing_moves_faster_than_the_memory_once_it_does_not_fit_in_l2():
+def test_what_does_not_fit_in_l2_moves_nearly_as_fast_as_the_memory_and_no_faster():
     from gemmlab import device
 
     gpu = device("h200")
     large = [row for row in fragment_uses("h200").rows if row.bytes > 4 * gpu.l2_bytes]
     assert large
     for row in large:
-        assert row.bytes / min(row.seconds[where][0] for where in WHERE) < gpu.dram_bandwidth
+        fastest = row.bytes / min(row.seconds[where][0] for where in WHERE)
+        assert 0.5 * gpu.dram_bandwidth < fastest < gpu.dram_bandwidth
 
 
 def test_a_device_without_records_is_refused():
