@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +13,10 @@ from gemmlab import exercises
 from gemmlab.exercises import guard, linear_layer, source
 from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.verdict import GENERAL
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+from tests.support.paths import ROOT
 
 ANSWERS = {
-    name: importlib.import_module(f"exercise_answers.{module}")
+    name: importlib.import_module(f"tests.support.exercise_answers.{module}")
     for name, module in exercises._MODULES.items()
 }
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
@@ -37,7 +34,7 @@ def checked(name, label):
 
 def skeleton(name):
     """The answers that a notebook's untouched cell defines."""
-    from exercise_answers.edits import cell
+    from tests.support.exercise_answers.edits import cell
 
     task = exercises.get(name).task
     names = vars(importlib.import_module(f"gemmlab.exercises.{exercises._MODULES[name]}"))
@@ -114,7 +111,7 @@ def test_race_names_line_and_threads():
 
 
 def test_owner_follows_from_the_launch():
-    edits = importlib.import_module("exercise_answers.edits")
+    edits = importlib.import_module("tests.support.exercise_answers.edits")
     build = ANSWERS["04.1"].build
     only = (
         "if row < m and col < n:",

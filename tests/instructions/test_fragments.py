@@ -1,21 +1,17 @@
 """Layouts: each covers its matrices as often as it says, and is what the manuals' formulas give."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
+from tests.hardware.layout_probes import read_layout
+from tests.hardware.ptx import compiled
+from tests.support.paths import DATA
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
-
-from layout_probes import read_layout
-from ptx import compiled
-
-HARDWARE = Path(__file__).resolve().parent / "data" / "h200_instructions.npz"
+HARDWARE = DATA / "h200_instructions.npz"
 
 
 def name(form: Layout) -> str:

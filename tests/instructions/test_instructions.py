@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 from string import Formatter
 
 import numpy as np
@@ -32,14 +31,11 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.instruction import HELD_AS, Memory, Registers
 from gemmlab.simt import UnsupportedError
+from tests.hardware.instruction_probes import INSTRUCTIONS, KINDS, probe
+from tests.hardware.ptx import compiled
+from tests.support.paths import DATA, ROOT
 
-ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "hardware"))
-
-from instruction_probes import INSTRUCTIONS, KINDS, probe  # noqa: E402
-from ptx import compiled  # noqa: E402
-
-HARDWARE = ROOT / "data" / "h200_instructions.npz"
+HARDWARE = DATA / "h200_instructions.npz"
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)
 
 
@@ -103,7 +99,7 @@ def test_its_text_is_what_its_name_says(instruction):
 def test_importing_them_loads_no_numba():
     code = "import gemmlab.instructions, sys; print('numba' in sys.modules)"
     answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "False"
 

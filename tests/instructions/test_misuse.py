@@ -6,10 +6,8 @@ know, such as where an array lies, it lets pass: there `compiled` is None.
 
 import linecache
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,10 +40,7 @@ from gemmlab.instructions import (
     wmma_store_d_f16,
 )
 from gemmlab.simt import UnsupportedError
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
-
-from ptx import compiled
+from tests.hardware.ptx import compiled
 
 F32 = np.arange(256, dtype=np.float32).reshape(32, 8)
 F64 = np.zeros((32, 8))

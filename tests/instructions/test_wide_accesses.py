@@ -4,20 +4,14 @@ Recorded by benchmarks/hardware_wide.py: one access of one warp a record.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT.parent / "benchmarks"))
+from benchmarks.hardware_wide import KERNELS, Case, simulated
+from tests.support.paths import DATA
 
-from hardware_wide import KERNELS, Case, simulated  # noqa: E402
-
-RECORDS = [
-    json.loads(line) for line in (ROOT / "data" / "h200_wide.jsonl").read_text("utf-8").splitlines()
-]
+RECORDS = [json.loads(line) for line in (DATA / "h200_wide.jsonl").read_text("utf-8").splitlines()]
 COPIES = ("copy_4", "copy_16", "scatter_16")
 COMPARED = ("shared_load_wavefronts", "shared_store_wavefronts", "global_load_sectors")
 

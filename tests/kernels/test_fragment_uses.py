@@ -1,7 +1,5 @@
 """Three uses of fragments: each equals the bit-exact product, in registers and through memory."""
 
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,11 +13,8 @@ from gemmlab.kernels.fragments.householder import matrix as householder_matrix
 from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "hardware"))
-
-from chained import chained
-from ptx import compiled
+from tests.hardware.chained import chained
+from tests.hardware.ptx import compiled
 
 BATCH = 5  # the last block has three warps with nothing to do
 

@@ -1,8 +1,6 @@
 """Every rung of the ladder on edge shapes: exact on integers, no hazards, and it compiles."""
 
 import itertools
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +11,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import Gemm
 from gemmlab.simt.language import stand_in
 from gemmlab.tiling import Tiling
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_tilings import SMALL
+from tests.support.small_tilings import SMALL
 
 SCALES = [(1, 0), (2, 0), (1, 1), (-0.5, 1), (1, -0.5), (0, 1)]
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)

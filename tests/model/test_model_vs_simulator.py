@@ -1,8 +1,5 @@
 """What the model predicts, the simulator counts: an equality, where the model claims exactness."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +9,7 @@ from gemmlab import kernels, simulate
 from gemmlab.model import traffic, transactions
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_tilings import SMALL
+from tests.support.small_tilings import SMALL
 
 NAIVE_BLOCKS = [(16, 16), (32, 4), (4, 32), (1, 32), (10, 3), (7, 7), (32, 32), (1, 1)]
 TILES = [1, 2, 3, 8, 10, 16, 17, 32]

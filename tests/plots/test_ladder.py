@@ -1,14 +1,9 @@
 """The figure of the ladder, and README's table, by what is recorded."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
+from book import readme
 from gemmlab import Gemm, Measurement, kernels, plots, predict
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "book"))
-import readme
 
 N = 256
 PROBLEM = Gemm(N, N, N)

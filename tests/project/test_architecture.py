@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gemmlab
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "gemmlab"
 FILES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -119,15 +119,14 @@ def test_the_import_rule_can_fail(file, code, wrong):
 
 # ------------------------------------------------------------------------------------- what loads
 
-ALLOWED = f"""
+ALLOWED = """
 import sys
 class OnlyNumPy:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
         if top not in sys.stdlib_module_names and top not in ("numpy", "gemmlab"):
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, OnlyNumPy())
-sys.path.insert(0, {str(ROOT)!r})
 """
 
 

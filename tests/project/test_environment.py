@@ -3,7 +3,6 @@
 import itertools
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
@@ -11,7 +10,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.paths import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
 LOCKS = {path.stem: path.read_text("utf-8") for path in (ROOT / "requirements").glob("*.txt")}

@@ -1,22 +1,13 @@
 """The benchmark of the ladder, on a stand-in for a GPU: turns, columns and verdicts."""
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import ladder
 from gemmlab import Gemm, device, kernels
-
-sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
-from fake_gpu import installed
-
-PATH = Path(__file__).parent.parent / "benchmarks" / "ladder.py"
-SPEC = importlib.util.spec_from_file_location("ladder", PATH)
-ladder = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(ladder)
+from tests.support.fake_gpu import installed
 
 CHOSEN = [kernels.naive, kernels.tiled]
 

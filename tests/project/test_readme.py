@@ -1,21 +1,17 @@
 """README.md: its table is what the records say, its code runs, its links lead somewhere."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
+from book import readme
 from gemmlab import kernels
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_ladder_is_up_to_date(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "book"), *sys.path])
-    import readme
-
+def test_the_ladder_is_up_to_date():
     assert readme.with_table(README) == README, "run: python book/readme.py"
     assert all(f"[{k.name}](gemmlab/kernels/{k.name}.py)" in README for k in kernels.LADDER)
 

@@ -4,11 +4,11 @@ import ast
 import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.paths import ROOT
+
 SPEC = importlib.util.spec_from_file_location("run", ROOT / "run.py")
 run = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(run)

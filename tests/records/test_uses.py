@@ -1,19 +1,14 @@
 """The recorded timings of fragments: whole, of this source, refused if edited."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
+from benchmarks import fragment_uses as benchmark
 from gemmlab import plots
 from gemmlab.kernels.fragments import SIZES, WHERE
 from gemmlab.records import ROOT, RecordError
 from gemmlab.records.uses import FILE, fragment_uses, read_uses
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import fragment_uses as benchmark
 
 RECORDED = ROOT / "h200" / FILE
 

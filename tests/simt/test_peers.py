@@ -21,8 +21,8 @@ import pytest
 
 from gemmlab.simt.host import SimulatedKernel
 from gemmlab.simt.language import stand_in
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "book" / "numba_examples.md"
 FOLDER = ("numba", "cuda", "tests", "doc_examples")
 

@@ -1,15 +1,7 @@
-"""Kernels with one fault each, and the misconception it stands for: all are found, and why.
+"""Kernels with one fault each, and the misconception it stands for: all are found, and why."""
 
-The files of `tests/wrong_kernels` each hold a `kernel`, the `BASE` of `right_kernels` that it was
-made from, what is to be found (`EXPECT`: a kind of hazard, or "values") and the mark `# fault` at
-the line of it.
-"""
-
-import importlib.util
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,21 +9,11 @@ import pytest
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.hazards import KINDS
+from tests.support.paths import DATA
+from tests.support.right_kernels import RIGHT, trials
+from tests.support.wrong_kernels import FILES, load
 
-TESTS = Path(__file__).resolve().parent
-sys.path.insert(0, str(TESTS))
-
-from right_kernels import RIGHT, trials  # noqa: E402
-
-FILES = sorted((TESTS / "wrong_kernels").glob("*.py"))
 MAX_STEPS = 2000
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(f"wrong_kernels.{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def findings(kernel, base, launch=None, **options):
@@ -57,7 +39,7 @@ def test_right_kernels_have_no_fault(base):
 
 def test_all_were_given_to_the_hardware_too():
     """By `benchmarks/hardware_sanitizer.py`, to each tool and to none."""
-    lines = (TESTS / "data" / "h200_sanitizer.jsonl").read_text("utf-8").splitlines()
+    lines = (DATA / "h200_sanitizer.jsonl").read_text("utf-8").splitlines()
     records = {(r["kernel"], r["tool"]): r for r in map(json.loads, lines)}
     names = {f"right_{base}" for base in RIGHT} | {path.stem for path in FILES}
     tools = (None, "memcheck", "racecheck", "initcheck", "synccheck")

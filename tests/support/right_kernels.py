@@ -1,23 +1,17 @@
 """Kernels without a fault, and the launches that show it; each wrong kernel was made from one."""
 
-import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import float32, int32, uint32
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import fragment_uses
-import warp_gemms
-
+from benchmarks import fragment_uses
 from gemmlab import cuda, kernels
 from gemmlab.kernels import fragments
 from gemmlab.kernels.fragments.product import matrices
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
+from tests import warp_gemms
 
 TILE, PADDED = 8, 8 + 1
 

@@ -1,6 +1,6 @@
 """Answers to exercise 04.2."""
 
-from exercise_answers.edits import Wrong
+from tests.support.exercise_answers.edits import Wrong
 
 FIRST = ((2, 1), (0, 1), "too old")
 SECOND = ((2, 1), (3, 1), "too new")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from exercise_answers.edits import wrong
 from gemmlab.exercises.bfloat16_bits import to_bfloat16
 from gemmlab.numerics import encode, round_to
+from tests.support.exercise_answers.edits import wrong
 
 
 def by_adding(word):

@@ -1,8 +1,8 @@
 """Answers to exercise 03.2."""
 
-from exercise_answers.edits import wrong
 from gemmlab import cuda
 from gemmlab.exercises.coalesced_pieces import build_axpy
+from tests.support.exercise_answers.edits import wrong
 
 
 def strip_of_a_block(T):

@@ -1,8 +1,8 @@
 """Answers to exercise 01.2."""
 
-from exercise_answers.edits import Wrong, edited
 from gemmlab.exercises.counts import bytes_moved, flops, intensity
 from gemmlab.problem import Gemm
+from tests.support.exercise_answers.edits import Wrong, edited
 
 RIGHT = {
     "from the problem": (

@@ -1,8 +1,8 @@
 """Answers to exercise 07.1."""
 
-from exercise_answers.edits import Wrong, cell, edited
 from gemmlab.exercises import source
 from gemmlab.exercises.fragment_map import B, lane_of, register_of
+from tests.support.exercise_answers.edits import Wrong, cell, edited
 
 
 def lane_by_bits(i, j):

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 
-from exercise_answers.edits import Wrong, wrong
 from gemmlab.exercises.gemm_in_numpy import gemm
+from tests.support.exercise_answers.edits import Wrong, wrong
 
 
 def loops(alpha, A, B, beta, C):

@@ -3,8 +3,8 @@
 import math
 from fractions import Fraction
 
-from exercise_answers.edits import Wrong, cell
 from gemmlab import Gemm
+from tests.support.exercise_answers.edits import Wrong, cell
 
 FORMULA = """
 def batch(outputs, inputs, device):

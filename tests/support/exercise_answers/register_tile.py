@@ -2,10 +2,10 @@
 
 from numpy import float32
 
-from exercise_answers.edits import Wrong, wrong
 from gemmlab import cuda, kernels
 from gemmlab.exercises.register_tile import build_thread_tile as build
 from gemmlab.exercises.register_tile import tiling
+from tests.support.exercise_answers.edits import Wrong, wrong
 
 INNER = """            for p in range(T):
                 a0 = As[y, p]

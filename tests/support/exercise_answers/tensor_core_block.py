@@ -5,9 +5,9 @@ from math import floor, frexp, ldexp, trunc
 
 import numpy as np
 
-from exercise_answers.edits import Wrong, wrong
 from gemmlab.exercises.tensor_core_block import block
 from gemmlab.numerics import fused_dot_add
+from tests.support.exercise_answers.edits import Wrong, wrong
 
 
 def library(a, b, c):

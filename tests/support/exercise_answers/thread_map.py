@@ -1,8 +1,8 @@
 """Answers to exercise 03.1."""
 
-from exercise_answers.edits import Wrong, edited
 from gemmlab import cuda
 from gemmlab.exercises.thread_map import build_transpose, grid
+from tests.support.exercise_answers.edits import Wrong, edited
 
 
 def with_grid():

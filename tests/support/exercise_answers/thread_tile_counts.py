@@ -2,9 +2,9 @@
 
 from math import gcd
 
-from exercise_answers.edits import Wrong, edited
 from gemmlab.exercises.thread_tile_counts import loads_per_fma, padding, registers
 from gemmlab.model.transactions import BANKS
+from tests.support.exercise_answers.edits import Wrong, edited
 
 RIGHT = {
     "sides": (

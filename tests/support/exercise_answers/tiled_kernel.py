@@ -3,9 +3,9 @@
 import numpy as np
 from numpy import float32
 
-from exercise_answers.edits import Wrong, wrong
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.exercises.tiled_kernel import build
+from tests.support.exercise_answers.edits import Wrong, wrong
 
 
 def rung(T):

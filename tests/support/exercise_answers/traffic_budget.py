@@ -2,9 +2,9 @@
 
 from numpy import float32
 
-from exercise_answers.edits import Wrong, wrong
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.exercises.traffic_budget import build
+from tests.support.exercise_answers.edits import Wrong, wrong
 
 
 def two_tiles_of_b(T):

@@ -2,10 +2,10 @@
 
 from numpy import float16, float32
 
-from exercise_answers.edits import wrong
 from gemmlab import cuda
 from gemmlab.exercises.warp_gemm import build_warp_gemm
 from gemmlab.instructions import ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16, pack_f16x2
+from tests.support.exercise_answers.edits import wrong
 
 
 def by_hand():
