@@ -206,6 +206,32 @@ def test_file_is_short(path):
     assert lines <= 300
 
 
+def place_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+# The checks against hardware, which are about to get one home, still say where they lie.
+ON_THE_WAY = {
+    *(ROOT / "benchmarks").glob("hardware_*.py"),
+    *(ROOT / "tests" / "agreement").glob("*.py"),
+    *(ROOT / "tests" / f"{name}.py" for name in ("test_agreement", "test_warp_gemms", "warp_gemms")),
+}
+SCRIPTS = [path for path in TESTS + BENCHMARKS if path not in ON_THE_WAY]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=place_of)
+def test_a_test_file_is_short(path):
+    assert path.read_text("utf-8").count("\n") <= 500
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=place_of)
+def test_the_search_path_of_modules_is_left_alone(path):
+    """pytest, and `python -m` in the root of the repository, find `tests` and `benchmarks`."""
+    assert "sys" + ".path" not in path.read_text("utf-8")
+
+
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_no_environment_variable_is_read(path):
     names = {"environ", "environb", "getenv", "getenvb"}

@@ -15,10 +15,7 @@ from gemmlab.instructions import (
     store_v4,
 )
 from gemmlab.simt import HazardError
-
-
-def hazards(kernel, *args, threads=32, **options):
-    return simulate(kernel, 1, threads, *args, on_hazard="collect", **options).hazards
+from tests.support.launches import hazards_of_a_block
 
 
 def copy_row(A, B, wait, barrier):
@@ -44,7 +41,7 @@ def copy_row(A, B, wait, barrier):
 )
 def test_a_copy_is_there_after_the_wait_and_a_barrier(wait, barrier, kinds):
     A, B = np.arange(128, dtype=np.float32).reshape(32, 4), np.zeros((32, 4), np.float32)
-    found = hazards(copy_row, A, B, wait, barrier)
+    found = hazards_of_a_block(copy_row, A, B, wait, barrier)
     assert [h.kind for h in found] == kinds
     if not kinds:
         assert np.array_equal(B, A[::-1])
@@ -72,9 +69,9 @@ def two_groups(A, B, which):
 
 def test_waiting_leaves_the_last_groups_under_way():
     A, B = np.arange(256, dtype=np.float32).reshape(64, 4), np.zeros((32, 4), np.float32)
-    assert hazards(two_groups, A, B, 0) == []
+    assert hazards_of_a_block(two_groups, A, B, 0) == []
     assert np.array_equal(B, A[:32])
-    assert [h.kind for h in hazards(two_groups, A, B, 1)] == ["async-not-waited"]
+    assert [h.kind for h in hazards_of_a_block(two_groups, A, B, 1)] == ["async-not-waited"]
 
 
 def not_committed(A, B, wait):
@@ -100,14 +97,14 @@ def by_half_the_lanes(A, B, which):
 
 def test_only_what_is_committed_is_waited_for():
     A, B = np.ones((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    assert hazards(not_committed, A, B, 1) == []
-    assert [h.kind for h in hazards(not_committed, A, B, 0)] == ["async-not-waited"]
+    assert hazards_of_a_block(not_committed, A, B, 1) == []
+    assert [h.kind for h in hazards_of_a_block(not_committed, A, B, 0)] == ["async-not-waited"]
 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_thread_commits_and_waits_for_itself(which):
     A, B = np.ones((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    [found] = hazards(by_half_the_lanes, A, B, which)
+    [found] = hazards_of_a_block(by_half_the_lanes, A, B, which)
     assert found.kind == "async-not-waited"
     assert found.threads == ((16, 0, 0),)
     assert found.count == 16 * 4
@@ -151,8 +148,8 @@ def twice_to_one_place(A, wait):
 
 def test_two_copies_to_one_place_have_no_order():
     A = np.zeros((33, 4), np.float32)
-    assert hazards(twice_to_one_place, A, True) == []
-    [found] = hazards(twice_to_one_place, A, False)
+    assert hazards_of_a_block(twice_to_one_place, A, True) == []
+    [found] = hazards_of_a_block(twice_to_one_place, A, False)
     assert found.kind == "async-not-waited"
     assert "thread (0) overwrites s[0, 0], which the copy of line" in found.message
 
@@ -171,8 +168,8 @@ def late(A, B, barrier):
 
 def test_a_barrier_before_the_wait_is_none_after_it():
     A, B = np.zeros((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    assert hazards(late, A, B, True) == []
-    [found] = hazards(late, A, B, False)
+    assert hazards_of_a_block(late, A, B, True) == []
+    [found] = hazards_of_a_block(late, A, B, False)
     assert found.kind == "shared-race"
     assert "thread (0) reads what thread (31) wrote" in found.message
 
@@ -190,8 +187,8 @@ def overtaking(A, B, barrier):
 
 def test_a_copy_must_not_overtake_readers():
     A, B = np.zeros((32, 4), np.float32), np.zeros((32, 4), np.float32)
-    assert hazards(overtaking, A, B, True) == []
-    [found] = hazards(overtaking, A, B, False)
+    assert hazards_of_a_block(overtaking, A, B, True) == []
+    [found] = hazards_of_a_block(overtaking, A, B, False)
     assert found.kind == "shared-race"
     assert found.code == "cp_async_16(s, t, 0, A, t, 0)"
 
@@ -213,12 +210,12 @@ def ragged(A, B, rows, elements):
 def test_what_is_not_valid_becomes_zero(elements):
     A = np.arange(1, 81, dtype=np.float32).reshape(20, 4)  # rows beyond are not read
     B = np.full((32, 4), np.nan, np.float32)
-    assert hazards(ragged, A, B, 20, elements) == []
+    assert hazards_of_a_block(ragged, A, B, 20, elements) == []
     expected = np.zeros((32, 4), np.float32)
     count = 4 if elements < 0 else elements
     expected[:20, :count] = A[:, :count]
     assert np.array_equal(B, expected)
-    first, *_ = hazards(ragged, A, B, 21, 4)
+    first, *_ = hazards_of_a_block(ragged, A, B, 21, 4)
     assert first.kind == "out-of-bounds"
     assert first.threads == ((20, 0, 0),)
 
@@ -233,7 +230,7 @@ def test_the_end_of_an_array_may_be_copied_in_part():
         store_v4(B, t, 0, load_v4(s, t, 0))
 
     A, B = np.arange(1, 19, dtype=np.float32), np.full((32, 4), np.nan, np.float32)
-    assert hazards(kernel, A, B) == []
+    assert hazards_of_a_block(kernel, A, B) == []
     assert np.array_equal(B.ravel(), np.pad(A, (0, 128 - 18)))
 
 
