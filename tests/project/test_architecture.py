@@ -216,7 +216,10 @@ BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 ON_THE_WAY = {
     *(ROOT / "benchmarks").glob("hardware_*.py"),
     *(ROOT / "tests" / "agreement").glob("*.py"),
-    *(ROOT / "tests" / f"{name}.py" for name in ("test_agreement", "test_warp_gemms", "warp_gemms")),
+    *(
+        ROOT / "tests" / f"{name}.py"
+        for name in ("test_agreement", "test_warp_gemms", "warp_gemms")
+    ),
 }
 SCRIPTS = [path for path in TESTS + BENCHMARKS if path not in ON_THE_WAY]
 
