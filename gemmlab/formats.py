@@ -101,7 +101,8 @@ class Format:
         return 2.0 ** (self.emin - self.fraction_bits)
 
 
-# Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100 whitepaper, figure 9. A register holds TF32 as float32 words whose low 13 bits do not count.
+# Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100 whitepaper, figure 9. A
+# register holds TF32 as float32 words whose low 13 bits do not count.
 FORMATS = {
     f.name: f
     for f in (

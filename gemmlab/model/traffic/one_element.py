@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gemmlab.formats import number_format
 from gemmlab.model.traffic.access import Lanes, axis, global_access, plane
 from gemmlab.model.traffic.pieces import c_bytes, update_c
 from gemmlab.model.traffic.work import Work
-from gemmlab.formats import number_format
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
 from gemmlab.model.traffic.work import Work
-from gemmlab.formats import number_format
 from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
 
