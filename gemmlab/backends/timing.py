@@ -35,11 +35,6 @@ def repetitions(seconds: float, repeats: int | None) -> int:
     return int(min(MOST, max(FEWEST, SECONDS / max(seconds, 1e-9))))
 
 
-def poisoned(c: np.ndarray, beta: float) -> np.ndarray:
-    """C as a run finds it: where β = 0 it is not to be read, and holds NaN."""
-    return np.full_like(c, np.nan) if beta == 0 else c.copy()
-
-
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
     """What is known of a run before it starts: date, versions, data, and the kernel's source."""
     return {

@@ -11,7 +11,7 @@ from gemmlab.device import device as load_device
 from gemmlab.model import occupancy
 from gemmlab.model.traffic import Work
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 __all__ = ["Prediction", "predict"]
@@ -99,7 +99,7 @@ def predict(
     target = load_device(device) if isinstance(device, str) else device
     dram = problem.bytes
     if problem.beta != 0:
-        dram += DTYPES[problem.dtype].bytes * problem.m * problem.n
+        dram += problem.array_bytes[2]
     if kernel is None:
         if tiling is not None:
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")

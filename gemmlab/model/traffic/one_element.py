@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gemmlab.formats import number_format
 from gemmlab.model.traffic.access import Lanes, axis, global_access, plane
 from gemmlab.model.traffic.pieces import c_bytes, update_c
 from gemmlab.model.traffic.work import Work
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -29,7 +30,7 @@ def coalesced(problem: Gemm, tiling: Tiling) -> Work:
 
 def _one_element_a_thread(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
     """Threads that load what they need of A and B from global memory, whenever they need it."""
-    m, n, k, s = problem.m, problem.n, problem.k, DTYPES[problem.dtype].bytes
+    m, n, k, s = problem.m, problem.n, problem.k, number_format(problem.dtype).bytes
     bm, bn, _ = tiling.block
     rows_of_a, cols_only = axis(m, bm, k, s), axis(n, bn, 0, s)
     rows_only, cols_of_b = axis(m, bm, 0, s), axis(n, bn, 1, s)

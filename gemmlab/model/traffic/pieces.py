@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
 from gemmlab.model.traffic.work import Work
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
 
 TILE_DTYPE = "float32"  # what the SIMT kernels keep in shared memory, whatever the operands are
-HELD = DTYPES[TILE_DTYPE].bytes
+HELD = number_format(TILE_DTYPE).bytes
 FOUR = 4  # neighbours that an access of 128 bits moves
 PAD = 4  # words after each row of a tile that is stored transposed
 
@@ -32,7 +33,7 @@ def copied(
 
     Without the tiles that a kernel may ask for beyond the last: there no lane is on.
     """
-    s = DTYPES[problem.dtype].bytes
+    s = number_format(problem.dtype).bytes
     (shape_a, shape_b, _), (tile_a, tile_b) = problem.shapes, stored_tiles(problem, tiling)
     across, down = tiling.grid(problem)
     of_a = of_matrix("load", s, a, shape_a, tile_a, across, wide_a)
@@ -41,7 +42,7 @@ def copied(
 
 def update_c(problem: Gemm, tiling: Tiling, lanes: Lanes, wide: int = 1) -> Counter[str]:
     """The epilogue: C is stored once, and loaded before where β ≠ 0."""
-    s, tile = DTYPES[problem.dtype].bytes, tiling.block[:2]
+    s, tile = number_format(problem.dtype).bytes, tiling.block[:2]
     shape = problem.m, problem.n
     update = of_matrix("store", s, lanes, shape, tile, wide=wide)
     if problem.beta != 0:
@@ -117,4 +118,4 @@ def _distinct(problem: Gemm, tiling: Tiling) -> int:
 def c_bytes(problem: Gemm) -> int:
     """Traffic of C, read where β ≠ 0 and written [B]."""
     elements = problem.m * problem.n
-    return DTYPES[problem.dtype].bytes * elements * (2 if problem.beta != 0 else 1)
+    return number_format(problem.dtype).bytes * elements * (2 if problem.beta != 0 else 1)
