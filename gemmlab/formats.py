@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
+    "BY_PTX",
     "FORMATS",
     "ROUNDINGS",
     "Fields",
@@ -45,7 +46,7 @@ class Format:
     """
 
     name: str
-    ptx: str  # as PTX and the names of instructions have it
+    ptx: str  # its name in PTX and in the names of instructions
     exponent_bits: int
     fraction_bits: int
     carrier: np.dtype  # the NumPy type that holds a value
@@ -113,6 +114,7 @@ FORMATS = {
         Format("float16", "f16", 5, 10, np.dtype(np.float16), np.dtype(np.uint16)),
     )
 }
+BY_PTX = {f.ptx: f for f in FORMATS.values()}
 
 
 class Fields(NamedTuple):
@@ -190,8 +192,7 @@ def ulp(x: object, dtype: str) -> np.ndarray:
 
 
 def encode(x: object, dtype: str) -> np.ndarray:
-    """The bits of numbers of format `dtype`, as unsigned integers: 16 bits, or 32 for TF32 and
-    float32.
+    """The bits of numbers of format `dtype`, as unsigned integers of as many bytes as it has.
 
     ValueError where a value of `x` is not a number of the format: round first. TypeError for what
     is no real number.

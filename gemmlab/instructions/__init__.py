@@ -50,166 +50,22 @@ fewer than 2³¹ elements.
 `import gemmlab.instructions` needs NumPy alone; Numba loads when a kernel is compiled.
 """
 
-from gemmlab.instructions import fragments
-from gemmlab.instructions.convert import (
-    cvt_rn_bf16x2_f32,
-    cvt_rn_f16_f32,
-    cvt_rn_f16x2_f32,
-    cvt_rn_tf32_f32,
-    cvt_rna_tf32_f32,
-    cvt_rz_bf16x2_f32,
-    cvt_rz_f16_f32,
-    cvt_rz_f16x2_f32,
-    cvt_rz_tf32_f32,
-    pack_f16x2,
-    unpack_bf16x2,
-    unpack_f16x2,
-)
-from gemmlab.instructions.fragments import (
-    Layout,
-    layout,
-)
-from gemmlab.instructions.instruction import (
-    Instruction,
-)
-from gemmlab.instructions.ldmatrix import (
-    ldmatrix_x1,
-    ldmatrix_x1_trans,
-    ldmatrix_x2,
-    ldmatrix_x2_trans,
-    ldmatrix_x4,
-    ldmatrix_x4_trans,
-    stmatrix_x1,
-    stmatrix_x1_trans,
-    stmatrix_x2,
-    stmatrix_x2_trans,
-    stmatrix_x4,
-    stmatrix_x4_trans,
-)
-from gemmlab.instructions.matrix import (
-    mma_m8n8k4_col_col_f16_f16,
-    mma_m8n8k4_col_col_f32_f16,
-    mma_m8n8k4_col_row_f16_f16,
-    mma_m8n8k4_col_row_f32_f16,
-    mma_m8n8k4_f16_f16,
-    mma_m8n8k4_f32_f16,
-    mma_m8n8k4_row_row_f16_f16,
-    mma_m8n8k4_row_row_f32_f16,
-    mma_m16n8k4_f32_tf32,
-    mma_m16n8k8_f16_f16,
-    mma_m16n8k8_f32_bf16,
-    mma_m16n8k8_f32_f16,
-    mma_m16n8k8_f32_tf32,
-    mma_m16n8k16_f16_f16,
-    mma_m16n8k16_f32_bf16,
-    mma_m16n8k16_f32_f16,
-)
-from gemmlab.instructions.memory import (
-    cp_async_4,
-    cp_async_8,
-    cp_async_16,
-    cp_async_commit,
-    cp_async_wait,
-    load_v2,
-    load_v4,
-    load_v8,
-    store_v2,
-    store_v4,
-    store_v8,
-)
-from gemmlab.instructions.views import (
-    shared_view,
-)
-from gemmlab.instructions.wmma import (
-    wmma_load_a_col,
-    wmma_load_a_row,
-    wmma_load_b_col,
-    wmma_load_b_row,
-    wmma_load_c_f16,
-    wmma_load_c_f32,
-    wmma_mma_col_col_f16,
-    wmma_mma_col_col_f32,
-    wmma_mma_col_row_f16,
-    wmma_mma_col_row_f32,
-    wmma_mma_row_col_f16,
-    wmma_mma_row_col_f32,
-    wmma_mma_row_row_f16,
-    wmma_mma_row_row_f32,
-    wmma_store_d_f16,
-    wmma_store_d_f32,
-)
+from gemmlab.instructions import convert, fragments, ldmatrix, matrix, memory, views, wmma
+from gemmlab.instructions.convert import *
+from gemmlab.instructions.fragments import *
+from gemmlab.instructions.instruction import Instruction
+from gemmlab.instructions.ldmatrix import *
+from gemmlab.instructions.matrix import *
+from gemmlab.instructions.memory import *
+from gemmlab.instructions.views import *
+from gemmlab.instructions.wmma import *
 
-__all__ = [
-    "Instruction",
-    "Layout",
-    "cp_async_4",
-    "cp_async_8",
-    "cp_async_16",
-    "cp_async_commit",
-    "cp_async_wait",
-    "cvt_rn_bf16x2_f32",
-    "cvt_rn_f16_f32",
-    "cvt_rn_f16x2_f32",
-    "cvt_rn_tf32_f32",
-    "cvt_rna_tf32_f32",
-    "cvt_rz_bf16x2_f32",
-    "cvt_rz_f16_f32",
-    "cvt_rz_f16x2_f32",
-    "cvt_rz_tf32_f32",
-    "fragments",
-    "layout",
-    "ldmatrix_x1",
-    "ldmatrix_x1_trans",
-    "ldmatrix_x2",
-    "ldmatrix_x2_trans",
-    "ldmatrix_x4",
-    "ldmatrix_x4_trans",
-    "load_v2",
-    "load_v4",
-    "load_v8",
-    "mma_m8n8k4_col_col_f16_f16",
-    "mma_m8n8k4_col_col_f32_f16",
-    "mma_m8n8k4_col_row_f16_f16",
-    "mma_m8n8k4_col_row_f32_f16",
-    "mma_m8n8k4_f16_f16",
-    "mma_m8n8k4_f32_f16",
-    "mma_m8n8k4_row_row_f16_f16",
-    "mma_m8n8k4_row_row_f32_f16",
-    "mma_m16n8k4_f32_tf32",
-    "mma_m16n8k8_f16_f16",
-    "mma_m16n8k8_f32_bf16",
-    "mma_m16n8k8_f32_f16",
-    "mma_m16n8k8_f32_tf32",
-    "mma_m16n8k16_f16_f16",
-    "mma_m16n8k16_f32_bf16",
-    "mma_m16n8k16_f32_f16",
-    "pack_f16x2",
-    "shared_view",
-    "stmatrix_x1",
-    "stmatrix_x1_trans",
-    "stmatrix_x2",
-    "stmatrix_x2_trans",
-    "stmatrix_x4",
-    "stmatrix_x4_trans",
-    "store_v2",
-    "store_v4",
-    "store_v8",
-    "unpack_bf16x2",
-    "unpack_f16x2",
-    "wmma_load_a_col",
-    "wmma_load_a_row",
-    "wmma_load_b_col",
-    "wmma_load_b_row",
-    "wmma_load_c_f16",
-    "wmma_load_c_f32",
-    "wmma_mma_col_col_f16",
-    "wmma_mma_col_col_f32",
-    "wmma_mma_col_row_f16",
-    "wmma_mma_col_row_f32",
-    "wmma_mma_row_col_f16",
-    "wmma_mma_row_col_f32",
-    "wmma_mma_row_row_f16",
-    "wmma_mma_row_row_f32",
-    "wmma_store_d_f16",
-    "wmma_store_d_f32",
-]
+# Each module lists what kernels call in its own __all__.
+__all__ = ["Instruction", "fragments"]
+__all__ += convert.__all__
+__all__ += fragments.__all__
+__all__ += ldmatrix.__all__
+__all__ += matrix.__all__
+__all__ += memory.__all__
+__all__ += views.__all__
+__all__ += wmma.__all__
