@@ -33,7 +33,7 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         b,
         beta,
         result,
-        shared_bytes=kernel.shared(problem, tiling),
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )
     return Measurement(
         kernel=kernel.name,
