@@ -18,7 +18,6 @@ from gemmlab.numerics import (
     round_to,
     ulp,
 )
-from gemmlab.problem import DTYPES
 
 SMALL = ["float16", "bfloat16", "tf32"]
 

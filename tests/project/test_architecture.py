@@ -19,6 +19,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
+    *("formats", "architectures"),
     *("driver", "probe", "problem", "device", "tiling"),
     *("model", "numerics"),
     "instructions",
