@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.architectures import Capability, architecture
-from gemmlab.formats import Format, exact, number_format
+from gemmlab.formats import Format, number_format
+from gemmlab.formats.values import exact
 from gemmlab.numerics.fma import leading_shape
 
 __all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core", "tensor_core_of"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.formats import FORMATS, doubles, exact, round_to
+from gemmlab.formats import FORMATS, round_to
+from gemmlab.formats.values import doubles, exact
 
 __all__ = ["fma", "fma_chain"]
 
