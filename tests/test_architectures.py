@@ -1,4 +1,4 @@
-"""Architectures: names, order, and that whatever is told by architecture is told of one in the list."""
+"""Architectures: names, order, and that no other list names one that is not in this."""
 
 from itertools import pairwise
 

@@ -120,7 +120,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Valid:
-    """How much of a copy is real, the last operand, which may be left out: the rest becomes zero.
+    """How much of a copy is read; the rest becomes zero. The last operand, which may be left out.
 
     True or False: all or nothing; an integer: that many elements, at most all.
     """

@@ -181,12 +181,27 @@ def test_refusals():
         layout("m16n8k16", "A", "tf32")
     with pytest.raises(ValueError, match="m16n8k32.*m16n8k16"):
         layout("m16n8k32", "A")
+    with pytest.raises(ValueError, match="arch='sm_1' is not known; use one of sm_50, .*sm_90"):
+        layout("m16n8k16", "A", arch="sm_1")
+    with pytest.raises(
+        ValueError, match=r"on sm_72; there are A f16 sm_70, .*A f16 sm_75 and newer"
+    ):
+        layout("wmma.m16n16k16", "A", arch="sm_72")
 
 
 def test_volta_keeps_what_turing_does_not():
     volta, turing = (layout("wmma.m16n16k16", "A", arch=a, major="row") for a in ("sm_70", "sm_75"))
     assert len(set(volta.map(3, 5)[0])) == 2  # the same element in two lanes
     assert len(set(turing.map(3, 5)[0])) == 1  # in one lane, in two registers
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100"])
+def test_what_turing_began_every_newer_gpu_has(arch):
+    for operand in "ABC":
+        new = layout("wmma.m16n16k16", operand, arch="sm_75", major="row")
+        assert layout("wmma.m16n16k16", operand, arch=arch, major="row") is new
+        assert new.on(arch)
+        assert not layout("wmma.m16n16k16", operand, arch="sm_70", major="row").on(arch)
 
 
 # -------------------------------------------------------------------------------------- in kernels
