@@ -13,12 +13,19 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.instructions import load_v4, shared_view
+from gemmlab.instructions import shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.simt import fours, rings
+from gemmlab.kernels.simt import fours
+from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying
 from gemmlab.kernels.simt.fours import tile_shapes, updating
-from gemmlab.kernels.simt.rings import copying
-from gemmlab.kernels.simt.warp_tiles import apart, first_element, first_elements
+from gemmlab.kernels.simt.warp_tiles import (
+    apart,
+    computable,
+    first_element,
+    first_elements,
+    loading,
+    multiplying,
+)
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
@@ -44,23 +51,7 @@ def build(
 
     first = on_device(first_element(tiling))
     copy_tiles, wait = copying(tiling, layout, aligned, asynchronous)
-    update_tile = updating(aligned, TM, TN)
-
-    @on_device
-    def load(As, Bs, q, i, j, a, b):
-        """The fragments of row q: a thread's groups of four."""
-        for g in range(0, TM, 4):
-            a[g], a[g + 1], a[g + 2], a[g + 3] = load_v4(As, q, i + g // 4 * DOWN)
-        for g in range(0, TN, 4):
-            b[g], b[g + 1], b[g + 2], b[g + 3] = load_v4(Bs, q, j + g // 4 * ACROSS)
-
-    @on_device
-    def multiply(a, b, acc):
-        """Add a bᵀ to acc, to and fro along the rows: at a turn, b's element is still at hand."""
-        for r in range(TM):
-            for e in range(TN):
-                c = e if r % 2 == 0 else TN - 1 - e
-                acc[r, c] += a[r] * b[c]
+    load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     @on_device
     def no_steps(As, Bs, q, i, j, a, b, next_a, next_b, acc):
@@ -132,10 +123,9 @@ def build(
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
     """What the kernel freezes of a problem and of a GPU: see `build`."""
-    by_fours = [problem.n] + [problem.m] * (problem.layout[0] == "t")
     return {
         "layout": problem.layout,
-        "aligned": all(length % 4 == 0 for length in by_fours),
+        "aligned": aligned_by_fours(problem),
         "asynchronous": capability is None or capability >= (8, 0),
     }
 
@@ -147,17 +137,18 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     thread loads its fragments of each of the ⌈k/bk⌉·bk rows, and of one more that it does not use.
     Memory answers `stages` - 1 tiles in one round trip.
     """
-    chosen, steps, ahead = variant(problem, capability), tiling.steps(problem), tiling.stages - 1
-    aligned, asynchronous = chosen["aligned"], chosen["asynchronous"]
+    asynchronous = variant(problem, capability)["asynchronous"]
+    steps, ahead = tiling.steps(problem), tiling.stages - 1
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, rows = first_elements(tiling), steps * tiling.block[2] + 1
-    copies, stores = rings.copied(problem, tiling, aligned, asynchronous)
-    loads = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
+    loads, stores = copied(problem, tiling, asynchronous)
+    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
+    aligned = aligned_by_fours(problem)
     return traffic.staged(
         problem,
         tiling,
-        copies=copies,
-        shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in loads],
+        copies=loads,
+        shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in fragments],
         update=fours.update_c(problem, tiling, first, apart(tiling), aligned),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
@@ -165,17 +156,8 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 
 def check(tiling: Tiling) -> None:
-    """Raise ValueError for a tiling that threads, warps and rings cannot be made of."""
-    possible = (
-        tiling.warp is not None
-        and tiling.warp_lanes[0] % 2 == 0
-        and tiling.block[2] % rings.RUN == 0
-        and tiling.stages >= 2
-        and not any(size % 4 for size in tiling.thread)
-        and tiling.threads % tiling.block[2] == 0
-        and rings.fits(tiling)
-    )
-    if not possible:
+    """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
+    if not (computable(tiling) and copyable(tiling) and tiling.stages >= 2):
         raise ValueError(
             f"tiling {tiling} does not fit the pipelined kernel, which needs warp tiles two or "
             "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "

@@ -9,47 +9,18 @@ four; bank conflicts, none.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 from numpy import float32, uint32
 
 from gemmlab import cuda
 from gemmlab.instructions import load_v4, store_v4
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_plane
+from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-
-
-def copying(tiling: Tiling, aligned: bool) -> Callable:
-    """(As, Bs, t, A, row, B, col, start): thread t's part of copying a tile of A and one of B.
-
-    The tiles begin at A[row, start] and B[start, col]. Thread t copies groups of four t, t +
-    THREADS, … of each tile, in the order of memory.
-    """
-    BM, BN, BK = tiling.block
-    THREADS = tiling.threads
-    A_FOURS, B_FOURS = BK // 4, BN // 4  # groups in a row of each tile
-    read_four = reading(aligned)
-
-    @on_device
-    def copy_tiles(As, Bs, t, A, row, B, col, start):
-        e = t
-        while e < BM * A_FOURS:
-            i, p = e // A_FOURS, e % A_FOURS * 4
-            v = read_four(A, row + i, start + p)
-            As[p, i], As[p + 1, i], As[p + 2, i], As[p + 3, i] = v
-            e += THREADS
-        e = t
-        while e < BK * B_FOURS:
-            p, j = e // B_FOURS, e % B_FOURS * 4
-            store_v4(Bs, p, j, read_four(B, start + p, col + j))
-            e += THREADS
-
-    return copy_tiles
 
 
 def build(tiling: Tiling, aligned: bool = True) -> Callable:
@@ -60,9 +31,11 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block
+    THREADS = DOWN * ACROSS
     A_SHAPE, B_SHAPE = tile_shapes(tiling)
+    A_FOURS, B_FOURS = BK // 4, BN // 4  # groups of four in a row of each tile
 
-    copy_tiles, update_tile = copying(tiling, aligned), updating(aligned, TM, TN)
+    read_four, update_tile = reading(aligned), updating(aligned, TM, TN)
 
     def vectorised(alpha, A, B, beta, C):
         As = cuda.shared.array(A_SHAPE, float32, alignment=16)
@@ -81,8 +54,20 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
                 acc[i, j] = float32(0)
 
         for start in range(0, A.shape[1], BK):
-            copy_tiles(As, Bs, t, A, row, B, col, start)
+            # Thread t copies groups t, t + THREADS, … of each tile, in the order of memory.
+            e = t
+            while e < BM * A_FOURS:
+                i, p = e // A_FOURS, e % A_FOURS * 4
+                v = read_four(A, row + i, start + p)
+                As[p, i], As[p + 1, i], As[p + 2, i], As[p + 3, i] = v
+                e += THREADS
+            e = t
+            while e < BK * B_FOURS:
+                p, j = e // B_FOURS, e % B_FOURS * 4
+                store_v4(Bs, p, j, read_four(B, start + p, col + j))
+                e += THREADS
             cuda.syncthreads()
+
             for p in range(BK):
                 for i in range(0, TM, 4):
                     a[i], a[i + 1], a[i + 2], a[i + 3] = load_v4(As, p, 4 * y + i * DOWN)
@@ -103,14 +88,13 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, b
     return {"aligned": problem.k % 4 == 0 and problem.n % 4 == 0}
 
 
-def copied(
-    problem: Gemm, tiling: Tiling, aligned: bool
-) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """What `copying` loads over the whole grid, and stores to As and to Bs of a block each step.
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """For each p a thread loads tm/4 groups of As and tn/4 of Bs, which feed tm·tn FMAs.
 
     A group of A is stored down a column of its transposed tile, word by word; one of B at once.
     """
-    bm, bn, bk = tiling.block
+    (bm, bn, bk), (tm, tn) = tiling.block, tiling.thread
+    aligned, steps = variant(problem, None)["aligned"], tiling.steps(problem)
     (_, words_a), (_, words_b) = tile_shapes(tiling)
     a = traffic.in_turn(tiling.threads, bm, bk, FOUR)
     b = traffic.in_turn(tiling.threads, bk, bn, FOUR)
@@ -119,23 +103,14 @@ def copied(
         traffic.shared_access("store", FLOAT, a.turned().repeated(range(FOUR), [0]), words_a),
         traffic.shared_access("store", FLOAT, b, words_b, FOUR),
     )
-    return traffic.copied(problem, tiling, load_a, load_b, wide, wide), stores
-
-
-def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """For each p a thread loads tm/4 groups of As and tn/4 of Bs, which feed tm·tn FMAs."""
-    (bm, bn, bk), (tm, tn) = tiling.block, tiling.thread
-    aligned, steps = variant(problem, None)["aligned"], tiling.steps(problem)
-    (_, words_a), (_, words_b) = tile_shapes(tiling)
     threads = traffic.plane(bn // tn, bm // tm)
     first = traffic.Lanes(FOUR * threads.row, FOUR * threads.col, threads.valid)
     apart = FOUR * bm // tm, FOUR * bn // tn
-    copies, stores = copied(problem, tiling, aligned)
     loads = fours.fragment_loads(tiling, (words_a, words_b), first, apart)
     return traffic.staged(
         problem,
         tiling,
-        copies=copies,
+        copies=traffic.copied(problem, tiling, load_a, load_b, wide, wide),
         shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in loads],
         update=fours.update_c(problem, tiling, first, apart, aligned),
         barriers=2 * steps,

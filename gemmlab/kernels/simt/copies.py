@@ -1,6 +1,6 @@
-"""Tiles of A and B copied into a ring of rows in shared memory, ahead of the arithmetic.
+"""Copies of tiles of A and B to shared memory, for every layout: at once, or only begun.
 
-A row of a ring belongs to one value of k. Where the rows of the stored operand run along k, its
+Each row of a tile belongs to one value of k. Where the rows of the stored operand run along k, its
 tile is transposed on the way. With `cp.async` (compute capability 8.0) a copy only begins, and the
 thread goes on; without, the thread carries the tile through registers. The walk of the copies
 stands here twice, as device functions and as the lanes that make them, with the same constants.
@@ -80,15 +80,16 @@ def transposing(tiling: Tiling, width: int, asynchronous: bool) -> Callable:
 
 
 def copying(
-    tiling: Tiling, layout: str, aligned: bool, asynchronous: bool
+    tiling: Tiling, layout: str, aligned: bool, asynchronous: bool = False
 ) -> tuple[Callable, Callable]:
     """Device functions copy_tiles(As, Bs, q, A, row, B, col, p) and wait().
 
-    The first begins to copy the tiles at p of k to the rings' rows from q on, as one batch; `wait`
+    The first copies the tiles that begin at row `row` of A, column `col` of B and p of k to the
+    rows of As and Bs from q on. Where `asynchronous`, it only begins to, as one batch, and `wait`
     lets all batches but the last `stages` - 2 arrive.
     """
     BM, BN, _ = tiling.block
-    PENDING = tiling.stages - 2
+    PENDING = max(0, tiling.stages - 2)
     copy_a = (
         transposing(tiling, BM, asynchronous)
         if layout[0] == "n"
@@ -115,9 +116,11 @@ def copying(
     return copy_tiles, wait
 
 
-def fits(tiling: Tiling) -> bool:
+def copyable(tiling: Tiling) -> bool:
     """Whether the threads of a block copy its tiles without a remainder."""
     bm, bn, bk = tiling.block
+    if bk % RUN or tiling.threads % bk:
+        return False
     return not any(
         width % (FOUR * tiling.threads // bk) or width % (tiling.threads // RUN)
         for width in (bm, bn)
@@ -127,8 +130,14 @@ def fits(tiling: Tiling) -> bool:
 # ------------------------------------------------------------------------------------- their counts
 
 
+def aligned_by_fours(problem: Gemm) -> bool:
+    """Whether all rows that are copied by fours, and those of C, begin at multiples of 16 bytes."""
+    by_fours = [problem.n] + [problem.m] * (problem.layout[0] == "t")
+    return all(length % FOUR == 0 for length in by_fours)
+
+
 def copied(
-    problem: Gemm, tiling: Tiling, aligned: bool, asynchronous: bool
+    problem: Gemm, tiling: Tiling, asynchronous: bool = False
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
     """What `copying` loads over the whole grid, and stores to As and to Bs of a block each step.
 
@@ -139,11 +148,12 @@ def copied(
     bm, bn, _ = tiling.block
     left, right = problem.layout
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
-    whole = aligned or not asynchronous  # groups are stored whole
-    load_a, wide_a = _accesses(tiling, bm, left == "n", aligned)
-    load_b, wide_b = _accesses(tiling, bn, right == "t", aligned)
-    store_a, held_a = _accesses(tiling, bm, left == "n", whole)
-    store_b, held_b = _accesses(tiling, bn, right == "t", whole)
+    loads_whole = aligned_by_fours(problem)  # groups of four in one access
+    stores_whole = loads_whole or not asynchronous
+    load_a, wide_a = _accesses(tiling, bm, left == "n", loads_whole)
+    load_b, wide_b = _accesses(tiling, bn, right == "t", loads_whole)
+    store_a, held_a = _accesses(tiling, bm, left == "n", stores_whole)
+    store_b, held_b = _accesses(tiling, bn, right == "t", stores_whole)
     stores = (
         traffic.shared_access(
             "store", FLOAT, store_a.turned() if left == "n" else store_a, words_a, held_a
