@@ -59,7 +59,7 @@ def store_meaning(what: str, d: np.ndarray, *, arch: str) -> np.ndarray:
 
 
 def _load(operand: str, form: str, major: str = "row") -> Instruction:
-    i, of = WMMAS["f32"], operand.lower()
+    i, of = WMMAS["f32"], operand.lower()  # a fragment of A or B serves both
     loaded = fragment(i.shape, operand, BY_PTX[form])
     return Instruction(
         name=f"wmma_load_{of}_{form if operand == 'C' else major}",
