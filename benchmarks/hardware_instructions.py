@@ -39,6 +39,7 @@ from layout_probes import read_layout
 from gemmlab import instructions, simulate
 from gemmlab.instructions.fragments import LAYOUTS
 from gemmlab.instructions.instruction import Instruction
+from gemmlab.numerics import tensor_core_of
 
 BLOCKS = 1000  # warps for each kind of operands
 SAMPLE = 2  # of them, whose results are kept
@@ -124,17 +125,14 @@ def gpu():
 
 
 def architecture() -> str:
-    """The newest known architecture that this GPU is at least."""
-    able = gpu().compute_capability
-    return max(
-        a for a in ("sm_70", "sm_75", "sm_80", "sm_90") if int(a[3:]) <= able[0] * 10 + able[1]
-    )
+    """The architecture whose arithmetic and layouts this GPU has."""
+    return tensor_core_of(gpu().compute_capability).arch
 
 
 def tasks() -> list[str]:
     """What there is to do: layouts by their number, instructions by their name."""
     arch = architecture()
-    there = [n for n, x in enumerate(LAYOUTS) if not x.archs or arch in x.archs]
+    there = [n for n, x in enumerate(LAYOUTS) if x.on(arch)]
     return [f"layout {n}" for n in there] + [x.name for x in INSTRUCTIONS]
 
 

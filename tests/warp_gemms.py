@@ -47,6 +47,7 @@ from gemmlab.instructions import (
     wmma_store_d_f32,
 )
 from gemmlab.instructions.words import registers
+from gemmlab.numerics import round_to
 from gemmlab.tiling import WARP
 
 STORED = Path(__file__).resolve().parent / "data" / "h200_warp_gemms.npz"
@@ -247,7 +248,7 @@ def gemms() -> dict[str, WarpGemm]:
     nan = float32("nan")
     a, b, bt = wide("A", 64, k), wide("B", k, 64), wide("Bᵀ", 64, k)
     quads = (wide(name, 4, 8, k).astype(float16).view(uint32) for name in ("A", "B"))
-    pairs = (registers(x, "bfloat16x2") for x in (a, bt))
+    pairs = (registers(round_to(x, "bfloat16", "RZ"), "bfloat16x2") for x in (a, bt))
     c = np.full((64, 64), nan)
     found = (
         WarpGemm(pipelined, (2, 2), 4 * WARP, (a.astype(float16), b.astype(float16), c)),

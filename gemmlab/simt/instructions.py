@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.instructions.instruction import (
-    HELD_AS,
     Instruction,
     Literal,
     Memory,
@@ -238,9 +237,10 @@ def _write(m: Machine, place: Place, values: tuple, line: int) -> None:
 def _nothing(instruction: Instruction, bound: list) -> Any:
     """A result of the right form for lanes that do not run."""
     result = instruction.result
-    held = HELD_AS.get(result.dtype) if result else None
-    dtype = np.dtype(held) if held else bound[0][1][0].dtype
-    return _result(instruction, [dtype.type(0)] * (result.count if result else 0))
+    if result is None:
+        return None
+    dtype = result.carrier or bound[0][1][0].dtype
+    return _result(instruction, [dtype.type(0)] * result.count)
 
 
 def _result(instruction: Instruction, values: Any) -> Any:

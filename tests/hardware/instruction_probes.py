@@ -16,14 +16,14 @@ import numpy as np
 
 from gemmlab import cuda, instructions
 from gemmlab.instructions.instruction import (
-    HELD_AS,
     Instruction,
     Literal,
     Memory,
     Registers,
     Tile,
 )
-from gemmlab.instructions.words import packed, registers
+from gemmlab.instructions.words import packed, per_register, registers
+from gemmlab.numerics import round_to
 
 WARP = 32
 KINDS = ("bits", "edges", "normal")
@@ -68,8 +68,12 @@ class Probe:
         if kind == "edges" and given.held:
             return _edges(given.held, size, rng).view(given.dtype)
         if kind == "normal" and given.held:
-            pair = 2 if given.held.endswith("x2") else 1
-            values = rng.standard_normal((*size[:-1], size[-1] * pair)).astype(np.float32)
+            count = size[-1] * per_register(given.held)
+            values = rng.standard_normal((*size[:-1], count)).astype(np.float32)
+            if given.held == "float16x2":
+                values = round_to(values, "float16")
+            if given.held == "bfloat16x2":
+                values = round_to(values, "bfloat16", "RZ")
             return registers(values, given.held)
         raw = rng.integers(0, 256, (*size, np.dtype(given.dtype).itemsize), np.uint8)
         return np.ascontiguousarray(raw).view(given.dtype).reshape(size)
@@ -107,7 +111,7 @@ def probe(instruction: Instruction) -> Probe:
     output = ("uint32", (WARP, 4))
     for operand in instruction.operands:
         if isinstance(operand, Registers):
-            dtype, held = HELD_AS.get(operand.dtype, output[0]), operand.dtype
+            dtype, held = str(operand.carrier or output[0]), operand.dtype
             held = {"uint32": "float16x2", "element": ""}.get(held, held)
             inputs.append(Input(operand.name, dtype, (WARP, operand.count), held))
             parts = [f"{operand.name}[block, lane, {i}]" for i in range(operand.count)]
@@ -115,7 +119,7 @@ def probe(instruction: Instruction) -> Probe:
         elif isinstance(operand, Literal):
             passed.append("0")
         elif isinstance(operand, Tile):
-            dtype = {"f16": "float16", "f32": "float32"}[operand.format]
+            dtype = operand.dtype.name
             if operand.access == "read":
                 inputs.append(Input("tile", dtype, (16, 24)))
             else:
@@ -151,10 +155,8 @@ def probe(instruction: Instruction) -> Probe:
     call = f"{instruction.name}({', '.join(passed)})"
     result = instruction.result
     if result is not None:
-        dtype = HELD_AS.get(result.dtype)
-        if dtype is None:  # of elements
-            dtype = next(i.dtype for i in inputs if i.name == "rows")
-        output = (dtype, (WARP, result.count))
+        elements = [i.dtype for i in inputs if i.name == "rows"]
+        output = (str(result.carrier or elements[0]), (WARP, result.count))
         lines.append(f"result = {call}")
         at = (lambda i: f"result[{i}]") if result.count > 1 else (lambda i: "result")
         lines += [f"out[block, lane, {i}] = {at(i)}" for i in range(result.count)]

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gemmlab import instructions
+from gemmlab.formats import BY_PTX
+from gemmlab.instructions import words
 from gemmlab.instructions.fragments import Layout, layout
-from gemmlab.instructions.matrix import HELD
 from gemmlab.instructions.words import halves, numbers, registers
 from tests.hardware.instruction_probes import INSTRUCTIONS, WARP, Probe, probe
 
@@ -65,7 +66,7 @@ def _wmma_codes(name: str, form: str, major: str, launch: Launch) -> np.ndarray:
     tile = np.zeros((1, 16, 24), one.inputs[0].dtype)
     tile[0, :, 8:] = np.arange(256).reshape(16, 16)
     out = launch(one.kernel, [tile, np.zeros((1, *one.output[1]), one.output[0])])[0]
-    code = numbers(out, HELD[form]).astype(int)
+    code = numbers(out, words.held(BY_PTX[form])).astype(int)
     place = np.stack([code // 16, code % 16], axis=-1)
     return place if major == "row" else place[..., ::-1]
 
@@ -131,11 +132,9 @@ def _matrix_instruction(form: Layout, ab: str, out: str) -> tuple[Probe, dict, d
 def _result(one: Probe, fragments: dict, held: dict, launch: Launch) -> np.ndarray:
     """The numbers in the registers of D."""
     arguments = [
-        registers(
-            fragments[o].astype(np.float16 if held[o] == "f16" else np.float32), HELD[held[o]]
-        )
+        registers(fragments[o].astype(BY_PTX[held[o]].carrier), words.held(BY_PTX[held[o]]))
         for o in "ABC"
     ]
     blocks = len(fragments["A"])
     out = np.zeros((blocks, *one.output[1]), one.output[0])
-    return numbers(launch(one.kernel, [*arguments, out]), HELD[held["C"]])
+    return numbers(launch(one.kernel, [*arguments, out]), words.held(BY_PTX[held["C"]]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gemmlab import cuda, device, instructions, simulate
+from gemmlab.architectures import architecture
 from gemmlab.instructions import (
     cp_async_16,
     cp_async_commit,
@@ -19,7 +20,7 @@ from gemmlab.instructions import (
     mma_m16n8k16_f32_f16,
     shared_view,
 )
-from gemmlab.instructions.instruction import HELD_AS, Registers
+from gemmlab.instructions.instruction import Registers
 from gemmlab.simt import UnsupportedError
 from tests.hardware.instruction_probes import INSTRUCTIONS, KINDS, probe
 from tests.hardware.ptx import compiled
@@ -43,8 +44,8 @@ HARDWARE = DATA / "h200_instructions.npz"
 
 @every_instruction
 def test_a_lesser_gpu_is_refused_in_the_simulator(instruction):
-    lesser = [n for n in ("v100", "t4", "a100_80gb")
-              if device(n).compute_capability < instruction.requires]  # fmt: skip
+    least = architecture(instruction.requires).capability
+    lesser = [n for n in ("v100", "t4", "a100_80gb") if device(n).compute_capability < least]
     one = probe(instruction)
     for gpu in lesser:
         with pytest.raises(UnsupportedError, match=f"{instruction.name} needs compute capability"):
@@ -78,8 +79,7 @@ def test_every_probe_is_given_what_its_operands_hold(instruction):
     declared = [x for x in instruction.operands if isinstance(x, Registers)]
     by_name = {i.name: i for i in one.inputs}
     for operand in declared:
-        held = HELD_AS.get(operand.dtype, one.output[0])
-        assert by_name[operand.name].dtype == held
+        assert by_name[operand.name].dtype == (operand.carrier or one.output[0])
     for kind in KINDS:
         *inputs, _ = one.arguments(2, kind)
         assert [a.dtype for a in inputs] == [i.dtype for i in one.inputs]

@@ -19,6 +19,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
+    *("formats", "architectures"),
     *("driver", "probe", "problem", "device", "tiling"),
     *("model", "numerics"),
     "instructions",
@@ -115,6 +116,45 @@ def test_imports_point_to_the_left(path):
 )
 def test_the_import_rule_can_fail(file, code, wrong):
     assert len(faults(PACKAGE / file, ast.parse(code))) == wrong
+
+
+def imported_from(module: ast.Module) -> set[str]:
+    """The packages that a file imports, at any depth."""
+    found = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+NUMBA = {"numba", "numba_cuda", "llvmlite"}
+INSTRUCTIONS = [f for f in FILES if PACKAGE / "instructions" in f.parents]
+FOR_NUMBA = PACKAGE / "instructions" / "numba_cuda"
+
+
+@pytest.mark.parametrize("path", INSTRUCTIONS, ids=name_of)
+def test_what_an_instruction_is_knows_nothing_of_numba(path):
+    if FOR_NUMBA not in path.parents:
+        assert imported_from(tree(path)) & NUMBA == set()
+
+
+def test_the_rule_of_numba_can_fail():
+    assert imported_from(ast.parse("def f():\n from numba.cuda import types")) & NUMBA
+    assert imported_from(ast.parse("import llvmlite.ir")) & NUMBA
+    assert any(imported_from(tree(f)) & NUMBA for f in FOR_NUMBA.glob("*.py"))
+
+
+def test_one_import_leads_from_instructions_to_numba():
+    leading = [
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if FOR_NUMBA not in path.parents
+        and "gemmlab.instructions.numba_cuda" in (getattr(node, "module", None) or "")
+    ]
+    assert leading == ["instructions/kernel_function.py"]
 
 
 # ------------------------------------------------------------------------------------- what loads

@@ -17,7 +17,6 @@ from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.typing.templates import Signature
 
 from gemmlab.instructions.instruction import (
-    HELD_AS,
     Instruction,
     Literal,
     Memory,
@@ -74,7 +73,7 @@ def itemsize(array: types.Array) -> int:
 
 def register_type(operand: Registers, array: types.Array | None) -> types.Type:
     """The type by which a kernel knows what is in a register."""
-    return array.dtype if operand.dtype == "element" else getattr(types, HELD_AS[operand.dtype])
+    return array.dtype if operand.carrier is None else getattr(types, operand.carrier.name)
 
 
 def _pointer(call: Call, places: list[int]) -> Any:

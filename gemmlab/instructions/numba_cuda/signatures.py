@@ -19,7 +19,7 @@ from gemmlab.instructions.instruction import (
     Tile,
     Valid,
 )
-from gemmlab.instructions.lowering import Bound, itemsize, lowering, register_type
+from gemmlab.instructions.numba_cuda.lowering import Bound, itemsize, lowering, register_type
 
 
 def numba_type(instruction: Instruction) -> types.Function:
@@ -82,7 +82,7 @@ def _check_array(instruction: Instruction, operand: Memory | Tile, array: types.
             f"{instruction.name}: the elements of a column-major array are no neighbours in a row"
         )
     if isinstance(operand, Tile):
-        if array.ndim != 2 or array.dtype != getattr(types, operand.dtype):
+        if array.ndim != 2 or array.dtype != getattr(types, operand.dtype.name):
             raise TypingError(f"{instruction.name} takes a matrix of {operand.dtype}, not {array}")
         return
     kind = _kind(array.dtype)
