@@ -7,7 +7,7 @@ import pytest
 
 from gemmlab import instructions
 from gemmlab.instructions.instruction import Memory
-from tests.hardware.instruction_probes import INSTRUCTIONS
+from tests.hardware.probes.instructions import INSTRUCTIONS
 from tests.support.paths import ROOT
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

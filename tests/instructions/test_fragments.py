@@ -7,8 +7,8 @@ import pytest
 
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
-from tests.hardware.layout_probes import read_layout
-from tests.hardware.ptx import compiled
+from tests.hardware.probes.layouts import read_layout
+from tests.support.ptx import compiled
 from tests.support.paths import DATA
 
 HARDWARE = DATA / "h200_instructions.npz"

@@ -21,8 +21,8 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.instruction import HELD_AS, Registers
 from gemmlab.simt import UnsupportedError
-from tests.hardware.instruction_probes import INSTRUCTIONS, KINDS, probe
-from tests.hardware.ptx import compiled
+from tests.hardware.probes.instructions import INSTRUCTIONS, KINDS, probe
+from tests.support.ptx import compiled
 from tests.support.paths import DATA
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

@@ -18,7 +18,7 @@ from gemmlab.instructions import (
     store_v4,
 )
 from gemmlab.simt import UnsupportedError
-from tests.hardware.ptx import compiled
+from tests.support.ptx import compiled
 from tests.instructions.misuses.table import CASES, F32, WORDS, Misuse, element, holds
 
 for name in ("arguments", "async_copies", "matrices"):  # each adds its kernels to CASES

@@ -16,7 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from agreement.grammar import PARAMETERS, Case
+
+from tests.hardware.agreement.grammar import PARAMETERS, Case
 
 
 class Real:

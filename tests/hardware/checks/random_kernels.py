@@ -1,36 +1,32 @@
-"""A fixed set of random kernels with what a GPU computes for them.
+"""A fixed set of random kernels on the GPU, on the simulator and in plain Python.
 
-    python -m tests.agreement.cases tests/data/h200_agreement.npz
-
-runs the set with Numba-CUDA on the GPU of this machine and stores, for each case, the source, the
-launch, the arguments and both outputs: the file says all that is needed to run it again.
+Integers must be equal, and floats equal to the simulator's, which contracts a·b + c as the compiler
+does. Two right machines, one of which contracts, differ at most by twice the bound of the rounding
+error that `one_by_one` carries along. What is recorded of a kernel is all that is needed to run it
+again: its source, its launch, its arguments, and what the GPU made of them.
 """
 
-from __future__ import annotations
-
-import json
 import random
-import sys
-from collections.abc import Callable, Sequence
-from datetime import date
+import re
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from agreement.grammar import PARAMETERS, Case, generate  # noqa: E402
-
-from gemmlab.backends.timing import version  # noqa: E402
+from gemmlab import simulate
+from gemmlab.device import Device
+from tests.hardware import machine
+from tests.hardware.agreement.grammar import PARAMETERS, Case, generate
+from tests.hardware.agreement.one_by_one import one_by_one
+from tests.hardware.check import Check, Comparison, Measured
 
 SEED = 20
-STORED = ROOT / "tests" / "data" / "h200_agreement.npz"
 WHOLE, ROUNDED = 28, 14  # cases in which nothing rounds, and cases with arbitrary floats
+RESULTS = ("out", "fout")
 
-Launch = Callable[[Case, list[Any]], None]
+# The compiler folds such a product and rounds it; the simulator may contract it with what follows.
+CONSTANT = r"\(?float32\(-?[0-9.]+\)\)?"
+PRODUCT_OF_CONSTANTS = re.compile(rf"{CONSTANT} \* {CONSTANT}")
 
 
 @cache
@@ -40,62 +36,63 @@ def cases() -> tuple[Case, ...]:
     return tuple(generate(random.Random(SEED + i), whole=w, most=96) for i, w in enumerate(kinds))
 
 
-def on_gpu(case: Case, arguments: list[Any]) -> None:
-    """Run a case with Numba-CUDA; the arrays change in place."""
-    from numba import cuda
-
-    cuda.jit(case.function())[case.grid, case.block](*arguments)
+def pieces(device: Device) -> Mapping[str, str]:
+    return {str(number): "" for number in range(WHOLE + ROUNDED)}
 
 
-def gpu() -> dict[str, str]:
-    """Where the outputs come from."""
-    from numba import cuda
-
-    device = cuda.get_current_device()
-    name = device.name.decode() if isinstance(device.name, bytes) else device.name
-    return {"device": name, "compute_capability": str(device.compute_capability)}
-
-
-def record(
-    path: str | Path,
-    chosen: Sequence[Case] | None = None,
-    launch: Launch = on_gpu,
-    provenance: Callable[[], dict[str, str]] = gpu,
-) -> None:
-    """Run the chosen cases, else all, with `launch` and store everything in an .npz file."""
-    arrays: dict[str, np.ndarray] = {}
-    texts = []
-    for number, case in enumerate(cases() if chosen is None else chosen):
-        arguments = case.fresh()
-        for name in PARAMETERS:
-            arrays[f"{number}.{name}"] = np.asarray(case.arguments[name])
-        launch(case, arguments)
-        results = dict(zip(PARAMETERS, arguments, strict=True))
-        arrays[f"{number}.out.after"] = results["out"]
-        arrays[f"{number}.fout.after"] = results["fout"]
-        texts.append({"source": case.source, "grid": case.grid, "block": case.block})
-    about = {
-        **provenance(),
-        "date": date.today().isoformat(),
-        **{package: version(package) for package in ("numpy", "numba", "numba-cuda")},
+def measure(piece: str, device: Device) -> Measured:
+    case = cases()[int(piece)]
+    after = machine.launch(case.function(), case.grid, case.block, case.fresh())
+    results = dict(zip(PARAMETERS, after, strict=True))
+    return {
+        **{"source": case.source, "grid": list(case.grid), "block": list(case.block)},
+        **{name: np.asarray(case.arguments[name]) for name in PARAMETERS},
+        **{f"{name}.after": results[name] for name in RESULTS},
     }
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"about": about, "cases": texts})
-    np.savez_compressed(path, text=np.frombuffer(text.encode(), np.uint8), **arrays)
 
 
-def recorded(path: str | Path) -> tuple[dict[str, str], list[tuple[Case, np.ndarray, np.ndarray]]]:
-    """(provenance, (case, out, fout) for each case) of a file that `record` wrote."""
-    with np.load(path) as stored:
-        text = json.loads(stored["text"].tobytes())
-        found = []
-        for number, one in enumerate(text["cases"]):
-            arguments = {name: stored[f"{number}.{name}"] for name in PARAMETERS}
-            arguments |= {"k": int(arguments["k"]), "alpha": arguments["alpha"][()]}
-            case = Case(one["source"], tuple(one["grid"]), tuple(one["block"]), arguments)
-            found.append((case, stored[f"{number}.out.after"], stored[f"{number}.fout.after"]))
-    return text["about"], found
+def case_of(measured: Measured) -> Case:
+    """The case that was measured."""
+    arguments = {name: measured[name] for name in PARAMETERS}
+    arguments |= {"k": int(arguments["k"]), "alpha": arguments["alpha"][()]}
+    return Case(measured["source"], tuple(measured["grid"]), tuple(measured["block"]), arguments)
 
 
-if __name__ == "__main__":
-    record(sys.argv[1] if len(sys.argv) > 1 else STORED)
+def simulated(case: Case, contract: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """(out, fout) of a case on the simulator, which must find no hazard in it."""
+    arguments = case.fresh()
+    simulate(case.function(), case.grid, case.block, *arguments, contract=contract)
+    return arguments[-2], arguments[-1]
+
+
+def compare(piece: str, measured: Measured, device: Device) -> Comparison:
+    case = case_of(measured)
+    found = Comparison()
+    out, fout = (measured[f"{name}.after"] for name in RESULTS)
+    here, contracted = simulated(case)
+    there, plain, bound = one_by_one(case)
+    found.equal("out, simulated", out, here)
+    found.equal("out, one by one", out, there)
+    for name, other in (("fout, simulated", contracted), ("fout, one by one", plain)):
+        found.elements(name, apart(fout, other, bound), fout, other)
+    found.holds(
+        np.array_equal(fout, contracted, equal_nan=True) or PRODUCT_OF_CONSTANTS.search(case.source),
+        f"fout is rounded as by no compiler that contracts:\n{case.source}",
+    )
+    return found
+
+
+def apart(one: np.ndarray, other: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Where results are further from each other than rounding explains."""
+    far = np.abs(one.astype(float) - other) > 2 * bound  # False for NaN: not stored to
+    return far | (np.isnan(one) != np.isnan(other))
+
+
+CHECK = Check(
+    "random_kernels",
+    "kernels drawn from a grammar: the GPU's results, the simulator's and plain Python's",
+    pieces,
+    measure,
+    compare,
+    quick=("0", str(WHOLE)),
+)

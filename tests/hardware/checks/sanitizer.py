@@ -1,69 +1,77 @@
-"""Run the wrong kernels of tests/support/wrong_kernels, and right ones, under compute-sanitizer.
+"""Wrong kernels, and right ones, under each tool of compute-sanitizer.
 
-On a machine with a GPU, for all of them or for those that are named:
-
-    python benchmarks/hardware_sanitizer.py record OUT.jsonl [NAME ...]
-
-Right are the kernels that the wrong ones were made from, and all rungs of the ladder. One process
-for each kernel and tool, so that a kernel that breaks its process or never ends spoils no other's
-diagnosis. `launch NAME` is what runs under the tool.
+Right are the kernels that the wrong ones of `tests/support/wrong_kernels` were made from, all rungs
+of the ladder, and products and matrices made of fragments: no tool may find anything in them, and
+their results must be right. Of a wrong kernel, what a tool says must name the line of the fault, and
+be what was recorded on this device. One process for each kernel and tool, so that a kernel that
+breaks its process or never ends spoils no other's diagnosis.
 """
 
-from __future__ import annotations
-
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from gemmlab.kernels import Kernel
+from gemmlab import Gemm
+from gemmlab.backends import gpu
+from gemmlab.device import Device
+from gemmlab.driver import numba_cuda
+from gemmlab.kernels import Kernel
+from tests.hardware import machine, store
+from tests.hardware.check import Check, Comparison, Measured
+from tests.support.right_kernels import FRAGMENTS, LADDER, PROBLEMS, PRODUCTS, RIGHT, trials
+from tests.support.wrong_kernels import FILES, load
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
+NAME, PROGRAM = "sanitizer", "compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-WORKERS = 12
-SECONDS = 60  # a process that takes longer is ended: its kernel does not end
+OPTIONS = {"memcheck": ("--destroy-on-device-error", "kernel")}
+ALONE = "none"  # the key of a run with no tool
+SECONDS = 120  # a process that takes longer is ended: its kernel does not end
+ENDLESS = 30  # the same for a kernel that is known not to
+SAID = r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)"
+
+RIGHT_NAMES = {f"right_{base}": base for base in RIGHT}
+WRONG = {path.stem: path for path in FILES}
 
 
-def kernels_on_trial() -> dict[str, tuple]:
-    """Name -> (kernel, what it is based on, its launch or None)."""
-    from tests.support.right_kernels import RIGHT
-    from tests.support.wrong_kernels import FILES, load
-
-    trials = {f"right_{base}": (kernel, base, None) for base, kernel in RIGHT.items()}
-    for path in FILES:
-        wrong = load(path)
-        trials[path.stem] = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)
-    return trials
+def never_ends(piece: str) -> bool:
+    return piece in WRONG and load(WRONG[piece]).EXPECT == "step-limit"
 
 
-def launch(name: str) -> None:
+def pieces(device: Device) -> Mapping[str, str]:
+    """Kernels that do not end come last: they hold the GPU until they are ended."""
+    names = sorted([*RIGHT_NAMES, *WRONG], key=never_ends)
+    return {name: refusal(name, device) for name in names}
+
+
+def refusal(name: str, device: Device) -> str:
+    base = RIGHT_NAMES.get(name, "")
+    if base in PRODUCTS and machine.tensor_core(device) != "sm_90":
+        return "the right bits of a product are known for sm_90"
+    if base in FRAGMENTS and device.compute_capability < (8, 0):
+        return "matrices made from rules need compute capability 8.0"
+    return ""
+
+
+# ------------------------------------------------------------------------------- under the tool
+
+
+def launch(piece: str) -> None:
     """Run every trial of a kernel; print whether its results were right."""
-    from tests.support.right_kernels import LADDER, trials
-
-    base = name.removeprefix("right_")
-    verdicts = list(of_the_ladder(LADDER[base]) if base in LADDER else of_a_file(name, trials))
-    print("verdicts", json.dumps(verdicts), flush=True)
+    base = RIGHT_NAMES.get(piece, "")
+    verdicts = of_a_rung(LADDER[base]) if base in LADDER else of_a_kernel(piece)
+    print("verdicts", json.dumps(list(verdicts)), flush=True)
 
 
-def of_a_file(name: str, trials: Callable) -> Iterator[bool]:
+def of_a_kernel(name: str) -> Iterator[bool]:
     """Whether each trial of a kernel gives the right result."""
-    from gemmlab.driver import numba_cuda
-
     cuda = numba_cuda()
-    function, base, choose = kernels_on_trial()[name]
+    if name in WRONG:
+        wrong = load(WRONG[name])
+        function, base, choose = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)
+    else:
+        function, base, choose = RIGHT[RIGHT_NAMES[name]], RIGHT_NAMES[name], None
     for trial in trials(base, choose):
         compiled = cuda.jit(lineinfo=True)(trial.kernel or function)
         on_device = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in trial.arguments]
@@ -73,91 +81,86 @@ def of_a_file(name: str, trials: Callable) -> Iterator[bool]:
         yield bool(trial.is_right())
 
 
-def of_the_ladder(rung: Kernel) -> Iterator[bool]:
+def of_a_rung(rung: Kernel) -> Iterator[bool]:
     """The same of a rung with its own tiling, compiled as for a measurement."""
-    from gemmlab.backends.gpu import Matrices, Runner
-    from gemmlab.problem import Gemm
-    from tests.support.right_kernels import PROBLEMS
-
     # Several of the largest tiles too, aligned and not.
     for problem in (*PROBLEMS, Gemm(150, 272, 40), Gemm(131, 259, 33, alpha=2, beta=-0.5)):
         operands = problem.operands()
-        runner = Runner(rung, problem, rung.default, Matrices(problem))
+        runner = gpu.Runner(rung, problem, rung.default, gpu.Matrices(problem))
         result = runner.compute(problem, operands)
         yield bool(problem.error(result, operands) <= problem.tolerance)
 
 
-def examine(name: str, tool: str | None) -> dict:
-    """What `tool`, or none, says of a kernel."""
-    program = [sys.executable, __file__, "launch", name]
-    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    options = ["--tool", tool, "--print-limit", "40"]
-    options += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
-    command = program if tool is None else [sanitizer, *options, *program]
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+# ------------------------------------------------------------------------------- what it says
+
+
+def measure(piece: str, device: Device) -> Measured:
+    """What each tool, and none, says of a kernel."""
+    ways = (ALONE, *TOOLS)
+    ran = machine.run(
+        (command(piece, way) for way in ways), ENDLESS if never_ends(piece) else SECONDS
     )
-    try:
-        text, ended = running.communicate(timeout=SECONDS)[0], True
-    except subprocess.TimeoutExpired:
-        os.killpg(running.pid, signal.SIGKILL)  # the tool, and the program that it watches
-        text, ended = running.communicate()[0], False
-    return {"kernel": name, "tool": tool, "ended": ended, **diagnosis(text, name)}
+    return {
+        way: {"ended": one.status is not None, **diagnosis(one.text, piece)}
+        for way, one in zip(ways, ran, strict=True)
+    }
 
 
-def diagnosis(text: str, name: str) -> dict:
+def command(piece: str, way: str) -> list[str]:
+    options = ["--tool", way, "--print-limit", "40", *OPTIONS.get(way, ())]
+    return machine.under("" if way == ALONE else PROGRAM, options, NAME, piece)
+
+
+def diagnosis(text: str, piece: str) -> dict:
     """The tool's errors, the lines of the kernel's own file that they name, and the results."""
     said = [line.lstrip("= ").rstrip() for line in text.splitlines() if line.startswith("=====")]
     kinds = []
     for line in said:
         kind = re.sub(r"\b\d+ bytes|\(.*|: .*| of size .*", "", line).strip()
-        if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)",
-                    line) and kind not in kinds:  # fmt: skip
+        if re.match(SAID, line) and kind not in kinds:
             kinds.append(kind)
-    file = "kernels/.*|tiled|naive|right_kernels|warp_gemms" if name.startswith("right_") else name
-    places = re.findall(rf"(?:{file})\.py:(\d+)", text)
+    places = re.findall(rf"{piece if piece in WRONG else ''}\.py:(\d+)", text)
     verdicts = re.search(r"verdicts (\[.*\])", text)
-    summary = [line for line in said if "SUMMARY" in line]
     return {
         "kinds": kinds,
         "lines": sorted({int(p) for p in places}),
-        "summary": summary,
+        "summary": [line for line in said if "SUMMARY" in line],
         "verdicts": json.loads(verdicts[1]) if verdicts else None,
     }
 
 
-def provenance() -> dict[str, str]:
-    """Device, driver, version of the tool and date."""
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    device, driver = (
-        subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")[0]
-    ).split(", ")
-    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
-    return {
-        "device": device,
-        "driver": driver,
-        "compute_sanitizer": re.search(r"Version (\S+)", version)[1],
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+def fault_line(piece: str) -> int:
+    """The line of a wrong kernel's file that is marked `# fault`."""
+    lines = WRONG[piece].read_text("utf-8").splitlines()
+    return next(i for i, line in enumerate(lines, 1) if "# fault" in line)
 
 
-def record(out: Path, names: list[str]) -> None:
-    """Examine everything, or `names` alone, and write one JSON line for each kernel and tool."""
-    origin = provenance()
-    jobs = [(name, tool) for name in names or kernels_on_trial() for tool in (None, *TOOLS)]
-    endless = ("runaway", "never_ends")  # last: they hold the GPU until they are ended
-    jobs.sort(key=lambda job: any(word in job[0] for word in endless))
-    with ThreadPoolExecutor(WORKERS) as pool, out.open("w", encoding="utf-8") as file:
-        for found in pool.map(lambda job: examine(*job), jobs):
-            file.write(json.dumps({**found, **origin}) + "\n")
-            file.flush()
-            if not found["ended"] or found["kinds"]:
-                print(found["kernel"], found["tool"], found["kinds"], found["lines"], flush=True)
+def compare(piece: str, measured: Measured, device: Device) -> Comparison:
+    found = Comparison()
+    before = store.recorded(device.name, NAME).get(piece) if piece in WRONG else None
+    for way in (ALONE, *TOOLS):
+        one, name = measured[way], f"{piece}, {way}"
+        if piece in RIGHT_NAMES:
+            found.equal(f"{name}: what it says", one["kinds"], [])
+            found.holds(one["ended"], f"{name}: it does not end")
+            found.holds(one["verdicts"] and all(one["verdicts"]), f"{name}: {one['verdicts']}")
+            continue
+        if one["kinds"]:
+            line = fault_line(piece)
+            found.holds(line in one["lines"], f"{name}: lines {one['lines']}, the fault's is {line}")
+        if before:
+            for key in ("ended", "kinds", "lines"):
+                found.equal(f"{name}: {key}, recorded", one[key], before.measured[way][key])
+    return found
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "launch":
-        launch(sys.argv[2])
-    else:
-        record(Path(sys.argv[2]), sys.argv[3:])
+CHECK = Check(
+    NAME,
+    "wrong and right kernels under compute-sanitizer: what it says, and the line that it names",
+    pieces,
+    measure,
+    compare,
+    tool=PROGRAM,
+    launch=launch,
+    quick=("right_tiled", "tiled_guard_missing"),
+)

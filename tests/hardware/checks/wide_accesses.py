@@ -1,300 +1,112 @@
-"""Profile single accesses of 8 and 16 bytes a lane with Nsight Compute; compare with the simulator.
+"""Single accesses of 8 and 16 bytes a lane: Nsight Compute's counters and the simulator's.
 
-On a machine with a GPU whose counters may be read:
-
-    python benchmarks/hardware_wide.py OUT.jsonl
-
-Each launch is one warp that makes one access: a load or store of shared memory, a load of global
-memory, `ldmatrix`, or an asynchronous copy. `launch` is what runs under the profiler; it ends after
-LIMIT seconds, and the launches that it has got to are compared. tests/data/h200_wide.jsonl is such
-a file.
+Asynchronous copies have a rule of their own: to the simulator one is a load and a store, but no
+counter has its store, and of 16 bytes a lane the profiler counts the pairs of a line that is read
+and a sector that is written.
 """
 
-from __future__ import annotations
-
-import json
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from gemmlab import simulate
+from gemmlab.device import Device
+from gemmlab.driver import numba_cuda
+from tests.hardware.check import Check, Comparison, Measured
+from tests.hardware.probes.wide import KERNELS, Case, arguments, cases
+from tests.hardware.profiler import NCU, profile
 
-from hardware_counters import parse, provenance
-
-from gemmlab import cuda, simulate
-from gemmlab.instructions import (
-    cp_async_4,
-    cp_async_16,
-    cp_async_commit,
-    cp_async_wait,
-    ldmatrix_x1,
-    ldmatrix_x2,
-    ldmatrix_x4,
-    load_v2,
-    load_v4,
-    store_v2,
-    store_v4,
-)
-
+NAME = "wide_accesses"
 WAVES = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 METRICS = {
-    "shared_load_wavefronts": f"{WAVES}_op_ld",
-    "shared_store_wavefronts": f"{WAVES}_op_st",
-    "shared_other_wavefronts": f"{WAVES}_op_misc",
-    "shared_wavefronts": WAVES,
-    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
-    "global_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_lgds_cmd_read",
-    "async_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access",
-    "async_requests": "smsp__inst_executed_op_ldgsts",
-    "async_bytes": "smsp__sass_data_bytes_mem_global_op_ldgsts",
-    "matrix_loads": "smsp__inst_executed_op_ldsm",
+    "shared_load_wavefronts": [f"{WAVES}_op_ld"],
+    "shared_store_wavefronts": [f"{WAVES}_op_st"],
+    "global_load_sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld"],
+    "async_requests": ["smsp__inst_executed_op_ldgsts"],
 }
-ROWS = 512
-LIMIT = 30  # seconds
-
-
-def shared_load_4(x, at, out):
-    """One 16-byte load of shared memory; x is not read."""
-    s = cuda.shared.array((512, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    s[row % 512, 0] = 1
-    cuda.syncwarp()
-    if row >= 0:
-        store_v4(out, lane, 0, load_v4(s, row, 0))
-
-
-def shared_load_2(x, at, out):
-    """One 8-byte load of shared memory."""
-    s = cuda.shared.array((1024, 2), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    s[row % 1024, 0] = 1
-    cuda.syncwarp()
-    if row >= 0:
-        store_v2(out, lane, 0, load_v2(s, row, 0))
-
-
-def shared_store_4(x, at, out):
-    """One 16-byte store to shared memory, and a 4-byte load to use it."""
-    s = cuda.shared.array((512, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    if row >= 0:
-        store_v4(s, row, 0, load_v4(x, lane, 0))
-    cuda.syncwarp()
-    out[lane, 0] = s[lane, 0]
-
-
-def global_load_4(x, at, out):
-    """One 16-byte load of global memory, beside that of `at`."""
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    if row >= 0:
-        store_v4(out, lane, 0, load_v4(x, row, 0))
-
-
-def copy_16(x, at, out):
-    """One 16-byte copy to consecutive rows of shared memory."""
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    if row >= 0:
-        cp_async_16(s, lane, 0, x, row, 0)
-    cp_async_commit()
-    cp_async_wait(0)
-    cuda.syncwarp()
-    out[lane, 0] = s[31 - lane, 0]
-
-
-def scatter_16(x, at, out):
-    """One 16-byte copy of consecutive rows to scattered ones of shared memory."""
-    s = cuda.shared.array((512, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    if row >= 0:
-        cp_async_16(s, row, 0, x, lane, 0)
-    cp_async_commit()
-    cp_async_wait(0)
-    cuda.syncwarp()
-    out[lane, 0] = s[lane, 0]
-
-
-def copy_4(x, at, out):
-    """One 4-byte copy."""
-    s = cuda.shared.array((32, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    if row >= 0:
-        cp_async_4(s, lane, 0, x, row, 0)
-    cp_async_commit()
-    cp_async_wait(0)
-    cuda.syncwarp()
-    out[lane, 0] = s[31 - lane, 0]
-
-
-def matrix_load(instruction: Callable, count: int) -> Callable:
-    """A kernel with one `ldmatrix`."""
-
-    def kernel(x, at, out):
-        s = cuda.shared.array((512, 4), np.float32, alignment=16)
-        lane = cuda.threadIdx.x
-        row = at[lane]
-        s[row, 0] = 1
-        cuda.syncwarp()
-        words = instruction(s, row, 0)
-        for i in range(count):
-            out[lane, i] = words[i]
-
-    return kernel
-
-
-def one_matrix(x, at, out):
-    """A kernel with one `ldmatrix` of one matrix."""
-    s = cuda.shared.array((512, 4), np.float32, alignment=16)
-    lane = cuda.threadIdx.x
-    row = at[lane]
-    s[row, 0] = 1
-    cuda.syncwarp()
-    out[lane, 0] = ldmatrix_x1(s, row, 0)
-
-
-KERNELS = {
-    "shared_load_4": shared_load_4,
-    "shared_load_2": shared_load_2,
-    "shared_store_4": shared_store_4,
-    "global_load_4": global_load_4,
-    "copy_16": copy_16,
-    "scatter_16": scatter_16,
-    "copy_4": copy_4,
-    "ldmatrix_x4": matrix_load(ldmatrix_x4, 4),
-    "ldmatrix_x2": matrix_load(ldmatrix_x2, 2),
-    "ldmatrix_x1": one_matrix,
+COPIES = {"copy_4": 4, "copy_16": 16, "scatter_16": 16}  # bytes a lane
+COMPARED = ("shared_load_wavefronts", "shared_store_wavefronts", "global_load_sectors")
+SECTORS_OF_AT = 4  # of the load that tells a lane its row
+GROUPS = {
+    "shared": ("shared_load_4", "shared_load_2", "shared_store_4"),
+    "global": ("global_load_4", *COPIES),
+    "ldmatrix": ("ldmatrix_x4", "ldmatrix_x2", "ldmatrix_x1"),
 }
 
 
-class Case(NamedTuple):
-    """A kernel and the row that each lane accesses, -1 for none."""
-
-    kernel: str
-    pattern: str
-    rows: np.ndarray
+def some(piece: str) -> dict[str, Case]:
+    """The cases of a piece, by name."""
+    return {f"{c.kernel}, {c.pattern}": c for c in cases() if c.kernel in GROUPS[piece]}
 
 
-def patterns() -> dict[str, np.ndarray]:
-    """Rows of 16 bytes by lane."""
-    lane = np.arange(32)
-    found = {
-        "contiguous": lane,
-        "all one": lane * 0,
-        "halves": lane // 16,
-        "4 rows by lane // 8": lane // 8,
-        "8 rows by lane // 4": lane // 4,
-        "4 rows by lane % 4": lane % 4,
-        "8 rows by lane % 8": lane % 8,
-        "reversed": 31 - lane,
-        "8×4 tiles": lane // 8 * 2 + lane % 2,  # what the lanes of a warp tile share
-        "4×8 tiles": lane // 2 % 4,
-        "8 rows, 8 apart": lane % 8 * 8,
-        "quarters apart": lane // 8 * 8 + lane % 8 // 2,
+def pieces(device: Device) -> Mapping[str, str]:
+    capability = device.compute_capability
+    least = {"shared": (7, 0), "global": (8, 0), "ldmatrix": (7, 5)}
+    return {
+        piece: "" if capability >= need else "needs compute capability {}.{}".format(*need)
+        for piece, need in least.items()
     }
-    found |= {f"stride {s}": lane * s for s in (2, 3, 4, 8)}
-    found |= {f"first {n}": np.where(lane < n, lane, -1) for n in (4, 16)}
-    found |= {f"every {n}th": np.where(lane % n == 0, lane, -1) for n in (2, 4)}
-    rng = np.random.default_rng(0)
-    found |= {f"random, {rows} rows": rng.integers(0, rows, 32) for rows in (4, 16, 64, 512)}
+
+
+def launch(piece: str) -> None:
+    cuda = numba_cuda()
+    compiled = {name: cuda.jit(KERNELS[name]) for name in GROUPS[piece]}
+    for case in some(piece).values():
+        compiled[case.kernel][1, 32](*map(cuda.to_device, arguments(case)))
+    cuda.synchronize()
+
+
+def measure(piece: str, device: Device) -> Measured:
+    rows = profile(NAME, piece, METRICS, "--cache-control", "none")
+    return {
+        name: {"rows": case.rows.tolist(), "counters": counters}
+        for (name, case), counters in zip(some(piece).items(), rows, strict=True)
+    }
+
+
+def simulated(case: Case) -> Mapping[str, int]:
+    """The simulator's counters of a case; copies leave shared memory half unwritten."""
+    given = arguments(case)
+    return simulate(KERNELS[case.kernel], 1, 32, *given, on_hazard="collect").counters
+
+
+def compare(piece: str, measured: Measured, device: Device) -> Comparison:
+    found = Comparison()
+    for name, case in some(piece).items():
+        found.equal(f"{name}: rows", measured[name]["rows"], case.rows.tolist())
+        read, counted = measured[name]["counters"], simulated(case)
+        if case.kernel in COPIES:
+            compare_copy(found, name, case, read, counted)
+        else:
+            for counter in COMPARED:
+                found.equal(f"{name}: {counter}", read[counter], counted.get(counter, 0))
     return found
 
 
-def cases() -> list[Case]:
-    """Every pattern with every kernel; all lanes of `ldmatrix` take part, stores do not collide.
-
-    Kernels take turns, so that the first launches have some of each.
-    """
-    found = []
-    for name, rows in patterns().items():
-        for kernel in KERNELS:
-            distinct = len(set(rows[rows >= 0])) == (rows >= 0).sum()
-            if kernel.startswith("ldmatrix") and rows.min() < 0:
-                continue
-            if kernel in ("shared_store_4", "scatter_16") and not distinct:
-                continue
-            found.append(Case(kernel, name, rows.astype(np.int32)))
-    return found
-
-
-def arguments(case: Case) -> list[np.ndarray]:
-    """x, at and out; `ldmatrix` gives words."""
-    kind = np.uint32 if case.kernel.startswith("ldmatrix") else np.float32
-    return [np.ones((ROWS, 4), np.float32), case.rows, np.zeros((32, 4), kind)]
+def compare_copy(
+    found: Comparison, name: str, case: Case, read: Mapping[str, int], counted: Mapping[str, int]
+) -> None:
+    lane, on = np.arange(32), case.rows >= 0
+    source, to = (lane, case.rows) if case.kernel == "scatter_16" else (case.rows, lane)
+    sectors = len(set(source[on] * 16 // 32))
+    by_rule = counted["global_load_sectors"] - SECTORS_OF_AT
+    found.equal(f"{name}: sectors that are read, simulated", by_rule, sectors)
+    if COPIES[case.kernel] == 16:
+        sectors = len(set(zip(source[on] * 16 // 128, to[on] * 16 // 32, strict=True)))
+    found.equal(f"{name}: sectors", read["global_load_sectors"], sectors + SECTORS_OF_AT)
+    found.equal(f"{name}: requests", read["async_requests"], 1)
+    stores = read["shared_store_wavefronts"], counted["shared_store_wavefronts"]
+    found.holds(
+        stores[0] == 0 < stores[1], f"{name}: wavefronts of stores, measured and simulated {stores}"
+    )
 
 
-def launch() -> None:
-    """Launch every case once, as far as time allows."""
-    from gemmlab.driver import numba_cuda
-
-    gpu = numba_cuda()
-    compiled = {name: gpu.jit(kernel) for name, kernel in KERNELS.items()}
-    end = time.monotonic() + LIMIT
-    for number, case in enumerate(cases()):
-        compiled[case.kernel][1, 32](*(gpu.to_device(a) for a in arguments(case)))
-        gpu.synchronize()
-        if number % 20 == 0:
-            print(f"launch {number}", file=sys.stderr, flush=True)
-        if time.monotonic() > end:
-            break
-
-
-def simulated(case: Case) -> dict[str, int]:
-    """The simulator's counters of a case."""
-    report = simulate(KERNELS[case.kernel], 1, 32, *arguments(case), on_hazard="collect")
-    return dict(report.counters)
-
-
-def main(out: Path) -> None:
-    """Profile all cases; write them with the simulator's counters; print where they differ."""
-    ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
-    metrics = ",".join(f"{m}.sum" for m in METRICS.values())
-    command = [
-        ncu, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw",
-        "--print-units", "base", "--metrics", metrics, sys.executable, __file__, "launch",
-    ]  # fmt: skip
-    everything, started = cases(), time.time()
-    print(f"{len(everything)} cases", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    print(f"the profiler ended with {done.returncode} after {time.time() - started:.0f} s")
-    rows, origin = parse(done.stdout), provenance(ncu)
-    if not rows:
-        raise SystemExit(done.stdout[-3000:])
-    differing = 0
-    with out.open("w", encoding="utf-8", newline="\n") as file:
-        for case, row in zip(everything, rows, strict=False):
-            measured = {name: _number(row.get(f"{m}.sum")) for name, m in METRICS.items()}
-            model = simulated(case)
-            where = {"kernel": case.kernel, "pattern": case.pattern, "rows": case.rows.tolist()}
-            line = where | {"measured": measured, **origin}
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
-            pairs = {n: (measured[n], model.get(n, 0)) for n in measured if n in model}
-            wrong = {n: pair for n, pair in pairs.items() if pair[0] != pair[1]}
-            differing += bool(wrong)
-            if wrong:
-                print(f"{case.kernel:16}{case.pattern:24}", wrong, "measured, simulated")
-    print(f"{len(rows)} of {len(everything)} cases were profiled, {differing} differ")
-
-
-def _number(text: str | None) -> int | None:
-    try:
-        return round(float((text or "").replace(",", "")))
-    except ValueError:
-        return None
-
-
-if __name__ == "__main__":
-    launch() if sys.argv[1] == "launch" else main(Path(sys.argv[1]))
+CHECK = Check(
+    NAME,
+    "counters of single accesses, 8 and 16 bytes a lane: Nsight Compute's and the simulator's",
+    pieces,
+    measure,
+    compare,
+    tool=NCU,
+    launch=launch,
+)

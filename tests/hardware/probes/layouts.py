@@ -14,7 +14,7 @@ from gemmlab import instructions
 from gemmlab.instructions.fragments import Layout, layout
 from gemmlab.instructions.matrix import HELD
 from gemmlab.instructions.words import halves, numbers, registers
-from tests.hardware.instruction_probes import INSTRUCTIONS, WARP, Probe, probe
+from tests.hardware.probes.instructions import INSTRUCTIONS, WARP, Probe, probe
 
 Launch = Callable[[Callable, list[np.ndarray]], np.ndarray]
 

@@ -1,28 +1,16 @@
-"""Whole products made of warp instructions, and what an H200 answers.
-
-    python tests/warp_gemms.py tests/data/h200_warp_gemms.npz
-
-runs each kernel with Numba-CUDA on the GPU of this machine and stores the bits of its results. The
-operands are random, of wide range, and the same at every call.
-"""
+"""Whole products made of warp instructions, on operands of wide range that are always the same."""
 
 from __future__ import annotations
 
-import json
-import sys
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy import float16, float32, uint32
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from gemmlab import cuda, simulate
+from gemmlab.device import Device
 from gemmlab.instructions import (
     cp_async_16,
     cp_async_commit,
@@ -49,7 +37,6 @@ from gemmlab.instructions import (
 from gemmlab.instructions.words import registers
 from gemmlab.tiling import WARP
 
-STORED = Path(__file__).resolve().parent / "data" / "h200_warp_gemms.npz"
 SIDE, STEP = 32, 32  # a block of four warps: SIDE×SIDE of C, STEP of k at a time
 # Of a tile, from row to row: 8 elements more than there are, so that rows fall on different banks.
 ROW, SHORT_ROW = SIDE + 8, 16 + 8
@@ -261,38 +248,8 @@ def gemms() -> dict[str, WarpGemm]:
     return {one.kernel.__name__: one for one in found}
 
 
-def simulated(one: WarpGemm) -> np.ndarray:
+def simulated(one: WarpGemm, device: str | Device = "h200") -> np.ndarray:
     """C after a run on the simulator, which must find no hazard."""
     a, b, c = (x.copy() for x in one.operands)
-    simulate(one.kernel, one.grid, one.threads, a, b, c, device="h200")
+    simulate(one.kernel, one.grid, one.threads, a, b, c, device=device)
     return c
-
-
-def on_gpu(one: WarpGemm) -> np.ndarray:
-    """C after a run with Numba-CUDA."""
-    from gemmlab.driver import numba_cuda
-
-    numba = numba_cuda()
-    a, b, c = map(numba.to_device, one.operands)
-    numba.jit(one.kernel)[one.grid, one.threads](a, b, c)
-    return c.copy_to_host()
-
-
-def record(path: Path) -> None:
-    """Run all on the GPU that is here; store results and where they come from."""
-    from gemmlab.backends.timing import version
-    from gemmlab.device import detect
-
-    about = {
-        "device": detect().title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        **{package: version(package) for package in ("numpy", "numba", "numba-cuda")},
-    }
-    results = {name: on_gpu(one) for name, one in gemms().items()}
-    np.savez_compressed(path, about=json.dumps(about), **results)
-    for name, c in results.items():
-        print(name, c.dtype, np.isfinite(c.astype(float)).all())
-
-
-if __name__ == "__main__":
-    record(Path(sys.argv[1]))
