@@ -19,7 +19,7 @@ Note = Callable[[tuple[int, ...]], str]
 SHOWN = 5  # differences of a piece that are put into words
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """A piece cannot be measured here, although the GPU could; the message says why."""
 
 
@@ -134,4 +134,3 @@ class Result:
     texts: tuple[str, ...] = ()
     failed: str = ""
     left_out: str = ""
-

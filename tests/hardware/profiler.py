@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 
-from tests.hardware.check import Unavailable
+from tests.hardware.check import UnavailableError
 from tests.hardware.machine import run, under
 
 NCU = "ncu"
@@ -21,13 +21,13 @@ def profile(
 
     metrics : name here -> metrics of Nsight Compute whose sums are added
 
-    Raises Unavailable where this user may not read counters, RuntimeError where nothing was read.
+    Raises UnavailableError where this user may not read counters, RuntimeError where ncu fails.
     """
     asked = ",".join(f"{m}.sum" for several in metrics.values() for m in several)
     command = under(NCU, [*OPTIONS, *options, "--metrics", asked], check, piece)
     (ran,) = run([command], LIMIT)
     if FORBIDDEN in ran.text:
-        raise Unavailable(f"ncu may not read counters as this user ({FORBIDDEN})")
+        raise UnavailableError(f"ncu may not read counters as this user ({FORBIDDEN})")
     if ran.status != 0:
         raise RuntimeError(f"ncu ended with status {ran.status}:\n{ran.text[-3000:]}")
     return [

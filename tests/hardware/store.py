@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ RECORDED = Path(__file__).resolve().parent / "recorded"
 DEVICES = sorted(path.name for path in RECORDED.iterdir())
 
 
+@cache
 def recorded(device: str, check: str) -> dict[str, Result]:
     """What was recorded of a check on a device, by piece; empty where nothing was."""
     return read(RECORDED / device / check)

@@ -31,7 +31,7 @@ from gemmlab.device import Device, detect
 from gemmlab.driver import gpu_status
 from gemmlab.probe import cores
 from tests.hardware import machine, store
-from tests.hardware.check import Check, Result, Unavailable
+from tests.hardware.check import Check, Result, UnavailableError
 from tests.hardware.checks import CHECKS
 from tests.hardware.workers import spread
 
@@ -48,7 +48,7 @@ def examine(task: tuple[str, str]) -> Result:
     began = time.monotonic()
     try:
         measured = check.measure(piece, device)
-    except Unavailable as reason:
+    except UnavailableError as reason:
         return Result(piece, left_out=str(reason))
     found = check.compare(piece, measured, device)
     return Result(

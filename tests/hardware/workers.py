@@ -1,4 +1,4 @@
-"""Processes that each take one task after the other; one that dies takes only its own task along."""
+"""Processes that each take one task after the other; one that dies takes only its task along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests, sectors, wavefronts and bank conflicts of whole kernels: Nsight Compute's and simulated.
+"""Requests, sectors, wavefronts and bank conflicts of kernels: Nsight Compute's and simulated.
 
 The kernels are those of `probes/counted.py`. A few differ, each in the counters that it names and
 for a reason that it gives.
@@ -115,7 +115,7 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
         read, counted = hardware(measured[case.name]["counters"]), simulated(case.name)
         for name in COUNTERS:
             if name in case.differs:
-                text = f"{case.name}: {name} is {read[name]}, not below {counted[name]} as simulated"
+                text = f"{case.name}: {name} is {read[name]}, no less than simulated"
                 found.holds(0 < read[name] < counted[name], text)
             else:
                 found.equal(f"{case.name}: {name}", read[name], counted[name])

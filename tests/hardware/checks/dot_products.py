@@ -1,4 +1,4 @@
-"""The emulated Tensor Core and the GPU's, bit for bit: dot products of every `mma.sync` instruction.
+"""The emulated Tensor Core and the GPU's, to the bit: dot products of every `mma.sync`.
 
 Each instruction multiplies random tiles of every family of `probes/tiles.py`, and every element of
 every result is compared. A sample of operands and answers is recorded.

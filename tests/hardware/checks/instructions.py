@@ -63,7 +63,9 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
                 blocks = len(measured[key])
                 *operands, result = one.arguments(blocks, kind)
                 simulate(one.kernel, blocks, WARP, *operands, result, device=device)
-                found.equal(kind, measured[key], bits(result), lambda at, x=operands: of_lane(x, at))
+                found.equal(
+                    kind, measured[key], bits(result), lambda at, x=operands: of_lane(x, at)
+                )
     return found
 
 

@@ -1,4 +1,4 @@
-"""Global loads whose lines are in L1: wavefronts and cycles as Nsight Compute reads them, and by rule.
+"""Global loads whose lines are in L1: wavefronts and cycles by Nsight Compute, and by rule.
 
 Wavefronts are as the rule says, but for the first round, which misses; cycles are no fewer.
 """
@@ -87,7 +87,9 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
         name = pattern.name
         found.equal(name, {k: load[k] for k in ("pattern", "width", "elements")}, facts(pattern))
         passes, cycles = of_one_load(load)
-        rule, least = (int(f(*lanes(load))) for f in (transactions.l1_wavefronts, transactions.l1_cycles))
+        rule, least = (
+            int(f(*lanes(load))) for f in (transactions.l1_wavefronts, transactions.l1_cycles)
+        )
         found.holds(0 <= passes - rule < MISSES, f"{name}: {passes} wavefronts, {rule} by the rule")
         found.holds(cycles >= least, f"{name}: {cycles} cycles, at least {least} by the rule")
     return found

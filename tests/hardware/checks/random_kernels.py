@@ -76,7 +76,8 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
     for name, other in (("fout, simulated", contracted), ("fout, one by one", plain)):
         found.elements(name, apart(fout, other, bound), fout, other)
     found.holds(
-        np.array_equal(fout, contracted, equal_nan=True) or PRODUCT_OF_CONSTANTS.search(case.source),
+        np.array_equal(fout, contracted, equal_nan=True)
+        or PRODUCT_OF_CONSTANTS.search(case.source),
         f"fout is rounded as by no compiler that contracts:\n{case.source}",
     )
     return found

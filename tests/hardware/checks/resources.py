@@ -1,4 +1,4 @@
-"""Every tiling that is recorded, compiled: blocks an SM holds by driver and model, nothing spilled."""
+"""Every recorded tiling, compiled: blocks an SM holds by driver and model, and nothing spilled."""
 
 from collections.abc import Mapping
 

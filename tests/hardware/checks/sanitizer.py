@@ -2,8 +2,8 @@
 
 Right are the kernels that the wrong ones of `tests/support/wrong_kernels` were made from, all rungs
 of the ladder, and products and matrices made of fragments: no tool may find anything in them, and
-their results must be right. Of a wrong kernel, what a tool says must name the line of the fault, and
-be what was recorded on this device. One process for each kernel and tool, so that a kernel that
+their results must be right. Of a wrong kernel, what a tool says must name the line of the fault,
+and be what was recorded on this device. One process for each kernel and tool, so that a kernel that
 breaks its process or never ends spoils no other's diagnosis.
 """
 
@@ -147,7 +147,9 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
             continue
         if one["kinds"]:
             line = fault_line(piece)
-            found.holds(line in one["lines"], f"{name}: lines {one['lines']}, the fault's is {line}")
+            found.holds(
+                line in one["lines"], f"{name}: lines {one['lines']}, the fault's is {line}"
+            )
         if before:
             for key in ("ended", "kinds", "lines"):
                 found.equal(f"{name}: {key}, recorded", one[key], before.measured[way][key])

@@ -1,4 +1,4 @@
-"""Random tiles for a matrix instruction, in families that each aim at one rule of its arithmetic."""
+"""Random tiles for a matrix instruction, in families that each aim at one rule of arithmetic."""
 
 from __future__ import annotations
 

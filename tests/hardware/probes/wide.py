@@ -1,4 +1,4 @@
-"""Single accesses of one warp, of 4 to 16 bytes a lane: their kernels and what each lane accesses."""
+"""Single accesses of a warp, of 4 to 16 bytes a lane: their kernels, and the row of each lane."""
 
 from collections.abc import Callable
 from typing import NamedTuple
