@@ -101,9 +101,11 @@ def run(commands: Iterable[Sequence[str]], limit: float) -> list[Ran]:
 
 
 def end(process: subprocess.Popen) -> None:
-    """End a program that `run` began, and what it has begun itself."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """End a program that `run` began and, where sessions exist, what it has begun itself."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
 
 

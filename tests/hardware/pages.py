@@ -1,24 +1,28 @@
-"""Write the tables of the book's pages about hardware from the recorded data.
+"""Write the tables of the book's pages about hardware from what an H200 gave.
 
-    python benchmarks/hardware_pages.py
+    python -m tests.hardware.pages
 
 What stands between the marks ``<!-- table NAME -->`` and ``<!-- end -->`` is replaced.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterable
 
-import numpy as np
+from gemmlab.model import transactions
+from tests.hardware.check import Result, bits
+from tests.hardware.checks import counters as counting
+from tests.hardware.checks import loads as loading
+from tests.hardware.checks.sanitizer import RIGHT_NAMES, TOOLS, WRONG, fault_line
+from tests.hardware.machine import ROOT
+from tests.hardware.probes.counted import CASES
+from tests.hardware.probes.products import gemms, simulated
+from tests.hardware.store import recorded
+from tests.support.wrong_kernels import load
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "hardware")]
-DATA = ROOT / "tests" / "data"
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+DEVICE = "h200"
 SHOWN = {
     "load requests": "global_load_requests",
     "load sectors": "global_load_sectors",
@@ -32,11 +36,6 @@ SHOWN = {
 }
 
 
-def read(name: str) -> list[dict]:
-    """The records of a file in tests/data."""
-    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
-
-
 def table(header: list[str], rows: list[list[object]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
@@ -45,18 +44,11 @@ def table(header: list[str], rows: list[list[object]]) -> str:
 
 def counters() -> str:
     """Simulated counts; where the hardware's differ, both."""
-    from kernels import CASES
-
-    from gemmlab import simulate
-
-    recorded = {record["case"]: record["counters"] for record in read("h200_counters.jsonl")}
+    known = {k: v for r in recorded(DEVICE, "counters").values() for k, v in r.measured.items()}
     rows = []
     for case in CASES:
-        counted = simulate(case.kernel, case.grid, case.block, *case.arguments()).counters
-        measured = dict(recorded[case.name])
-        measured["shared_bank_conflicts"] = (
-            measured["shared_load_bank_conflicts"] + measured["shared_store_bank_conflicts"]
-        )
+        counted = counting.simulated(case.name)
+        measured = counting.hardware(known[case.name]["counters"])
         cells = [
             f"{counted[n]:,}"
             if counted[n] == measured[n]
@@ -72,35 +64,29 @@ def counters() -> str:
 
 def loads() -> str:
     """Wavefronts and cycles of a load of 32 float32 values at several strides."""
-    from patterns import ROUNDS, WARPS
-
-    from gemmlab.model import transactions
-
     rows, worst, below, of_many, all_cycles = [], 0.0, 0, [], []
-    records = read("h200_loads.jsonl")
-    for record in records:
-        elements = np.array(record["elements"])
-        on = elements >= 0
-        address = np.where(on, elements * record["width"], 0)
-        passes = int(transactions.l1_wavefronts(address, on, record["width"]))
-        least = int(transactions.l1_cycles(address, on, record["width"]))
-        times = ROUNDS * WARPS
-        measured = record["counters"]["l1_wavefronts"] / times
-        cycles = record["counters"]["cycles"] / times
+    known = [x for r in recorded(DEVICE, "loads").values() for x in r.measured["loads"]]
+    for one in known:
+        lanes = loading.lanes(one)
+        distinct, passes, least = (
+            int(transactions.lines(*lanes[:2])),
+            int(transactions.l1_wavefronts(*lanes)),
+            int(transactions.l1_cycles(*lanes)),
+        )
+        measured, cycles = loading.of_one_load(one)
         worst = max(worst, abs(measured - passes))
         below += cycles < least
         all_cycles.append(cycles)
-        if int(transactions.lines(address, on)) == transactions.WARP and least == 8:
+        if distinct == transactions.WARP and least == 8:
             of_many.append(cycles)
         if re.fullmatch(
             r"stride (4|8|16|32|36|64|68|128|132|256|1000|1024|4000|4092|4096|4100)",
-            record["pattern"],
+            one["pattern"],
         ):
-            name = record["pattern"].removeprefix("stride ") + " B"
-            distinct = int(transactions.lines(address, on))
+            name = one["pattern"].removeprefix("stride ") + " B"
             rows.append([name, distinct, passes, f"{measured:.2f}", least, f"{cycles:.1f}"])
     return (
-        f"{len(records)} patterns; the largest difference between measured wavefronts a load and "
+        f"{len(known)} patterns; the largest difference between measured wavefronts a load and "
         f"the rule is {worst:.2f}; {below} took fewer cycles than the rule allows. The loop itself "
         f"takes {min(all_cycles):.1f} cycles a load, so that fewer cannot be seen. Loads of 32 "
         f"lines for which the rule says 8 cycles took {min(of_many):.1f} to {max(of_many):.1f}.\n\n"
@@ -120,58 +106,48 @@ def loads() -> str:
 
 def hazards() -> str:
     """Each wrong kernel: what the simulator says, and what each tool says."""
-    from tests.support.wrong_kernels import FILES, load
-
-    records = {(r["kernel"], r["tool"]): r for r in read("h200_sanitizer.jsonl")}
+    known = {piece: result.measured for piece, result in recorded(DEVICE, "sanitizer").items()}
     rows, found, located = [], Counter(), 0
-    for path in FILES:
-        name, wrong = path.stem, load(path)
-        lines = path.read_text("utf-8").splitlines()
-        fault = next(i for i, line in enumerate(lines, 1) if "# fault" in line)
+    for name, path in WRONG.items():
+        expected, fault = load(path).EXPECT, fault_line(name)
         cells, said = [], False
         for tool in TOOLS:
-            record = records[name, tool]
-            kinds = ", ".join(record["kinds"]) or ("" if record["ended"] else "does not end")
-            if record["kinds"]:
+            one = known[name][tool]
+            kinds = ", ".join(one["kinds"]) or ("" if one["ended"] else "does not end")
+            if one["kinds"]:
                 said = True
-                found[wrong.EXPECT] += 1
-                located += fault in record["lines"]
-                kinds += f" (line {', '.join(map(str, record['lines']))})"
+                found[expected] += 1
+                located += fault in one["lines"]
+                kinds += f" (line {', '.join(map(str, one['lines']))})"
             cells.append(kinds or "nothing")
         found["all"] += said
-        rows.append([f"`{name}`", f"{wrong.EXPECT}, line {fault}", *cells])
-    right = {key: r["kinds"] for key, r in records.items() if key[0].startswith("right_")}
+        rows.append([f"`{name}`", f"{expected}, line {fault}", *cells])
+    reported = sum(any(one["kinds"] for one in known[name].values()) for name in RIGHT_NAMES)
     kinds = ", ".join(f"{count} × {kind}" for kind, count in found.items() if kind != "all")
     return (
         f"compute-sanitizer finds a fault in {found['all']} of {len(rows)} wrong kernels "
         f"({kinds}), {located} at the line that is at fault; the simulator and the check of "
-        f"results find all {len(rows)}. Of {len({name for name, _ in right})} right kernels it "
-        f"reports {len({name for (name, _), kinds in right.items() if kinds})}.\n\n"
-        + table(["kernel", "simulator", *TOOLS], rows)
+        f"results find all {len(rows)}. Of {len(RIGHT_NAMES)} right kernels it "
+        f"reports {reported}.\n\n" + table(["kernel", "simulator", *TOOLS], rows)
     )
 
 
 def layouts() -> str:
     """Each fragment layout: registers of all lanes that were read, and how many differ."""
-    prefix = "layout "
-    records = [r for r in read("h200_instructions.jsonl") if r["task"].startswith(prefix)]
-    return _compared(records, prefix, "layout", "registers")
+    return _compared(recorded(DEVICE, "layouts").values(), "layout", "registers")
 
 
 def instructions() -> str:
     """Each instruction: values that were compared bit for bit, and how many differ."""
-    records = [r for r in read("h200_instructions.jsonl") if not r["task"].startswith("layout ")]
-    return _compared(records, "", "instruction", "values")
+    return _compared(recorded(DEVICE, "instructions").values(), "instruction", "values")
 
 
-def _compared(records: list[dict], prefix: str, what: str, things: str) -> str:
-    done = [r for r in records if "compared" in r]
-    compared, wrong = (sum(r[n] for r in done) for n in ("compared", "mismatches"))
-    rows = [
-        [f"`{r['task'].removeprefix(prefix)}`", f"{r['compared']:,}", f"{r['mismatches']:,}"]
-        for r in done
-    ]
-    left = [f"`{r['task'].removeprefix(prefix)}`" for r in records if "compared" not in r]
+def _compared(results: Iterable[Result], what: str, things: str) -> str:
+    results = list(results)
+    done = [r for r in results if not r.left_out]
+    compared, wrong = (sum(getattr(r, n) for r in done) for n in ("compared", "differing"))
+    rows = [[f"`{r.piece}`", f"{r.compared:,}", f"{r.differing:,}"] for r in done]
+    left = [f"`{r.piece}`" for r in results if r.left_out]
     note = f" Not compared: {', '.join(left)}." if left else ""
     return (
         f"{len(done)} {what}s, {compared:,} {things} compared, {wrong:,} differ.{note}\n\n"
@@ -181,23 +157,20 @@ def _compared(records: list[dict], prefix: str, what: str, things: str) -> str:
 
 def products() -> str:
     """Each whole product: the elements of its result, and how many of the simulator's differ."""
-    import warp_gemms
-
     rows = []
-    with np.load(warp_gemms.STORED) as stored:
-        for name, one in warp_gemms.gemms().items():
-            bits = f"u{stored[name].itemsize}"
-            different = warp_gemms.simulated(one).view(bits) != stored[name].view(bits)
-            what = one.kernel.__doc__.split(". ")[0].rstrip(".")
-            rows.append([f"`{name}`", what, f"{different.size:,}", int(different.sum())])
+    for name, one in gemms().items():
+        measured = recorded(DEVICE, "products")[name].measured["C"]
+        different = bits(simulated(one)) != bits(measured)
+        what = one.kernel.__doc__.split(". ")[0].rstrip(".")
+        rows.append([f"`{name}`", what, f"{different.size:,}", int(different.sum())])
     return table(["kernel", "what", "elements of C", "differ"], rows)
 
 
-def origin(name: str) -> str:
-    """Where a file's data come from."""
-    record = read(name)[0]
+def origin(check: str) -> str:
+    """Where what is recorded of a check comes from."""
+    told = next(iter(recorded(DEVICE, check).values())).origin
     known = ("device", "driver", "ncu", "compute_sanitizer", "numba_cuda", "date")
-    return ", ".join(f"{key} {record[key]}" for key in known if key in record) + "."
+    return ", ".join(f"{key} {told[key]}" for key in known if key in told) + "."
 
 
 TABLES = {
@@ -207,24 +180,25 @@ TABLES = {
     "layouts": layouts,
     "instructions": instructions,
     "products": products,
-    "counters-origin": lambda: origin("h200_counters.jsonl"),
-    "hazards-origin": lambda: origin("h200_sanitizer.jsonl"),
-    "instructions-origin": lambda: origin("h200_instructions.jsonl"),
+    "counters-origin": lambda: origin("counters"),
+    "hazards-origin": lambda: origin("sanitizer"),
+    "instructions-origin": lambda: origin("instructions"),
 }
 
 
-def main() -> None:
-    """Fill the pages."""
-    for name in ("hardware", "hazards", "instructions"):
-        page = ROOT / "book" / f"{name}.md"
-        text = re.sub(
-            r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)",
-            lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n\n{m[3]}",
-            page.read_text("utf-8"),
-            flags=re.DOTALL,
-        )
-        page.write_text(text, "utf-8", newline="\n")
+PAGES = [ROOT / "book" / f"{name}.md" for name in ("hardware", "hazards", "instructions")]
+
+
+def filled(text: str) -> str:
+    """A page with its tables as they are now."""
+    return re.sub(
+        r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)",
+        lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n\n{m[3]}",
+        text,
+        flags=re.DOTALL,
+    )
 
 
 if __name__ == "__main__":
-    main()
+    for page in PAGES:
+        page.write_text(filled(page.read_text("utf-8")), "utf-8", newline="\n")

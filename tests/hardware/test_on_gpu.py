@@ -33,4 +33,7 @@ def test_every_check_has_quick_pieces_that_there_are():
         assert set(check.quick) <= set(pieces)
         assert len(pieces) >= 3
         assert len(check.quick) <= 9
-    assert {check.name for check in CHECKS.values() if not check.quick} <= {"loads", "wide_accesses"}
+    assert {check.name for check in CHECKS.values() if not check.quick} <= {
+        "loads",
+        "wide_accesses",
+    }

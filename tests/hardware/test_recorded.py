@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab.device import device
-from tests.hardware import store
+from tests.hardware import pages, store
 from tests.hardware.checks import CHECKS, counters
 
 RECORDED = [
@@ -70,6 +70,12 @@ def test_a_wrong_answer_would_be_found(name, check):
     found = CHECKS[check].compare(result.piece, spoiled(result.measured), device(name))
     assert found.differing > 0
     assert found.texts
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
+def test_the_tables_of_the_book_are_those_of_the_records(page):
+    text = page.read_text("utf-8")
+    assert pages.filled(text) == text, "run: python -m tests.hardware.pages"
 
 
 def test_a_kernel_that_was_edited_since_differs():

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 LIMIT = 600.0  # seconds that one task may take
-GRACE = 10.0  # seconds for a process to end what it has begun
+GRACE = 5.0  # seconds for a process to end what it has begun
 
 
 class Done(NamedTuple):
@@ -70,8 +70,8 @@ def spread(
                 process, task, _ = busy.pop(connection)
                 _end(process)
                 connection.close()
-                yield Done(task, failed=f"it took more than {limit:.0f} s")
                 replace()
+                yield Done(task, failed=f"it took more than {limit:.0f} s")
             for connection in ready:
                 process, task, _ = busy.pop(connection)
                 try:
@@ -79,12 +79,12 @@ def spread(
                 except EOFError:
                     process.join()
                     answer, failed = None, f"its process ended with status {process.exitcode}"
-                yield Done(task, answer, failed)
                 if failed:
                     connection.close()
                     replace()
                 else:
                     give(connection, process)
+                yield Done(task, answer, failed)
     finally:
         for process, *_ in busy.values():
             process.terminate()

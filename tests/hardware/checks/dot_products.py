@@ -56,7 +56,7 @@ def from_registers(case: Mma, registers: np.ndarray) -> np.ndarray:
     return layout_of(case, "C").gather(lanes).reshape(-1, case.m, case.n)
 
 
-def draw(case: Mma, family: str, tiles: int = TILES) -> list[np.ndarray]:
+def draw(case: Mma, family: str, tiles: int) -> list[np.ndarray]:
     """A (tiles, m, k), B (tiles, k, n) and C (tiles, m, n) as words, the same at every call."""
     return Draw(case, tiles, [list(CASES).index(case.name), FAMILIES.index(family)]).words(family)
 
@@ -66,7 +66,7 @@ def measure(piece: str, device: Device) -> Measured:
     some = {key: [] for key in "abcd"}
     found = {"tiles": TILES, "families": FAMILIES}
     for family in FAMILIES:
-        a, b, c = words = draw(case, family)
+        a, b, c = words = draw(case, family, TILES)
         given = [to_registers(case, x, w) for x, w in zip("ABC", words, strict=True)]
         poison = np.full(given[2].shape, np.array(0xDEADBEEF, np.uint32).view(given[2].dtype))
         kernel = probe(instruction_of(case)).kernel
