@@ -128,22 +128,7 @@ def test_few_differences_are_put_into_words():
 
 # ----------------------------------------------------------------------------------- under a tool
 
-NCU = """#!{python}
-import sys
-sys.path.insert(0, "")
-from tests.hardware.checks import CHECKS, counters
-from tests.hardware.store import recorded
-options, (check, piece) = sys.argv[1:-5], sys.argv[-2:]
-assert sys.argv[-4:-2] == ["-m", "tests.hardware.launch"], sys.argv
-names = options[options.index("--metrics") + 1].split(",")
-of = {{f"{{m}}.sum": name for name, several in counters.METRICS.items() for m in several}}
-print("==PROF== Connected")
-print(",".join(f'"{{x}}"' for x in ["ID", "Kernel Name", *names]))
-print(",".join(f'"{{x}}"' for x in ["", "", *names]))
-for number, (case, one) in enumerate(recorded("h200", check)[piece].measured.items()):
-    values = [f"{{one['counters'][of[name]]:,}}" for name in names]
-    print(",".join(f'"{{x}}"' for x in [number, case, *values]))
-"""
+NCU = '#!/bin/sh\nexec "{python}" -m tests.support.fake_ncu "$@"\n'
 
 
 def program(folder, name, text, monkeypatch):

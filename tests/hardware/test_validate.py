@@ -1,6 +1,7 @@
 """What `run.py validate` does with its checks: pieces that resume, a report, a status, records."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -176,6 +177,13 @@ def test_half_a_check_is_not_recorded(toy, capsys):
     toy.answers["two"] = RuntimeError("no")
     assert validate.main(["--record"]) == 1
     assert "toy: not recorded, since pieces are missing" in capsys.readouterr().out
+    assert not store.RECORDED.exists()
+
+
+def test_an_unknown_gpu_has_no_records(toy, monkeypatch, capsys):
+    monkeypatch.setattr(validate, "detect", lambda: replace(H200, name="my_gpu"))
+    assert validate.main(["--record"]) == 0
+    assert "not recorded, since gemmlab/devices has no my_gpu.toml" in capsys.readouterr().out
     assert not store.RECORDED.exists()
 
 

@@ -27,7 +27,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemmlab.device import Device, detect
+from gemmlab.device import Device, detect, names
 from gemmlab.driver import gpu_status
 from gemmlab.probe import cores
 from tests.hardware import machine, store
@@ -167,6 +167,9 @@ def record(one: Progress, device: Device) -> None:
     there = [one.results.get(p, Result(p, left_out=why)) for p, why in one.pieces.items()]
     if one.check.kept is None or not one.results:
         return
+    if device.name not in names():
+        print(f"{one.check.name}: not recorded, since gemmlab/devices has no {device.name}.toml")
+        return
     if one.left or any(r.failed for r in there):
         print(f"{one.check.name}: not recorded, since pieces are missing")
         return
@@ -183,8 +186,9 @@ def validate(chosen: list[Progress], processes: int, until: float) -> None:
         by_name = {one.check.name: one for one in group}
         tasks = [(name, piece) for name, one in by_name.items() for piece in one.left]
         waiting = Counter(name for name, _ in tasks)
-        for name in by_name.keys() - waiting.keys():
-            say(by_name[name])
+        for name, one in by_name.items():
+            if name not in waiting:
+                say(one)
         count = FEWER.get(tool, int)(processes)
         with closing(spread(examine, tasks, min(count, len(tasks)), until)) as results:
             for (name, piece), result, failed in results:
