@@ -1,20 +1,16 @@
-"""What kernels with tiles in shared memory have in common: copies, the update of C, the whole."""
+"""A whole launch of blocks that copy tiles of A and B to shared memory, step by step along k."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
-from gemmlab.model.traffic.work import Work
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.model.work import Work
+from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
-
-TILE_DTYPE = "float32"  # what the SIMT kernels keep in shared memory, whatever the operands are
-HELD = DTYPES[TILE_DTYPE].bytes
-FOUR = 4  # neighbours that an access of 128 bits moves
-PAD = 4  # words after each row of a tile that is stored transposed
 
 
 def stored_tiles(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -30,9 +26,10 @@ def copied(
 ) -> Counter[str]:
     """Loads of each tile of A by lanes `a`, n/bn times, and of each tile of B by `b`, m/bm times.
 
+    wide_a, wide_b : elements that an access moves
     Without the tiles that a kernel may ask for beyond the last: there no lane is on.
     """
-    s = DTYPES[problem.dtype].bytes
+    s = number_format(problem.dtype).bytes
     (shape_a, shape_b, _), (tile_a, tile_b) = problem.shapes, stored_tiles(problem, tiling)
     across, down = tiling.grid(problem)
     of_a = of_matrix("load", s, a, shape_a, tile_a, across, wide_a)
@@ -40,32 +37,13 @@ def copied(
 
 
 def update_c(problem: Gemm, tiling: Tiling, lanes: Lanes, wide: int = 1) -> Counter[str]:
-    """The epilogue: C is stored once, and loaded before where β ≠ 0."""
-    s, tile = DTYPES[problem.dtype].bytes, tiling.block[:2]
+    """The epilogue: C is stored once, `wide` elements an access, and loaded before where β ≠ 0."""
+    s, tile = number_format(problem.out_dtype).bytes, tiling.block[:2]
     shape = problem.m, problem.n
     update = of_matrix("store", s, lanes, shape, tile, wide=wide)
     if problem.beta != 0:
         update += of_matrix("load", s, lanes, shape, tile, wide=wide)
     return update
-
-
-def update_fours(
-    problem: Gemm, tiling: Tiling, threads: Lanes, apart: tuple[int, int], aligned: bool
-) -> Counter[str]:
-    """The epilogue of threads whose elements come in groups of four rows and four columns.
-
-    threads : where each thread's first element is; apart : rows and columns between its groups
-    """
-    (tm, tn), (down, across) = tiling.thread, apart
-    rows = [r // FOUR * down + r % FOUR for r in range(tm)]
-    cols = [c // FOUR * across for c in range(0, tn, FOUR)]
-    lanes, wide = by_fours(threads.repeated(rows, cols), aligned)
-    return update_c(problem, tiling, lanes, wide)
-
-
-def by_fours(groups: Lanes, aligned: bool) -> tuple[Lanes, int]:
-    """The accesses of groups of four, and the elements of each: one of 4, or four of 1."""
-    return (groups, FOUR) if aligned else (groups.repeated([0], range(FOUR)), 1)
 
 
 def staged(
@@ -75,13 +53,15 @@ def staged(
     shared: Iterable[tuple[int, Counter[str]]],
     update: Counter[str],
     barriers: int,
-    shared_bytes: int,
     round_trips: int,
+    flops: Mapping[str, int] | None = None,
 ) -> Work:
     """The whole launch of blocks that go along k tile by tile.
 
+    copies, update : loads of A and B, and the epilogue, over the whole grid
     shared : (times, transactions) of a block in shared memory
     barriers, round_trips : of a block, and to memory one after the other
+    flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None
     """
     across, down = tiling.grid(problem)
     blocks = across * down
@@ -95,11 +75,8 @@ def staged(
         + counters["shared_load_wavefronts"]
         + counters["shared_store_wavefronts"],
         counters=counters,
-        flops=tiling.padded_flops(problem),
+        flops=flops or {problem.accumulate: tiling.padded_flops(problem)},
         l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
-        blocks=blocks,
-        threads=tiling.threads,
-        shared_bytes=shared_bytes,
         chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
     )
 
@@ -112,9 +89,3 @@ def _distinct(problem: Gemm, tiling: Tiling) -> int:
     """Sectors of A and B that blocks need, each once a tile: copied in memory's order."""
     lanes = [in_turn(WARP, *tile) for tile in stored_tiles(problem, tiling)]
     return copied(problem, tiling, *lanes)["global_load_sectors"]
-
-
-def c_bytes(problem: Gemm) -> int:
-    """Traffic of C, read where β ≠ 0 and written [B]."""
-    elements = problem.m * problem.n
-    return DTYPES[problem.dtype].bytes * elements * (2 if problem.beta != 0 else 1)

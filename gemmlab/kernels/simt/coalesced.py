@@ -15,6 +15,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.kernels.kernel import Kernel, along_columns, one_element_a_thread
 from gemmlab.model import traffic
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -39,12 +40,18 @@ def build(tiling: Tiling) -> Callable:
     return coalesced
 
 
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The loads of *naive*, by lanes that share rows of A and sectors of B."""
+    bm, bn, _ = tiling.block
+    return traffic.unstaged(problem, tiling, traffic.plane(bn, bm))
+
+
 coalesced = Kernel(
     name="coalesced",
     idea="neighbouring threads, neighbouring columns",
     default=Tiling(block=(16, 16, 1)),
     build=build,
     launch=along_columns,
-    work=traffic.coalesced,
+    work=work,
     check=one_element_a_thread,
 )

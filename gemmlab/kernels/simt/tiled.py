@@ -13,8 +13,9 @@ from collections.abc import Callable
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.kernels.kernel import Kernel, along_columns
+from gemmlab.kernels.kernel import FLOAT, Kernel, along_columns
 from gemmlab.model import traffic
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -51,6 +52,34 @@ def build(tiling: Tiling) -> Callable:
     return tiled
 
 
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """As and Bs, T×T float32 each [B]."""
+    return 2 * FLOAT * tiling.block[0] ** 2
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """A global element is loaded once by each block that needs it: n/bn times for A, m/bm for B."""
+    tile, steps = tiling.block[0], tiling.steps(problem)
+    threads = traffic.plane(tile, tile)
+    each_p = range(tile)
+    store = traffic.shared_access("store", FLOAT, threads, tile)  # As[y, x], and the same of Bs
+    load_a = threads.row_alone().repeated([0], each_p)  # As[y, p]
+    load_b = threads.col_alone().repeated(each_p, [0])  # Bs[p, x]
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=traffic.copied(problem, tiling, threads, threads),
+        shared=[
+            (2 * steps, store),
+            (steps, traffic.shared_access("load", FLOAT, load_a, tile)),
+            (steps, traffic.shared_access("load", FLOAT, load_b, tile)),
+        ],
+        update=traffic.update_c(problem, tiling, threads),
+        barriers=2 * steps,
+        round_trips=steps,
+    )
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError unless the tiles of A, B and C are squares of the same side."""
     if len(set(tiling.block)) != 1 or tiling.thread != (1, 1) or tiling.stages != 1:
@@ -66,7 +95,8 @@ tiled = Kernel(
     default=Tiling.square(16),
     build=build,
     launch=along_columns,
-    work=traffic.tiled,
+    work=work,
     check=check,
+    shared_bytes=shared_bytes,
     tilings=(Tiling.square(8), Tiling.square(16), Tiling.square(32)),
 )

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from numpy import float32, uint32
 
 from gemmlab import cuda
-from gemmlab.kernels.kernel import Kernel, threads_in_a_plane
+from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
 from gemmlab.model import traffic
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
@@ -85,6 +86,39 @@ def build(tiling: Tiling) -> Callable:
     return register_tiled
 
 
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """As, BM×BK, and Bs, BK×BN float32 [B]."""
+    bm, bn, bk = tiling.block
+    return FLOAT * (bm * bk + bk * bn)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """For each p a thread loads tm words of As and tn of Bs, which feed tm·tn FMAs."""
+    (bm, bn, bk), (tm, tn) = tiling.block, tiling.thread
+    down, across = bm // tm, bn // tn
+    rows, cols = range(0, bm, down), range(0, bn, across)
+    a, b = traffic.in_turn(tiling.threads, bm, bk), traffic.in_turn(tiling.threads, bk, bn)
+    threads = traffic.plane(across, down)
+    of_a = threads.row_alone().repeated(rows, range(bk))
+    of_b = threads.col_alone().repeated(range(bk), cols)
+    each_step = (
+        traffic.shared_access("store", FLOAT, a, bk),
+        traffic.shared_access("store", FLOAT, b, bn),
+        traffic.shared_access("load", FLOAT, of_a, bk),
+        traffic.shared_access("load", FLOAT, of_b, bn),
+    )
+    steps = tiling.steps(problem)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=traffic.copied(problem, tiling, a, b),
+        shared=[(steps, each) for each in each_step],
+        update=traffic.update_c(problem, tiling, threads.repeated(rows, cols)),
+        barriers=2 * steps,
+        round_trips=steps,
+    )
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError for stages and warp tiles, which this kernel does not have."""
     if tiling.stages != 1 or tiling.warp is not None:
@@ -100,8 +134,9 @@ register_tiled = Kernel(
     default=Tiling(block=(128, 128, 8), thread=(8, 8)),
     build=build,
     launch=threads_in_a_plane,
-    work=traffic.register_tiled,
+    work=work,
     check=check,
+    shared_bytes=shared_bytes,
     tilings=tuple(
         Tiling(block=(16 * tm, 16 * tn, 8), thread=(tm, tn))
         for tm, tn in ((1, 1), (2, 2), (4, 4), (8, 4), (8, 8))

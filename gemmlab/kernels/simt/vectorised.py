@@ -15,13 +15,12 @@ from numpy import float32, uint32
 
 from gemmlab import cuda
 from gemmlab.instructions import load_v4, store_v4
-from gemmlab.kernels.fours import reading, updating
-from gemmlab.kernels.kernel import Kernel, threads_in_a_plane
+from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
+from gemmlab.kernels.simt import fours
+from gemmlab.kernels.simt.fours import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-
-PAD = 4  # words after each row of As: four, because rows begin at multiples of 16 bytes
 
 
 def build(tiling: Tiling, aligned: bool = True) -> Callable:
@@ -33,7 +32,7 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block
     THREADS = DOWN * ACROSS
-    A_SHAPE, B_SHAPE = (BK, BM + PAD), (BK, BN)
+    A_SHAPE, B_SHAPE = tile_shapes(tiling)
     A_FOURS, B_FOURS = BK // 4, BN // 4  # groups of four in a row of each tile
 
     read_four, update_tile = reading(aligned), updating(aligned, TM, TN)
@@ -41,8 +40,6 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
     def vectorised(alpha, A, B, beta, C):
         As = cuda.shared.array(A_SHAPE, float32, alignment=16)
         Bs = cuda.shared.array(B_SHAPE, float32, alignment=16)
-        m, n = C.shape
-        k = A.shape[1]
         x = uint32(cuda.threadIdx.x)
         y = uint32(cuda.threadIdx.y)
         t = y * ACROSS + x
@@ -56,7 +53,8 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
             for j in range(TN):
                 acc[i, j] = float32(0)
 
-        for start in range(0, k, BK):
+        for start in range(0, A.shape[1], BK):
+            # Thread t copies groups t, t + THREADS, … of each tile, in the order of memory.
             e = t
             while e < BM * A_FOURS:
                 i, p = e // A_FOURS, e % A_FOURS * 4
@@ -90,6 +88,36 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, b
     return {"aligned": problem.k % 4 == 0 and problem.n % 4 == 0}
 
 
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """For each p a thread loads tm/4 groups of As and tn/4 of Bs, which feed tm·tn FMAs.
+
+    A group of A is stored down a column of its transposed tile, word by word; one of B at once.
+    """
+    (bm, bn, bk), (tm, tn) = tiling.block, tiling.thread
+    aligned, steps = variant(problem, None)["aligned"], tiling.steps(problem)
+    (_, words_a), (_, words_b) = tile_shapes(tiling)
+    a = traffic.in_turn(tiling.threads, bm, bk, FOUR)
+    b = traffic.in_turn(tiling.threads, bk, bn, FOUR)
+    (load_a, wide), (load_b, _) = fours.moved(a, aligned), fours.moved(b, aligned)
+    stores = (
+        traffic.shared_access("store", FLOAT, a.turned().repeated(range(FOUR), [0]), words_a),
+        traffic.shared_access("store", FLOAT, b, words_b, FOUR),
+    )
+    threads = traffic.plane(bn // tn, bm // tm)
+    first = traffic.Lanes(FOUR * threads.row, FOUR * threads.col, threads.valid)
+    apart = FOUR * bm // tm, FOUR * bn // tn
+    loads = fours.fragment_loads(tiling, (words_a, words_b), first, apart)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=traffic.copied(problem, tiling, load_a, load_b, wide, wide),
+        shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in loads],
+        update=fours.update_c(problem, tiling, first, apart, aligned),
+        barriers=2 * steps,
+        round_trips=steps,
+    )
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError for tiles that are not made of groups of four."""
     sizes = (*tiling.thread, tiling.block[2])
@@ -107,8 +135,9 @@ vectorised = Kernel(
     default=Tiling(block=(128, 128, 8), thread=(8, 8)),
     build=build,
     launch=threads_in_a_plane,
-    work=traffic.vectorised,
+    work=work,
     check=check,
+    shared_bytes=fours.shared_bytes,
     variant=variant,
     tilings=tuple(
         Tiling(block=(16 * tm, 16 * tn, 8), thread=(tm, tn)) for tm, tn in ((4, 4), (8, 4), (8, 8))

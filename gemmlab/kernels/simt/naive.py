@@ -47,12 +47,18 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, i
     return (down, across), (bm, bn)
 
 
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """Each of the k steps loads A[i, p], in a different row for each lane, and B[p, j]."""
+    bm, bn, _ = tiling.block
+    return traffic.unstaged(problem, tiling, traffic.plane(bm, bn).turned())
+
+
 naive = Kernel(
     name="naive",
     idea="one thread per element of C",
     default=Tiling(block=(16, 16, 1)),
     build=build,
     launch=launch,
-    work=traffic.naive,
+    work=work,
     check=one_element_a_thread,
 )

@@ -1,7 +1,8 @@
-"""Number formats: their values, their bits, and rounding to them.
+"""Number formats: their values, their bits, and rounding to them. The only list of formats.
 
 A value of float16 is held in a NumPy float16. NumPy has no bfloat16 and no TF32: a value of either
-is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it.
+is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it. Arrays in
+memory are those values too, except that bfloat16 takes two bytes there: an array of uint16 words.
 
 Functions of arrays return arrays, and for a single number one NumPy number.
 """
@@ -22,8 +23,10 @@ __all__ = [
     "decode",
     "encode",
     "fields",
+    "from_memory",
     "number_format",
     "round_to",
+    "to_memory",
     "ulp",
 ]
 
@@ -42,11 +45,22 @@ class Format:
     """
 
     name: str
+    ptx: str  # as PTX and the names of instructions have it
     exponent_bits: int
     fraction_bits: int
     carrier: np.dtype  # the NumPy type that holds a value
     words: np.dtype  # the unsigned integer of `encode`
     padding: int = 0  # zero bits below the fraction in such an integer
+
+    @property
+    def bytes(self) -> int:
+        """What an element takes in memory [B]."""
+        return self.words.itemsize
+
+    @property
+    def memory(self) -> np.dtype:
+        """The NumPy type of arrays in memory: the carrier, or words where it is wider."""
+        return self.carrier if self.carrier.itemsize == self.bytes else self.words
 
     @property
     def precision(self) -> int:
@@ -87,15 +101,16 @@ class Format:
         return 2.0 ** (self.emin - self.fraction_bits)
 
 
-# Field widths: IEEE 754-2019 table 3.5 (float16, float32); NVIDIA A100 whitepaper, figure 9
-# (bfloat16, TF32). A register holds TF32 as float32 words whose low 13 bits do not count.
+# Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100 whitepaper, figure 9. A
+# register holds TF32 as float32 words whose low 13 bits do not count.
 FORMATS = {
     f.name: f
     for f in (
-        Format("float32", 8, 23, np.dtype(np.float32), np.dtype(np.uint32)),
-        Format("tf32", 8, 10, np.dtype(np.float32), np.dtype(np.uint32), padding=13),
-        Format("bfloat16", 8, 7, np.dtype(np.float32), np.dtype(np.uint16)),
-        Format("float16", 5, 10, np.dtype(np.float16), np.dtype(np.uint16)),
+        Format("float64", "f64", 11, 52, np.dtype(np.float64), np.dtype(np.uint64)),
+        Format("float32", "f32", 8, 23, np.dtype(np.float32), np.dtype(np.uint32)),
+        Format("tf32", "tf32", 8, 10, np.dtype(np.float32), np.dtype(np.uint32), padding=13),
+        Format("bfloat16", "bf16", 8, 7, np.dtype(np.float32), np.dtype(np.uint16)),
+        Format("float16", "f16", 5, 10, np.dtype(np.float16), np.dtype(np.uint16)),
     )
 }
 
@@ -108,14 +123,17 @@ class Fields(NamedTuple):
     fraction: np.ndarray
 
 
-def number_format(dtype: str) -> Format:
+def number_format(dtype: str, argument: str = "dtype") -> Format:
     """The format called `dtype`; ValueError, quoting it, for one that is not in `FORMATS`.
+
+    argument : the name under which the caller was given it
 
     >>> number_format("bfloat16").unit_roundoff
     0.00390625
     """
     if not isinstance(dtype, str) or dtype not in FORMATS:
-        raise ValueError(f"dtype={dtype!r} is not a known format; use one of {', '.join(FORMATS)}")
+        known = ", ".join(FORMATS)
+        raise ValueError(f"{argument}={dtype!r} is not a known format; use one of {known}")
     return FORMATS[dtype]
 
 
@@ -219,9 +237,32 @@ def fields(x: object, dtype: str) -> Fields:
     [1, 127, 64]
     """
     form = number_format(dtype)
-    words = encode(x, dtype).astype(np.int64) >> form.padding
+    words = encode(x, dtype) >> form.words.type(form.padding)
     f, e = form.fraction_bits, form.exponent_bits
-    return Fields(words >> (f + e), (words >> f) & (2**e - 1), words & (2**f - 1))
+    parts = words >> (f + e), (words >> f) & (2**e - 1), words & (2**f - 1)
+    return Fields(*(np.asarray(part).astype(np.int64)[()] for part in parts))
+
+
+def to_memory(x: object, dtype: str) -> np.ndarray:
+    """The array in memory of numbers of format `dtype`: `encode` for bfloat16, else the numbers.
+
+    Raises as `encode` does.
+
+    >>> to_memory([1.0, 2.0], "bfloat16")
+    array([16256, 16384], dtype=uint16)
+    """
+    form = number_format(dtype)
+    return encode(x, dtype) if form.memory == form.words else exact(x, form)
+
+
+def from_memory(x: np.ndarray, dtype: str) -> np.ndarray:
+    """The numbers in an array in memory, in the carrier of format `dtype`; see `to_memory`.
+
+    >>> from_memory(np.array([16256], np.uint16), "bfloat16")
+    array([1.], dtype=float32)
+    """
+    form = number_format(dtype)
+    return decode(x, dtype) if form.memory == form.words else x
 
 
 def real(x: object) -> np.ndarray:
