@@ -29,7 +29,9 @@ def logged(host, word):
 
 def dynamic(shared, **changes):
     """The tiled kernel as if it wanted this much dynamic shared memory [B]."""
-    return replace(kernels.tiled, shared=lambda problem, tiling: shared, **changes)
+    return replace(
+        kernels.tiled, shared_bytes=lambda problem, tiling: shared, dynamic=True, **changes
+    )
 
 
 def test_a_kernel_is_checked_timed_and_described(host):
@@ -179,7 +181,8 @@ def test_a_kernel_can_have_more_than_48_kb_of_shared_memory():
         Tiling((1, 128, 1)),
         build,
         launch=lambda p, t: ((p.m, 1), (128, 1)),
-        shared=lambda p, t: 4 * p.n,
+        shared_bytes=lambda p, t: 4 * p.n,
+        dynamic=True,
     )
     m = run(kernel, problem, "gpu", repeats=1)
     assert m.passed
