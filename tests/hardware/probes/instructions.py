@@ -1,7 +1,7 @@
 """A kernel for each instruction that runs it on operands from arrays, a warp a block.
 
 The kernels are written by a program, so that an instruction has one as soon as it is declared. They
-serve the tests, on the simulator, and `benchmarks/hardware_instructions.py`, on a GPU.
+serve the tests, on the simulator, and `checks/instructions.py`, on a GPU.
 """
 
 from __future__ import annotations
