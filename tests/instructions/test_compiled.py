@@ -20,8 +20,8 @@ from gemmlab.instructions import (
     wmma_load_a_row,
 )
 from gemmlab.simt import UnsupportedError
-from tests.hardware.instruction_probes import INSTRUCTIONS, probe
-from tests.hardware.ptx import compiled
+from tests.hardware.probes.instructions import INSTRUCTIONS, probe
+from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)
 

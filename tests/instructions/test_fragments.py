@@ -7,11 +7,8 @@ import pytest
 
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
-from tests.hardware.layout_probes import read_layout
-from tests.hardware.ptx import compiled
-from tests.support.paths import DATA
-
-HARDWARE = DATA / "h200_instructions.npz"
+from tests.hardware.probes.layouts import read_layout
+from tests.support.ptx import compiled
 
 
 def name(form: Layout) -> str:
@@ -96,18 +93,6 @@ def test_is_what_the_manual_says(form):
     for lane in range(32):
         for x in range(form.registers):
             assert form.element(lane, x) == formula(lane // 4, lane % 4, x, lane), (lane, x)
-
-
-@every_layout
-def test_is_what_the_hardware_has(form):
-    """Read by `benchmarks/hardware_instructions.py`, where the GPU has the instruction."""
-    if not HARDWARE.exists():
-        pytest.skip(f"{HARDWARE.name} is not there: record it on a GPU")
-    words = ("layout", form.instruction, form.operand, *form.formats, form.major)
-    read = np.load(HARDWARE).get(" ".join(words).strip())
-    if read is None:
-        pytest.skip("the GPU that was read has no such layout")
-    assert np.array_equal(read, form.table)
 
 
 @every_layout

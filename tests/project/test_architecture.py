@@ -252,16 +252,7 @@ def place_of(path: Path) -> str:
 
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
-# The checks against hardware, which are about to get one home, still say where they lie.
-ON_THE_WAY = {
-    *(ROOT / "benchmarks").glob("hardware_*.py"),
-    *(ROOT / "tests" / "agreement").glob("*.py"),
-    *(
-        ROOT / "tests" / f"{name}.py"
-        for name in ("test_agreement", "test_warp_gemms", "warp_gemms")
-    ),
-}
-SCRIPTS = [path for path in TESTS + BENCHMARKS if path not in ON_THE_WAY]
+SCRIPTS = TESTS + BENCHMARKS
 
 
 @pytest.mark.parametrize("path", TESTS, ids=place_of)
