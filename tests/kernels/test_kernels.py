@@ -1,13 +1,16 @@
 """Every rung of the ladder on edge shapes: exact on integers, no hazards, and it compiles."""
 
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gemmlab import kernels, simulate
+from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.problem import Gemm
+from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.simt import UnsupportedError
 from gemmlab.simt.language import stand_in
 from gemmlab.tiling import Tiling
 from tests.support.edge_shapes import SCALES, edge_shapes
@@ -15,25 +18,25 @@ from tests.support.small_tilings import SMALL
 
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 SIMPLE = (kernels.naive, kernels.coalesced, kernels.tiled)
-STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled)
+STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled, kernels.pipelined)
 TURING = (7, 5)  # has no asynchronous copies
 
 
 def arguments(problem, operands):
     """The arguments of a kernel, with C poisoned where it must not be read."""
-    scalar = problem.numpy_dtype.type
-    c = operands.c.copy() if problem.beta != 0 else np.full_like(operands.c, np.nan)
-    return scalar(problem.alpha), operands.a, operands.b, scalar(problem.beta), c
+    alpha, beta = problem.scalars()
+    return alpha, operands.a, operands.b, beta, problem.poisoned(operands.c)
 
 
-def simulated(kernel, problem, operands, tiling=None, capability=None):
+def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
     tiling = kernel.choose(tiling)
     args = arguments(problem, operands)
     report = simulate(
         kernel.function(problem, tiling, capability),
         *kernel.launch(problem, tiling),
         *args,
-        shared_bytes=kernel.shared(problem, tiling),
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
+        device=device,
     )
     assert report.hazards == []
     return args[-1]
@@ -61,15 +64,19 @@ def test_default_tilings_are_exact_below_and_beyond_a_tile(kernel):
         assert np.array_equal(result, problem.reference(operands)), problem
 
 
-@pytest.mark.parametrize("capability", [None, TURING])
-@pytest.mark.parametrize("layout", kernels.warp_tiled.layouts)
-def test_stored_transposed_and_copied_either_way(layout, capability):
+@pytest.mark.parametrize(
+    ("kernel", "capability"),
+    [(kernels.warp_tiled, None), (kernels.pipelined, None), (kernels.pipelined, TURING)],
+    ids=["warp_tiled", "pipelined", "pipelined, Turing"],
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_stored_transposed_and_copied_either_way(layout, kernel, capability):
     """Rows of 17, 29 and 33 elements are not aligned, and of those of 36, 44 and 12 all are."""
     for shape in ((33, 29, 17), (36, 44, 12), (33, 44, 17), (36, 29, 12), (1, 1, 1), (4, 2, 1)):
-        for tiling in SMALL["warp_tiled"][:2]:
+        for tiling in SMALL[kernel.name][:2]:
             problem = Gemm(*shape, alpha=2, beta=0.5, layout=layout)
             operands = problem.operands(kind="integers")
-            result = simulated(kernels.warp_tiled, problem, operands, tiling, capability)
+            result = simulated(kernel, problem, operands, tiling, capability)
             assert np.array_equal(result, problem.reference(operands)), (shape, tiling)
 
 
@@ -83,16 +90,15 @@ def test_builds_that_differ_by_alignment(kernel):
     args = arguments(not_, not_.operands())
     launch = kernel.launch(not_, tiling)
     wrong = kernel.build(tiling, **{**kernel.variant(not_, None), "aligned": True})
-    report = simulate(
-        wrong, *launch, *args, shared_bytes=kernel.shared(not_, tiling), on_hazard="collect"
-    )
+    shared = kernel.dynamic_shared_bytes(not_, tiling)
+    report = simulate(wrong, *launch, *args, shared_bytes=shared, on_hazard="collect")
     assert {"misaligned"} <= {h.kind for h in report.hazards}
 
 
 @pytest.mark.parametrize("kernel", SIMPLE, ids=lambda k: k.name)
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_other_formats_stay_within_their_tolerance(kernel, dtype):
-    problem = Gemm(33, 18, 40, alpha=0.5, beta=2, dtype=dtype)
+    problem = Gemm(33, 18, 40, alpha=0.5, beta=2, dtype=dtype, accumulate="float32")
     operands = problem.operands()
     result = simulated(kernel, problem, operands)
     assert result.dtype == dtype
@@ -122,10 +128,10 @@ def test_launches_cover_c_with_the_threads_of_the_tiling(kernel):
         for tiling in (kernel.default, *SMALL[kernel.name]):
             problem = Gemm(*shape)
             grid, block = kernel.launch(problem, tiling)
-            work = kernel.work(problem, tiling)
-            assert block[0] * block[1] == tiling.threads == work.threads
-            assert grid[0] * grid[1] == work.blocks
-            assert work.blocks * tiling.block[0] * tiling.block[1] >= problem.m * problem.n
+            assert block[0] * block[1] == tiling.threads
+            assert grid[0] * grid[1] == math.prod(tiling.grid(problem))
+            bm, bn, _ = tiling.block
+            assert sorted(grid) == sorted((-(-problem.m // bm), -(-problem.n // bn)))
 
 
 @LADDER
@@ -134,12 +140,31 @@ def test_tilings_that_are_recorded_or_tested_fit(kernel):
         assert kernel.choose(tiling) is tiling
 
 
-def test_the_ring_of_tiles_is_what_the_model_says():
-    for layout in kernels.warp_tiled.layouts:
-        problem = Gemm(64, 64, 64, layout=layout)
-        for tiling in (kernels.warp_tiled.default, *SMALL["warp_tiled"]):
-            work = kernels.warp_tiled.work(problem, tiling)
-            assert work.shared_bytes == kernels.warp_tiled.shared(problem, tiling)
+@LADDER
+def test_shared_memory_that_is_stated_is_what_a_block_takes(kernel):
+    """A GPU with one byte less refuses the source or the launch; one with as much takes it."""
+    for layout in kernel.layouts:
+        problem = Gemm(8, 8, 8, layout=layout)
+        for tiling in SMALL[kernel.name]:
+            stated = kernel.shared_bytes(problem, tiling)
+            assert kernel.dynamic_shared_bytes(problem, tiling) in (0, stated)
+            simulated(kernel, problem, problem.operands(), tiling, device=holding(stated))
+            if stated:
+                with pytest.raises(
+                    (UnsupportedError, ValueError), match=f"a block may use {stated - 1} B"
+                ):
+                    simulated(
+                        kernel, problem, problem.operands(), tiling, device=holding(stated - 1)
+                    )
+
+
+def holding(shared_bytes):
+    """An H200 whose blocks have so much shared memory, stated in the source or by the launch."""
+    return replace(
+        device("h200"),
+        shared_bytes_per_block=shared_bytes,
+        shared_bytes_per_block_default=shared_bytes,
+    )
 
 
 WARP = {"warp": (32, 32), "thread": (8, 4), "stages": 2}
@@ -164,6 +189,16 @@ MISFITS = {
         Tiling(block=(64, 64, 6), thread=(8, 8)),
     ],
     "warp_tiled": [
+        Tiling(block=(64, 64, 8), thread=(8, 4)),
+        Tiling(block=(64, 128, 8), warp=(8, 128), thread=(8, 4)),
+        Tiling(block=(64, 64, 4), **{**WARP, "stages": 1}),
+        Tiling(block=(64, 64, 8), **WARP),
+        Tiling(block=(64, 64, 8), warp=(16, 32), thread=(2, 8)),
+        Tiling(block=(64, 64, 8), warp=(32, 16), thread=(8, 2)),
+        Tiling(block=(32, 96, 8), **{**WARP, "stages": 1}),
+        Tiling(block=(96, 32, 8), **{**WARP, "stages": 1}),
+    ],
+    "pipelined": [
         Tiling(block=(64, 64, 8), thread=(8, 4), stages=2),
         Tiling(block=(64, 128, 8), warp=(8, 128), thread=(8, 4), stages=2),
         Tiling(block=(64, 64, 4), **WARP),
@@ -264,7 +299,7 @@ def test_four_at_a_time_where_rows_are_aligned(n, monkeypatch):
 
 @pytest.mark.parametrize("capability", [TURING, (8, 0)])
 def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
-    tiling = SMALL["warp_tiled"][0]
-    text = ptx(kernels.warp_tiled, Gemm(64, 64, 64), tiling, capability, monkeypatch)
+    tiling = SMALL["pipelined"][0]
+    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability, monkeypatch)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text

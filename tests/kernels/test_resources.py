@@ -117,7 +117,8 @@ def test_every_recorded_tiling_fits_an_sm(kernel, ptxas, tmp_path):
     for tiling in {kernel.default, *kernel.tilings}:
         found = compiled(kernel, problem, tiling, gpu.compute_capability, ptxas, tmp_path)
         threads = math.prod(kernel.launch(problem, tiling)[1])
-        shared = found.shared + kernel.shared(problem, tiling)
+        shared = found.shared + kernel.dynamic_shared_bytes(problem, tiling)
+        assert shared == kernel.shared_bytes(problem, tiling)
         assert resident_blocks(gpu, threads, shared, found.registers) >= 1
         assert found.spills == 0, f"{tiling}: {found}"
 

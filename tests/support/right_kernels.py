@@ -257,7 +257,7 @@ def gemms(rung, tiling, launch):
         grid, block = launch(problem) if launch else rung.launch(problem, tiling)
         args = (float32(problem.alpha), *operands[:2], float32(problem.beta), c)
         right = lambda p=problem, c=c, o=operands: p.error(c, o) <= p.tolerance  # noqa: E731
-        yield Trial(grid, block, args, right, rung.shared(problem, tiling))
+        yield Trial(grid, block, args, right, rung.dynamic_shared_bytes(problem, tiling))
 
 
 def made_from_rules(name, rng, batch=5):
