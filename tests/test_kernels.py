@@ -11,7 +11,7 @@ import pytest
 from gemmlab import kernels, simulate
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import Gemm
-from gemmlab.simt.language import stand_in
+from gemmlab.simt.cuda.stand_in import stand_in
 from gemmlab.tiling import Tiling
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -18,10 +18,11 @@ from numpy import float32, int32
 import gemmlab
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt.arithmetic import fma
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.hazards import KINDS, Shadow
-from gemmlab.simt.language import stand_in
+from gemmlab.simt.numbers.arithmetic import fma
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.hazards import KINDS
+from gemmlab.simt.races.shadow import Shadow
+from gemmlab.simt.cuda.stand_in import stand_in
 
 # ------------------------------------------------------------------ a second, obvious interpreter
 
@@ -969,7 +970,7 @@ def test_batches_make_no_difference(kernel, monkeypatch):
     """Grids larger than what is simulated at once: the same values and the same counts."""
     results = []
     for lanes in (1 << 16, 256, 64, 1):
-        monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+        monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
         out = np.zeros(1000, np.float32)
         report = simulate(kernel, 16, 64, integers(1000), out)
         results.append((out.tolist(), report.counters, report.by_line))
@@ -1157,7 +1158,7 @@ def read_back(x):
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 def test_races_that_another_reader_could_hide(kernel, grid, block, kind, lanes, monkeypatch):
     """A thread that reads an element last, and writes it, does not undo that others read it."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     x = np.ones(64, np.float32)
     found = simulate(kernel, grid, block, x, on_hazard="collect").hazards
     assert (kind, line_of(kernel, "# fault")) in [(h.kind, h.line) for h in found]
@@ -1236,7 +1237,7 @@ def test_a_hazard_in_a_device_function_is_at_its_line():
 
 
 def test_hazards_name_the_block_of_any_batch(monkeypatch):
-    monkeypatch.setattr("gemmlab.simt.LANES", 32)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     with pytest.raises(HazardError) as caught:
         simulate(copy, (2, 3), 32, np.zeros(96), np.zeros(64), 1, 5)
     assert caught.value.hazard.kind == "global-race"  # blocks of one column write the same
@@ -1256,18 +1257,18 @@ def test_the_step_limit_counts_a_thread_not_the_grid():
 
 
 def test_an_interrupt_leaves_the_arrays_as_they_were(monkeypatch):
-    from gemmlab.simt.machine import Machine
+    from gemmlab.simt.memory.memory import Memory
 
     calls = itertools.count()
-    store = Machine.store
+    store = Memory.store
 
     def interrupted(*args):
         if next(calls) == 3:
             raise KeyboardInterrupt
         store(*args)
 
-    monkeypatch.setattr(Machine, "store", interrupted)
-    monkeypatch.setattr("gemmlab.simt.LANES", 32)
+    monkeypatch.setattr(Memory, "store", interrupted)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     x = integers(320)
     with pytest.raises(KeyboardInterrupt):
         simulate(double, 10, 32, x)

@@ -15,10 +15,10 @@ from gemmlab import cuda, device, simulate
 from gemmlab.device import names
 from gemmlab.instructions import load_v4
 from gemmlab.simt import Hazard, HazardError
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.notes import Note
-from gemmlab.simt.release import Releases
-from gemmlab.simt.updates import SharedShadow
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.report.notes import Note
+from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.shared_shadow import SharedShadow
 
 
 def line_of(kernel, text):
@@ -345,7 +345,7 @@ UNORDERED = (
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 @pytest.mark.parametrize("kernel", ORDERED + UNORDERED)
 def test_one_block_tells_another_by_a_flag(kernel, lanes, monkeypatch):
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     x, out, flag = np.zeros(1, np.float32), np.zeros(1, np.float32), np.zeros(2, np.int32)
     found = hazards(kernel, 2, 32, x, out, flag)
     if kernel in ORDERED:
@@ -696,7 +696,7 @@ def some_blocks_return(x):
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 def test_a_note_names_the_block(lanes, monkeypatch):
     """A block of which all threads have returned has nothing to note."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     report = simulate(some_blocks_return, 4, 8, np.zeros((1, 32)))
     (note,) = report.notes
     assert (note.block, note.thread, note.count) == ((1, 0, 0), (3, 0, 0), 5)

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from numpy import float32, float64, int32, uint32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt import HazardError, UnsupportedError, arithmetic, bits
-from gemmlab.simt.atomics import UPDATES, in_order
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.language import INTRINSICS, stand_in
-from gemmlab.simt.updates import SharedShadow
+from gemmlab.simt import HazardError, UnsupportedError
+from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.builtins import bits
+from gemmlab.simt.builtins.atomics import UPDATES, in_order
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.syntax.names import INTRINSICS
+from gemmlab.simt.cuda.stand_in import stand_in
+from gemmlab.simt.races.shared_shadow import SharedShadow
 
 FULL = 0xFFFFFFFF
 
@@ -258,7 +261,7 @@ def test_instructions_line_by_line():
 def test_instructions_do_not_depend_on_batches(monkeypatch):
     counts = []
     for lanes in (1 << 16, 64):
-        monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+        monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
         counts.append(simulate(counted, 20, 64, np.ones(1000), np.zeros(1000)).by_line)
     assert counts[0] == counts[1]
 

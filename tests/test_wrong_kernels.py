@@ -16,7 +16,7 @@ import pytest
 
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.hazards import KINDS
+from gemmlab.simt.races.hazards import KINDS
 
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))

@@ -1,7 +1,7 @@
 """What an instruction is: its name, its PTX, its operands, what it needs and what it means.
 
 From one `Instruction` come the function that Numba compiles (`lowering`) and what the simulator
-does (`gemmlab.simt.instructions`).
+does (`gemmlab.simt.builtins.instructions`).
 """
 
 from __future__ import annotations
