@@ -18,11 +18,11 @@ from numpy import float32, int32
 import gemmlab
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
+from gemmlab.simt.cuda.stand_in import stand_in
 from gemmlab.simt.numbers.arithmetic import fma
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import KINDS
 from gemmlab.simt.races.shadow import Shadow
-from gemmlab.simt.cuda.stand_in import stand_in
 
 # ------------------------------------------------------------------ a second, obvious interpreter
 

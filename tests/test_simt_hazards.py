@@ -16,9 +16,9 @@ from gemmlab.device import names
 from gemmlab.instructions import load_v4
 from gemmlab.simt import Hazard, HazardError
 from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.report.notes import Note
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.report.notes import Note
 
 
 def line_of(kernel, text):

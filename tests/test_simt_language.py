@@ -12,13 +12,13 @@ from numpy import float32, float64, int32, uint32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.builtins import bits
 from gemmlab.simt.builtins.atomics import UPDATES, in_order
-from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.syntax.names import INTRINSICS
 from gemmlab.simt.cuda.stand_in import stand_in
+from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.syntax.names import INTRINSICS
 
 FULL = 0xFFFFFFFF
 
