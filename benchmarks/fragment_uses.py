@@ -2,7 +2,7 @@
 
 On a machine with a GPU of compute capability 8.0 or more:
 
-    python benchmarks/fragment_uses.py OUT.json
+    python -m benchmarks.fragment_uses OUT.json
 
 Prefix sums, Householder transformations and Givens rotations (columns as arguments, and embedded)
 of batches of 16×16 and 32×32 matrices, as in Figures 4 and 5 of Ootomo and Yokota, "Reducing shared
@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gemmlab.backends.gpu import provenance as on_this_machine
 from gemmlab.backends.timing import tokens, version

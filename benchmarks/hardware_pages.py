@@ -120,13 +120,13 @@ def loads() -> str:
 
 def hazards() -> str:
     """Each wrong kernel: what the simulator says, and what each tool says."""
-    import test_wrong_kernels as suite
+    from tests.support.wrong_kernels import FILES, load
 
     records = {(r["kernel"], r["tool"]): r for r in read("h200_sanitizer.jsonl")}
     rows, found, located = [], Counter(), 0
-    names = {path.stem: suite.load(path) for path in suite.FILES}
-    for name, wrong in names.items():
-        lines = (ROOT / "tests" / "wrong_kernels" / f"{name}.py").read_text("utf-8").splitlines()
+    for path in FILES:
+        name, wrong = path.stem, load(path)
+        lines = path.read_text("utf-8").splitlines()
         fault = next(i for i, line in enumerate(lines, 1) if "# fault" in line)
         cells, said = [], False
         for tool in TOOLS:

@@ -1,4 +1,4 @@
-"""Run the wrong kernels of tests/wrong_kernels, and right ones, under compute-sanitizer.
+"""Run the wrong kernels of tests/support/wrong_kernels, and right ones, under compute-sanitizer.
 
 On a machine with a GPU, for all of them or for those that are named:
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gemmlab.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 WORKERS = 12
@@ -39,19 +39,19 @@ SECONDS = 60  # a process that takes longer is ended: its kernel does not end
 
 def kernels_on_trial() -> dict[str, tuple]:
     """Name -> (kernel, what it is based on, its launch or None)."""
-    import test_wrong_kernels as suite
-    from right_kernels import RIGHT
+    from tests.support.right_kernels import RIGHT
+    from tests.support.wrong_kernels import FILES, load
 
     trials = {f"right_{base}": (kernel, base, None) for base, kernel in RIGHT.items()}
-    for path in suite.FILES:
-        wrong = suite.load(path)
+    for path in FILES:
+        wrong = load(path)
         trials[path.stem] = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)
     return trials
 
 
 def launch(name: str) -> None:
     """Run every trial of a kernel; print whether its results were right."""
-    from right_kernels import LADDER, trials
+    from tests.support.right_kernels import LADDER, trials
 
     base = name.removeprefix("right_")
     verdicts = list(of_the_ladder(LADDER[base]) if base in LADDER else of_a_file(name, trials))
@@ -75,10 +75,9 @@ def of_a_file(name: str, trials: Callable) -> Iterator[bool]:
 
 def of_the_ladder(rung: Kernel) -> Iterator[bool]:
     """The same of a rung with its own tiling, compiled as for a measurement."""
-    from right_kernels import PROBLEMS
-
     from gemmlab.backends.gpu import Matrices, Runner
     from gemmlab.problem import Gemm
+    from tests.support.right_kernels import PROBLEMS
 
     # Several of the largest tiles too, aligned and not.
     for problem in (*PROBLEMS, Gemm(150, 272, 40), Gemm(131, 259, 33, alpha=2, beta=-0.5)):

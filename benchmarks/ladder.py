@@ -1,6 +1,6 @@
 """Every rung of the ladder and cuBLAS side by side, on the GPU that is here.
 
-    python benchmarks/ladder.py [SIZE ...] [--rounds 20] [--kernels naive,tiled] [--tilings]
+    python -m benchmarks.ladder [SIZE ...] [--rounds 20] [--kernels naive,tiled] [--tilings]
 
 SIZE is n or mxnxk, with :nt, :tn or :tt for transposed operands (default: 4096 8192). The kernels
 take turns, A B C A B C …, so that a clock that drifts meets them all alike; L2 is cold for each
@@ -12,11 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gemmlab import Gemm, Measurement, kernels
 from gemmlab.backends import gpu

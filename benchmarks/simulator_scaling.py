@@ -1,6 +1,6 @@
 """How the simulator's cost and memory grow with the work: tiled kernel, counters and hazards on.
 
-    python benchmarks/simulator_scaling.py [--large]
+    python -m benchmarks.simulator_scaling [--large]
 
 Multiplies n×n matrices with 16×16 tiles, for n = 128, 256, 512, and 1024 with --large, each in a
 Python of its own. Prints seconds, seconds per FMA and its ratio to the smallest problem's (at most
@@ -15,11 +15,8 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gemmlab import Gemm, kernels, simulate
 
@@ -51,7 +48,7 @@ def traced(n: int) -> int:
 
 def child(*arguments: str) -> float:
     """The number that this file prints in a Python of its own."""
-    run = [sys.executable, __file__, *arguments]
+    run = [sys.executable, "-m", "benchmarks.simulator_scaling", *arguments]
     return json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
 
 

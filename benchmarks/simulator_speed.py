@@ -1,6 +1,6 @@
 """The simulator against Numba's own CUDA simulator: the same kernel source, the same operands.
 
-    python benchmarks/simulator_speed.py
+    python -m benchmarks.simulator_speed
 
 Multiplies 128×128 matrices with the tiled kernel and 16×16 tiles, first here with all counters and
 hazards on, then in a second Python with ``NUMBA_ENABLE_CUDASIM=1`` (about a minute), checks both
@@ -80,7 +80,7 @@ def main() -> None:
     print(f"128³, gemmlab, counters and hazards: {here * 1e3:.0f} ms (median of {REPEATS})")
     print(f"256³, gemmlab, counters and hazards: {seconds_here(256) * 1e3:.0f} ms", flush=True)
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, __file__, "numba", "128"]
+    command = [sys.executable, "-m", "benchmarks.simulator_speed", "numba", "128"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
         raise SystemExit(f"Numba's simulator did not run:\n{run.stderr}")

@@ -1,6 +1,6 @@
 """How long the emulated Tensor Core takes for a million dot products of 16 products, on one core.
 
-    python benchmarks/tensor_core_emulator.py
+    python -m benchmarks.tensor_core_emulator
 
 Prints the median time of each case, after one run that does not count.
 """

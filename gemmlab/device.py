@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from gemmlab import probe
 from gemmlab.driver import GpuStatus, gpu_status
-from gemmlab.problem import DTYPES
+from gemmlab.formats import FORMATS
 
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
@@ -182,8 +182,8 @@ def parse(name: str, text: str) -> Device:
             raise ValueError(f"{name}.toml: unknown key {key!r}; known keys: {', '.join(_UNITS)}")
         if key in _PER_DTYPE:
             for dtype in entry:
-                if dtype not in DTYPES:
-                    known = ", ".join(DTYPES)
+                if dtype not in FORMATS:
+                    known = ", ".join(FORMATS)
                     raise ValueError(f"{name}.toml: unknown dtype {key}.{dtype}; known: {known}")
             plain[key] = {
                 dtype: _number(name, f"{key}.{dtype}", _UNITS[key], entry[dtype], origin)

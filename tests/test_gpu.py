@@ -5,7 +5,6 @@ What only a GPU can tell is in the tests marked `gpu`.
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +13,7 @@ from gemmlab import Gemm, Tiling, cuda, kernels, run
 from gemmlab.backends import gpu, sensors
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import RESOURCES
-
-sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
-from fake_gpu import REGISTERS, STATIC, installed
+from tests.support.fake_gpu import REGISTERS, STATIC, installed
 
 PROBLEM = Gemm(33, 20, 17, alpha=0.5, beta=-2.0)
 

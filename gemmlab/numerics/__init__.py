@@ -5,6 +5,18 @@
 0.10009765625
 """
 
+from gemmlab.formats import (
+    FORMATS,
+    ROUNDINGS,
+    Fields,
+    Format,
+    decode,
+    encode,
+    fields,
+    number_format,
+    round_to,
+    ulp,
+)
 from gemmlab.numerics.accumulate import (
     ACCUMULATIONS,
     Accumulation,
@@ -20,18 +32,6 @@ from gemmlab.numerics.errors import (
     tensor_core_bound,
 )
 from gemmlab.numerics.fma import fma, fma_chain
-from gemmlab.numerics.formats import (
-    FORMATS,
-    ROUNDINGS,
-    Fields,
-    Format,
-    decode,
-    encode,
-    fields,
-    number_format,
-    round_to,
-    ulp,
-)
 from gemmlab.numerics.tcec import POLICIES, Policy, Split, emulated_matmul, split, split_range
 from gemmlab.numerics.tile import MMAS, Mma, mma, mma_named
 

@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.formats import Format, exact, number_format
 from gemmlab.numerics.fma import leading_shape
-from gemmlab.numerics.formats import Format, exact, number_format
 
 __all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmlab.formats import number_format, real
 from gemmlab.numerics.dot import tensor_core
-from gemmlab.numerics.formats import number_format, real
 
 __all__ = [
     "backward_error",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.formats import FORMATS, doubles, exact, round_to
+from gemmlab.formats import FORMATS, doubles, exact, round_to
 
 __all__ = ["fma", "fma_chain"]
 

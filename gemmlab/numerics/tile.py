@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gemmlab.formats import exact, number_format
 from gemmlab.numerics.dot import NAN_WORDS, fused_dot_add, tensor_core
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.formats import exact, number_format
 
 __all__ = ["MMAS", "Mma", "mma", "mma_named"]
 

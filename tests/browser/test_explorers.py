@@ -6,12 +6,12 @@ import statistics
 from pathlib import Path
 
 import pytest
-from test_notebooks import ERROR, TIMER, caption, digest, explorer, press
 
 from gemmlab.explorers.dot_error import LENGTHS, errors
 from gemmlab.explorers.thread_tiles import THREAD_TILES
 from gemmlab.numerics import FORMATS, round_to
 from gemmlab.plots import number
+from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer, press
 
 pytestmark = pytest.mark.browser
 

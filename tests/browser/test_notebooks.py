@@ -10,9 +10,9 @@ import statistics
 from pathlib import Path
 
 import pytest
-from lab_server import ROOT
 
 from gemmlab.explorers.coalescing import sectors
+from tests.browser.lab_server import ROOT
 
 pytestmark = pytest.mark.browser
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from instruction_probes import INSTRUCTIONS, WARP, Probe, probe
 
 from gemmlab import instructions
 from gemmlab.instructions.fragments import Layout, layout
 from gemmlab.instructions.matrix import HELD
 from gemmlab.instructions.words import halves, numbers, registers
+from tests.hardware.instruction_probes import INSTRUCTIONS, WARP, Probe, probe
 
 Launch = Callable[[Callable, list[np.ndarray]], np.ndarray]
 

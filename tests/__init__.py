@@ -1,0 +1,1 @@
+"""The tests: folders as in gemmlab, and what several of them share in `support`."""

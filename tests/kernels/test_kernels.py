@@ -1,0 +1,306 @@
+"""Every rung of the ladder on edge shapes: exact on integers, no hazards, and it compiles."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab import kernels, simulate
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.problem import Gemm
+from gemmlab.simt.cuda.stand_in import stand_in
+from gemmlab.tiling import Tiling
+from tests.support.small_tilings import SMALL
+
+SCALES = [(1, 0), (2, 0), (1, 1), (-0.5, 1), (1, -0.5), (0, 1)]
+LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+SIMPLE = (kernels.naive, kernels.coalesced, kernels.tiled)
+STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled)
+TURING = (7, 5)  # has no asynchronous copies
+
+
+def edge_shapes(kernel, tiling):
+    """One less and one more than a tile, single rows and columns, k = 1, oblong and long.
+
+    Every combination for the simple rungs; for the others every value of m, n and k with some.
+    """
+    bm, bn, bk = tiling.block
+    rows, cols = (1, bm - 1, bm, bm + 1), (1, bn - 1, bn, bn + 1)
+    yield from [(2 * bm + 3, 5, max(1, bk - 1)), (3, 2 * bn + 2, 2 * bk + 1), (1, 1, 5 * bk)]
+    if kernel in SIMPLE:
+        yield from itertools.product(rows, cols, (1, bk + 1))
+    else:
+        yield from zip(rows, reversed(cols), (1, bk + 1, 3 * bk, 2), strict=True)
+        yield (bm, bn, 4 * bk)
+
+
+def arguments(problem, operands):
+    """The arguments of a kernel, with C poisoned where it must not be read."""
+    scalar = problem.numpy_dtype.type
+    c = operands.c.copy() if problem.beta != 0 else np.full_like(operands.c, np.nan)
+    return scalar(problem.alpha), operands.a, operands.b, scalar(problem.beta), c
+
+
+def simulated(kernel, problem, operands, tiling=None, capability=None):
+    tiling = kernel.choose(tiling)
+    args = arguments(problem, operands)
+    report = simulate(
+        kernel.function(problem, tiling, capability),
+        *kernel.launch(problem, tiling),
+        *args,
+        shared_bytes=kernel.shared(problem, tiling),
+    )
+    assert report.hazards == []
+    return args[-1]
+
+
+@LADDER
+@pytest.mark.parametrize(("alpha", "beta"), SCALES)
+def test_exact_on_integers(kernel, alpha, beta):
+    tilings = SMALL[kernel.name]
+    if kernel in STAGED:  # slower: each of them with some of the scales
+        tilings = [tilings[SCALES.index((alpha, beta)) % len(tilings)]]
+    for tiling in tilings:
+        for shape in edge_shapes(kernel, tiling):
+            problem = Gemm(*shape, alpha=alpha, beta=beta)
+            operands = problem.operands(kind="integers")
+            result = simulated(kernel, problem, operands, tiling)
+            assert np.array_equal(result, problem.reference(operands)), (shape, tiling)
+
+
+@pytest.mark.parametrize("kernel", STAGED, ids=lambda k: k.name)
+def test_default_tilings_are_exact_below_and_beyond_a_tile(kernel):
+    for problem in (Gemm(1, 1, 1), Gemm(70, 40, 5, beta=1.0), Gemm(132, 260, 68)):
+        operands = problem.operands(kind="integers")
+        result = simulated(kernel, problem, operands)
+        assert np.array_equal(result, problem.reference(operands)), problem
+
+
+@pytest.mark.parametrize("capability", [None, TURING])
+@pytest.mark.parametrize("layout", kernels.warp_tiled.layouts)
+def test_stored_transposed_and_copied_either_way(layout, capability):
+    """Rows of 17, 29 and 33 elements are not aligned, and of those of 36, 44 and 12 all are."""
+    for shape in ((33, 29, 17), (36, 44, 12), (33, 44, 17), (36, 29, 12), (1, 1, 1), (4, 2, 1)):
+        for tiling in SMALL["warp_tiled"][:2]:
+            problem = Gemm(*shape, alpha=2, beta=0.5, layout=layout)
+            operands = problem.operands(kind="integers")
+            result = simulated(kernels.warp_tiled, problem, operands, tiling, capability)
+            assert np.array_equal(result, problem.reference(operands)), (shape, tiling)
+
+
+@pytest.mark.parametrize("kernel", STAGED[1:], ids=lambda k: k.name)
+def test_builds_that_differ_by_alignment(kernel):
+    """What `variant` says is what makes 128-bit accesses safe: the other build would not be."""
+    fits, not_ = Gemm(8, 12, 16), Gemm(8, 13, 16)
+    assert kernel.variant(fits, None)["aligned"]
+    assert not kernel.variant(not_, None)["aligned"]
+    tiling = SMALL[kernel.name][0]
+    args = arguments(not_, not_.operands())
+    launch = kernel.launch(not_, tiling)
+    wrong = kernel.build(tiling, **{**kernel.variant(not_, None), "aligned": True})
+    report = simulate(
+        wrong, *launch, *args, shared_bytes=kernel.shared(not_, tiling), on_hazard="collect"
+    )
+    assert {"misaligned"} <= {h.kind for h in report.hazards}
+
+
+@pytest.mark.parametrize("kernel", SIMPLE, ids=lambda k: k.name)
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_other_formats_stay_within_their_tolerance(kernel, dtype):
+    problem = Gemm(33, 18, 40, alpha=0.5, beta=2, dtype=dtype)
+    operands = problem.operands()
+    result = simulated(kernel, problem, operands)
+    assert result.dtype == dtype
+    assert problem.error(result, operands) <= problem.tolerance
+
+
+@LADDER
+@pytest.mark.parametrize("shape", [(40, 24, 300), (17, 33, 65)])
+def test_random_operands_stay_within_the_tolerance(kernel, shape):
+    problem = Gemm(*shape, alpha=1.5, beta=-0.25)
+    operands = problem.operands(seed=3)
+    result = simulated(kernel, problem, operands, SMALL[kernel.name][0])
+    assert 0 < problem.error(result, operands) <= problem.tolerance
+
+
+@LADDER
+def test_operands_are_left_as_they_are(kernel):
+    problem = Gemm(20, 30, 10)
+    operands = problem.operands()
+    simulated(kernel, problem, operands)
+    assert all(map(np.array_equal, operands, problem.operands()))
+
+
+@LADDER
+def test_launches_cover_c_with_the_threads_of_the_tiling(kernel):
+    for shape in ((1, 1, 1), (100, 37, 20)):
+        for tiling in (kernel.default, *SMALL[kernel.name]):
+            problem = Gemm(*shape)
+            grid, block = kernel.launch(problem, tiling)
+            work = kernel.work(problem, tiling)
+            assert block[0] * block[1] == tiling.threads == work.threads
+            assert grid[0] * grid[1] == work.blocks
+            assert work.blocks * tiling.block[0] * tiling.block[1] >= problem.m * problem.n
+
+
+@LADDER
+def test_tilings_that_are_recorded_or_tested_fit(kernel):
+    for tiling in (kernel.default, *kernel.tilings, *SMALL[kernel.name]):
+        assert kernel.choose(tiling) is tiling
+
+
+def test_the_ring_of_tiles_is_what_the_model_says():
+    for layout in kernels.warp_tiled.layouts:
+        problem = Gemm(64, 64, 64, layout=layout)
+        for tiling in (kernels.warp_tiled.default, *SMALL["warp_tiled"]):
+            work = kernels.warp_tiled.work(problem, tiling)
+            assert work.shared_bytes == kernels.warp_tiled.shared(problem, tiling)
+
+
+WARP = {"warp": (32, 32), "thread": (8, 4), "stages": 2}
+MISFITS = {
+    "naive": [Tiling(block=(16, 16, 1), thread=(2, 2)), Tiling(block=(16, 16, 1), stages=2)],
+    "coalesced": [Tiling(block=(16, 16, 1), thread=(1, 2))],
+    "tiled": [
+        Tiling(block=(16, 8, 16)),
+        Tiling(block=(16, 16, 8)),
+        Tiling(block=(16, 16, 16), thread=(2, 1)),
+        Tiling(block=(16, 16, 16), stages=2),
+    ],
+    "register_tiled": [
+        Tiling(block=(64, 64, 8), thread=(8, 8), stages=2),
+        Tiling(block=(64, 64, 8), thread=(8, 8), warp=(32, 64)),
+    ],
+    "vectorised": [
+        Tiling(block=(64, 64, 8), thread=(8, 8), stages=2),
+        Tiling(block=(64, 64, 8), thread=(8, 8), warp=(32, 64)),
+        Tiling(block=(64, 64, 8), thread=(2, 8)),
+        Tiling(block=(64, 64, 8), thread=(8, 2)),
+        Tiling(block=(64, 64, 6), thread=(8, 8)),
+    ],
+    "warp_tiled": [
+        Tiling(block=(64, 64, 8), thread=(8, 4), stages=2),
+        Tiling(block=(64, 128, 8), warp=(8, 128), thread=(8, 4), stages=2),
+        Tiling(block=(64, 64, 4), **WARP),
+        Tiling(block=(64, 64, 8), **{**WARP, "stages": 1}),
+        Tiling(block=(64, 64, 8), warp=(16, 32), thread=(2, 8), stages=2),
+        Tiling(block=(64, 64, 8), warp=(32, 16), thread=(8, 2), stages=2),
+        Tiling(block=(32, 96, 8), **WARP),
+        Tiling(block=(96, 32, 8), **WARP),
+    ],
+}
+
+
+@LADDER
+def test_tilings_that_do_not_fit(kernel):
+    for tiling in MISFITS[kernel.name]:
+        with pytest.raises(ValueError) as caught:
+            kernel.choose(tiling)
+        told = str(caught.value)
+        assert f"tiling {tiling} does not fit" in told
+        example = eval(told[told.rindex("Tiling") :], {"Tiling": Example()})
+        assert kernel.choose(example) is example
+
+
+class Example:
+    """`Tiling` as the messages write it, with the shorthand of squares."""
+
+    square = staticmethod(Tiling.square)
+
+    def __call__(self, *arguments, **options):
+        return Tiling(*arguments, **options)
+
+
+def test_something_else_than_a_tiling():
+    with pytest.raises(TypeError, match="tiling=16 is not a Tiling"):
+        kernels.naive.choose(16)
+
+
+def test_names():
+    everything = (*kernels.LADDER, kernels.REFERENCE, *kernels.CPU)
+    assert all(isinstance(k, Kernel) for k in everything)
+    assert len({k.name for k in everything}) == len(everything)
+    assert all(kernels.get(k.name) is k is getattr(kernels, k.name) for k in everything)
+    with pytest.raises(ValueError, match="'fast'.*naive.*tiled"):
+        kernels.get("fast")
+
+
+# ------------------------------------------------------------------- the same source, compiled
+
+
+def compiler():
+    """`numba.cuda`, where it can compile without a GPU: numba-cuda with its CUDA wheels."""
+    if kernels.naive.build.__globals__["cuda"] is stand_in:
+        pytest.skip("numba-cuda is not installed")
+    from numba import cuda
+
+    try:
+        cuda.compile_ptx(lambda: None, (), cc=(9, 0))
+    except Exception as error:
+        pytest.skip(f"numba.cuda cannot compile here ({type(error).__name__}: {error})"[:200])
+    return cuda
+
+
+def ptx(kernel, problem, tiling, capability, monkeypatch):
+    """What a rung is compiled to for a GPU that need not be here."""
+    cuda = compiler()
+    from numba import float32
+    from numba.cuda import dispatcher
+
+    # Device functions are typed for the GPU that is there: here, the one that is asked for.
+    asked = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: asked)
+    matrix = float32[:, ::1]
+    text, _ = cuda.compile_ptx(
+        kernel.function(problem, tiling, capability),
+        (float32, matrix, matrix, float32, matrix),
+        cc=capability,
+    )
+    return text
+
+
+@pytest.mark.parametrize("kernel", SIMPLE, ids=lambda k: k.name)
+@pytest.mark.parametrize("tile", [8, 16, 32])
+def test_the_same_source_compiles(kernel, tile, monkeypatch):
+    text = ptx(kernel, Gemm(64, 64, 64), Tiling.square(tile), (9, 0), monkeypatch)
+    assert ".target sm_90" in text
+    assert "fma.rn.f32" in text
+    assert ".local" not in text
+    assert ("bar.sync" in text) == (kernel is kernels.tiled) == (".shared" in text)
+
+
+@pytest.mark.parametrize("n", [64, 65])
+def test_four_at_a_time_where_rows_are_aligned(n, monkeypatch):
+    text = ptx(kernels.vectorised, Gemm(n, n, n), SMALL["vectorised"][0], (7, 5), monkeypatch)
+    assert ("ld.global.v4" in text) == ("st.global.v4" in text) == (n % 4 == 0)
+    assert "ld.shared.v4" in text
+    assert ".local" not in text
+
+
+@pytest.mark.parametrize("capability", [TURING, (8, 0)])
+def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
+    tiling = SMALL["warp_tiled"][0]
+    text = ptx(kernels.warp_tiled, Gemm(64, 64, 64), tiling, capability, monkeypatch)
+    assert ("cp.async" in text) == (capability >= (8, 0))
+    assert ".local" not in text
+
+
+@pytest.mark.gpu
+@LADDER
+@pytest.mark.parametrize(("alpha", "beta"), SCALES)
+def test_gpu_and_simulator_agree_to_the_bit(kernel, alpha, beta):
+    from numba import cuda
+
+    capability = tuple(cuda.get_current_device().compute_capability)
+    for tiling in SMALL[kernel.name]:
+        for shape in edge_shapes(kernel, tiling):
+            problem = Gemm(*shape, alpha=alpha, beta=beta)
+            compiled = cuda.jit(kernel.function(problem, tiling, capability))
+            operands = problem.operands(kind="integers")
+            alpha_, a, b, beta_, c = arguments(problem, operands)
+            on_gpu = cuda.to_device(c)
+            launch = *kernel.launch(problem, tiling), 0, kernel.shared(problem, tiling)
+            compiled[launch](alpha_, cuda.to_device(a), cuda.to_device(b), beta_, on_gpu)
+            expected = simulated(kernel, problem, operands, tiling)
+            assert np.array_equal(on_gpu.copy_to_host(), expected), (shape, tiling)

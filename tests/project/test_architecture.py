@@ -1,0 +1,265 @@
+"""Rules that keep the tree readable: who may import whom, what loads when, how long a file is."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import gemmlab
+from tests.support.paths import ROOT
+
+PACKAGE = ROOT / "gemmlab"
+FILES = sorted(PACKAGE.rglob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+# Data moves one way: a module imports only what stands to its left.
+ORDER = [
+    *("driver", "probe", "problem", "device", "tiling"),
+    *("model", "numerics"),
+    "instructions",
+    "simt",
+    "kernels",
+    *("measurement", "records"),
+    "backends",
+    "plots",
+    *("explorers", "exercises"),
+    *("doctor", "recording"),
+    *("cli", "__main__"),
+]
+FACADE_USERS = ("doctor", "cli", "__main__")  # `import gemmlab` may load anything to their left
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+def part(path: Path) -> str:
+    """The entry of ORDER that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def home(name: str) -> str:
+    """The entry of ORDER that `from gemmlab import name` reaches."""
+    if name in gemmlab._LAZY:
+        return (gemmlab._LAZY[name] or name).split(".")[0]
+    if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file():
+        module = name
+    for node in tree(PACKAGE / "__init__.py").body:
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            module = node.module.split(".")[1]
+    return module
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The entries of ORDER that one statement imports; "" is the package itself."""
+    if isinstance(node, ast.Import):
+        names = [alias.name.split(".") for alias in node.names]
+        return [[*name, ""][1] for name in names if name[0] == "gemmlab"]
+    if isinstance(node, ast.ImportFrom):
+        if node.level:
+            return ["a relative import"]
+        names = (node.module or "").split(".")
+        if names == ["gemmlab"]:
+            return [home(alias.name) for alias in node.names]
+        return [names[1]] if names[0] == "gemmlab" else []
+    return []
+
+
+def faults(path: Path, module: ast.Module) -> list[str]:
+    """The imports of one file, at any depth, that go against ORDER."""
+    own = part(path)
+    if own not in ORDER:
+        return [f"{own} has no place in ORDER"]
+    found = []
+    for node in ast.walk(module):
+        for other in imported(node):
+            if other == "":
+                right = own in FACADE_USERS
+            else:
+                right = other in ORDER and ORDER.index(other) <= ORDER.index(own)
+            if not right:
+                found.append(f"{name_of(path)}:{node.lineno}: {own} imports {other or 'gemmlab'}")
+    return found
+
+
+@pytest.mark.parametrize("path", [f for f in FILES if f != PACKAGE / "__init__.py"], ids=name_of)
+def test_imports_point_to_the_left(path):
+    assert faults(path, tree(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "wrong"),
+    [
+        ("model/traffic.py", "from gemmlab.problem import Gemm", 0),
+        ("model/traffic.py", "from gemmlab import Gemm", 0),
+        ("model/traffic.py", "from gemmlab.model import occupancy", 0),
+        ("model/traffic.py", "def f():\n from gemmlab.kernels import naive", 1),
+        ("model/traffic.py", "from gemmlab import run", 1),
+        ("model/traffic.py", "import gemmlab", 1),
+        ("model/traffic.py", "import gemmlab.plots", 1),
+        ("model/traffic.py", "from . import occupancy", 1),
+        ("kernels/naive.py", "from gemmlab import cuda", 0),
+        ("simt/machine.py", "from gemmlab import kernels", 1),
+        ("cli.py", "import gemmlab", 0),
+        ("helpers.py", "", 1),
+    ],
+)
+def test_the_import_rule_can_fail(file, code, wrong):
+    assert len(faults(PACKAGE / file, ast.parse(code))) == wrong
+
+
+# ------------------------------------------------------------------------------------- what loads
+
+ALLOWED = """
+import sys
+class OnlyNumPy:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("numpy", "gemmlab"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, OnlyNumPy())
+"""
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+
+
+def test_import_is_light(capsys):
+    answer = python("-X", "importtime", "-c", "import gemmlab")
+    assert answer.returncode == 0, answer.stderr
+    rows = re.findall(r"import time:\s+\d+ \|\s+(\d+) \|( *)(\S+)", answer.stderr)
+    micros = {name: int(cumulative) for cumulative, _, name in rows}
+    heavy = {"numba", "numba_cuda", "cupy", "matplotlib", "ipywidgets", "IPython", "scipy", "tqdm"}
+    assert {name.partition(".")[0] for name in micros} & heavy == set()
+    with capsys.disabled():
+        total, numpy = micros["gemmlab"] / 1e6, micros["numpy"] / 1e6
+        print(f"\nimport gemmlab: {total:.3f} s, of which NumPy {numpy:.3f} s")
+
+
+def test_numpy_alone_is_enough_for_model_and_simulator():
+    code = """
+import gemmlab
+from gemmlab import Gemm, device, kernels, predict, run
+p = Gemm(8, 8, 8)
+print(predict(p, device("v100")).limiter)
+print(run(kernels.tiled, p, backend="simulator").counters["global_load_sectors"])
+"""
+    answer = python("-c", ALLOWED + code)
+    assert answer.returncode == 0, answer.stderr
+    limiter, sectors = answer.stdout.split()
+    assert limiter in ("math", "memory", "latency")
+    assert int(sectors) > 0
+
+
+def test_the_blocker_blocks():
+    answer = python("-c", ALLOWED + "import matplotlib")
+    assert "No module named 'matplotlib'" in answer.stderr
+
+
+# ------------------------------------------------------------------------------------ public names
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Constants, classes, functions; each by name, numbers in it by their value."""
+
+    def key(name: str) -> tuple:
+        kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+        return kind, re.sub(r"\d+", lambda number: number[0].zfill(4), name)
+
+    return sorted(names, key=key)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_all_is_sorted(path):
+    for node in tree(path).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            names = ast.literal_eval(node.value)
+            assert names == in_order(names)
+            assert len(names) == len(set(names))
+
+
+def test_public_names_exist():
+    for name in gemmlab.__all__:
+        assert getattr(gemmlab, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        gemmlab.no_such_name  # noqa: B018
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_is_short(path):
+    lines = path.read_text("utf-8").count("\n")
+    assert lines <= 300
+
+
+def place_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+# The checks against hardware, which are about to get one home, still say where they lie.
+ON_THE_WAY = {
+    *(ROOT / "benchmarks").glob("hardware_*.py"),
+    *(ROOT / "tests" / "agreement").glob("*.py"),
+    *(
+        ROOT / "tests" / f"{name}.py"
+        for name in ("test_agreement", "test_warp_gemms", "warp_gemms")
+    ),
+}
+SCRIPTS = [path for path in TESTS + BENCHMARKS if path not in ON_THE_WAY]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=place_of)
+def test_a_test_file_is_short(path):
+    assert path.read_text("utf-8").count("\n") <= 500
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=place_of)
+def test_the_search_path_of_modules_is_left_alone(path):
+    """pytest, and `python -m` in the root of the repository, find `tests` and `benchmarks`."""
+    assert "sys" + ".path" not in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_no_environment_variable_is_read(path):
+    names = {"environ", "environb", "getenv", "getenvb"}
+    for node in ast.walk(tree(path)):
+        used = getattr(node, "attr", None) or getattr(node, "id", None)
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            used = next((alias.name for alias in node.names if alias.name in names), None)
+        assert used not in names, f"line {node.lineno}"
+
+
+def functions(notebook: Path) -> set[str]:
+    """The functions that a notebook's cells define at their outermost level."""
+    found = set()
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            code = "\n".join("" if line[:1] in "%!" else line for line in source.splitlines())
+            found |= {n.name for n in ast.parse(code).body if isinstance(n, ast.FunctionDef)}
+    return found
+
+
+def test_notebooks_share_no_helper():
+    assert NOTEBOOKS
+    homes = defaultdict(list)
+    for notebook in NOTEBOOKS:
+        for function in functions(notebook):
+            homes[function].append(notebook.name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

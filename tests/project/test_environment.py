@@ -1,0 +1,147 @@
+"""environment.yml, pyproject.toml and the lock files name the same packages."""
+
+import itertools
+import re
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from tests.support.paths import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+LOCKS = {path.stem: path.read_text("utf-8") for path in (ROOT / "requirements").glob("*.txt")}
+
+CONDA_NAMES = {"matplotlib-base": "matplotlib"}  # conda's matplotlib would bring a window system
+CONDA_ONLY = {"pip", "python"}
+SYSTEMS = {
+    "linux": {"sys_platform": "linux", "os_name": "posix", "platform_machine": "x86_64"},
+    "windows": {"sys_platform": "win32", "os_name": "nt", "platform_machine": "AMD64"},
+    "macos": {"sys_platform": "darwin", "os_name": "posix", "platform_machine": "arm64"},
+}
+PLACES = [
+    {**system, "python_version": version, "python_full_version": f"{version}.6"}
+    for system, version in itertools.product(SYSTEMS.values(), ["3.11", "3.12", "3.13"])
+]
+
+
+def needs(extra: str) -> list[Requirement]:
+    """What the project asks for with one extra, extras of its own resolved."""
+    lines = PROJECT["dependencies"] + PROJECT["optional-dependencies"][extra]
+    found = []
+    for requirement in map(Requirement, lines):
+        if requirement.name == PROJECT["name"]:
+            found += [need for inner in requirement.extras for need in needs(inner)]
+        else:
+            found.append(requirement)
+    return found
+
+
+def merged(requirements: list[Requirement]) -> dict[str, SpecifierSet]:
+    """Package -> everything that is asked of its version."""
+    found: dict[str, SpecifierSet] = {}
+    for requirement in requirements:
+        name = canonicalize_name(requirement.name)
+        found[name] = found.get(name, SpecifierSet()) & requirement.specifier
+    return found
+
+
+def applies(requirement: Requirement, place: dict[str, str]) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": "", **place})
+
+
+def pins(lock: str, place: dict[str, str]) -> dict[str, str]:
+    """Package -> the one version that a lock file gives at a place."""
+    found: dict[str, str] = {}
+    for line in LOCKS[lock].splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            (pin,) = requirement.specifier
+            assert pin.operator == "==", line
+            if applies(requirement, place):
+                assert requirement.name not in found, line
+                found[requirement.name] = pin.version
+    return found
+
+
+# ------------------------------------------------------------------------------------------- conda
+
+
+def test_conda_channels():
+    assert CONDA["channels"] == ["conda-forge", "nodefaults"]
+
+
+def test_conda_names_the_packages_of_the_lab():
+    lines = [line for line in CONDA["dependencies"] if isinstance(line, str)]
+    conda = {}
+    for line in lines:
+        name, specifier = re.fullmatch(r"([a-z0-9-]+)\s*(.*)", line).groups()
+        conda[CONDA_NAMES.get(name, name)] = SpecifierSet(specifier)
+    assert conda.pop("python") == SpecifierSet(PROJECT["requires-python"])
+    pip = {name: SpecifierSet() for name in CONDA_ONLY - {"python"}}
+    assert conda == merged(needs("lab")) | pip
+
+
+def test_conda_installs_the_project_itself():
+    (pip,) = [line["pip"] for line in CONDA["dependencies"] if isinstance(line, dict)]
+    assert pip == ["-e ."]
+
+
+def test_conda_comment_names_the_gpu_packages():
+    text = (ROOT / "environment.yml").read_text("utf-8")
+    (conda,) = re.findall(r'"numba-cuda(>=[^"]+)"', text)
+    (pip,) = [need.specifier for need in needs("gpu") if need.name == "numba-cuda"]
+    for version, inside in (
+        ("0.29.9", False),
+        ("0.30.0", True),
+        ("0.30.4", True),
+        ("0.31.0", False),
+    ):
+        assert (version in SpecifierSet(conda)) is inside
+        assert (version in pip) is inside
+
+
+# ------------------------------------------------------------------------------------------- locks
+
+
+def test_base_needs_numpy_alone():
+    assert [Requirement(line).name for line in PROJECT["dependencies"]] == ["numpy"]
+
+
+def test_lab_has_no_cuda_package():
+    for place in PLACES:
+        assert not [name for name in pins("lab", place) if re.search("cuda|cupy|nvidia", name)]
+
+
+def test_every_extra_has_a_lock_file():
+    assert set(LOCKS) == set(PROJECT["optional-dependencies"])
+
+
+@pytest.mark.parametrize("lock", sorted(LOCKS))
+def test_lock_satisfies_the_project(lock):
+    for place in PLACES:
+        pinned = pins(lock, place)
+        for need in needs(lock):
+            if applies(need, place):
+                assert need.specifier.contains(pinned[canonicalize_name(need.name)]), need
+
+
+@pytest.mark.parametrize(
+    "place", PLACES, ids=lambda p: f"{p['sys_platform']}-{p['python_version']}"
+)
+def test_locks_agree_with_each_other(place):
+    one: dict[str, str] = {}
+    for lock in sorted(LOCKS):
+        for name, version in pins(lock, place).items():
+            assert one.setdefault(name, version) == version, f"{name} in {lock}.txt"
+
+
+@pytest.mark.parametrize("lock", sorted(LOCKS))
+def test_lock_has_no_address(lock):
+    assert "://" not in LOCKS[lock]
+    assert "--" not in LOCKS[lock]
+    assert " @ " not in LOCKS[lock]

@@ -1,0 +1,296 @@
+"""The parts of run.py that touch neither network nor environment, and the promises made for it."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.paths import ROOT
+
+SPEC = importlib.util.spec_from_file_location("run", ROOT / "run.py")
+run = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(run)
+
+
+@pytest.fixture
+def venv(tmp_path, monkeypatch):
+    """A place for an environment that does not exist yet."""
+    monkeypatch.setattr(run, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(run, "STATE", tmp_path / ".venv" / "gemmlab.json")
+    return tmp_path / ".venv"
+
+
+# ------------------------------------------------------------------------------------- the verbs
+
+
+def test_no_verb_lists_every_verb(capsys):
+    assert run.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("usage: python3 run.py")
+    assert " ".join(line.split()[0] for line in lines[2:]) == "lab test book lint record doctor"
+    assert all(len(line.split()) > 3 for line in lines[2:])
+
+
+def test_unknown_verb_is_quoted_and_the_verbs_listed(capsys):
+    assert run.main(["tests"]) == 2
+    error = capsys.readouterr().err
+    assert "'tests'" in error
+    assert "lab test book lint record doctor" in error
+
+
+def test_every_verb_has_its_lock_file():
+    for lock, _, _ in run.VERBS.values():
+        assert (ROOT / "requirements" / f"{lock}.txt").is_file()
+
+
+def test_record_and_doctor_are_handed_to_the_package(monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
+    monkeypatch.setattr(run, "set_up_gpu", lambda: calls.append("gpu"))
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 7)
+    assert run.main(["record", "--quick"]) == 7
+    assert calls == ["lab", "gpu", ("-m", "gemmlab", "record", "--quick")]
+
+
+def test_lint_shows_both_checks_and_fails_if_either_does(monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command[2]) or 1)
+    assert run.lint([]) == 1
+    assert calls == ["check", "format"]
+    monkeypatch.setattr(run, "call", lambda *command: int(command[2] == "check"))
+    assert run.lint([]) == 1
+    monkeypatch.setattr(run, "call", lambda *command: int(command[2] == "format"))
+    assert run.lint([]) == 1
+    monkeypatch.setattr(run, "call", lambda *command: 0)
+    assert run.lint([]) == 0
+
+
+@pytest.mark.parametrize("command", ["python3 run.py lab", "python3 run.py test"])
+def test_readme_and_ci_name_the_commands(command):
+    assert command in (ROOT / "README.md").read_text("utf-8")
+    if command.endswith("test"):
+        assert command in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+# ------------------------------------------------------------------------------------ old Pythons
+
+
+def test_old_python_is_refused_in_one_line():
+    with pytest.raises(SystemExit) as error:
+        run.refuse_old_python((3, 10, 12), "/usr/bin/python3")
+    assert "3.11" in error.value.code
+    assert "/usr/bin/python3 is 3.10" in error.value.code
+    assert "\n" not in error.value.code
+
+
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 14, 1)])
+def test_newer_python_is_accepted(version):
+    run.refuse_old_python(version, "python3")
+
+
+def test_an_old_python_can_read_the_file():
+    ast.parse((ROOT / "run.py").read_text("utf-8"), feature_version=(3, 6))
+
+
+def test_only_the_standard_library_is_imported():
+    nodes = ast.walk(ast.parse((ROOT / "run.py").read_text("utf-8")))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    assert names
+    assert names <= set(sys.stdlib_module_names)
+
+
+# ----------------------------------------------------------------------------------------- stamps
+
+
+def test_stamp_changes_with_each_of_its_parts():
+    parts = ["numpy==2.4.6", "[project]", "3.11", "/home/me/gemmlab"]
+    stamps = {run.stamp(*parts)}
+    for i in range(len(parts)):
+        stamps.add(run.stamp(*(part + "x" * (i == j) for j, part in enumerate(parts))))
+    assert len(stamps) == 5
+    assert run.stamp("ab", "c", "", "") != run.stamp("a", "bc", "", "")
+
+
+def test_a_complete_set_is_not_installed_again(venv, monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "make_venv", lambda: venv.mkdir(exist_ok=True))
+    monkeypatch.setattr(run, "install", calls.append)
+    run.set_up("lab")
+    assert len(calls) == 2
+    assert calls[0][0] == "-r"
+    assert calls[1][:2] == ["--no-deps", "-e"]
+    run.set_up("lab")
+    assert len(calls) == 2
+    monkeypatch.setattr(run, "wanted", lambda name: "another lock file")
+    run.set_up("lab")
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, run.SetupError])
+def test_an_interrupted_set_up_is_not_believed_complete(venv, monkeypatch, end):
+    venv.mkdir()
+    run.write_state({"lab": run.wanted("lab"), "test": "the stamp of an older lock file"})
+
+    def stop(arguments):
+        raise end
+
+    monkeypatch.setattr(run, "make_venv", lambda: None)
+    monkeypatch.setattr(run, "install", stop)
+    with pytest.raises(end):
+        run.set_up("test")
+    assert run.read_state() == {"lab": run.wanted("lab")}
+
+
+def test_a_damaged_state_counts_as_nothing_installed(venv):
+    venv.mkdir()
+    for text in ("", '{"lab": ', "[]"):
+        run.STATE.write_text(text)
+        assert run.read_state() == {}
+
+
+def test_a_foreign_environment_is_left_alone(venv):
+    venv.mkdir()
+    (venv / "mine").touch()
+    with pytest.raises(run.SetupError, match="not a virtual environment of Python"):
+        run.make_venv()
+    assert (venv / "mine").exists()
+
+
+def test_a_half_made_environment_is_made_again(venv, monkeypatch):
+    venv.mkdir()
+    run.write_state({"lab": "a stamp"})
+    (venv / "half").touch()
+    made = subprocess.CompletedProcess([], 0, "", "")
+    monkeypatch.setattr(run, "runs_this_python", lambda python: False)
+    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: made)
+    run.make_venv()
+    assert not (venv / "half").exists()
+    assert run.read_state() == {}
+
+
+def test_a_failed_venv_names_the_package_that_mends_it(venv, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "ensurepip is not available", "")
+    monkeypatch.setattr(run, "runs_this_python", lambda python: False)
+    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(run.SetupError, match=r"(?s)ensurepip is not available.*python3-venv"):
+        run.make_venv()
+
+
+# -------------------------------------------------------------------------------------- installing
+
+
+def test_no_network_is_said_and_what_to_do():
+    text = run.explain(
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError("
+        "<...>: Failed to establish a new connection: [Errno -3] Temporary failure in name "
+        "resolution')': /simple/numpy/\n"
+        "ERROR: No matching distribution found for numpy==2.4.6\n"
+    )
+    assert text.startswith("the package index cannot be reached")
+    assert "No matching distribution found for numpy==2.4.6" in text
+    assert "Retrying" not in text
+    assert "HTTPS_PROXY" in text
+    assert "run the same command again" in text
+
+
+def test_another_failure_is_not_called_a_network_failure():
+    text = run.explain("ERROR: Could not install packages due to an OSError: No space left")
+    assert "cannot be reached" not in text
+    assert "No space left" in text
+
+
+@pytest.mark.parametrize(
+    ("works", "tools"),
+    [
+        ({"uv"}, ["uv"]),
+        ({"pip"}, ["get uv", "pip"]),  # uv cannot be had
+        ({"get uv", "pip"}, ["get uv", "uv", "pip"]),  # uv can be had, but fails
+    ],
+)
+def test_pip_stands_in_for_uv(monkeypatch, works, tools):
+    used = []
+
+    def quietly(command, env=None):
+        if command[2:4] == ["uv", "--version"]:
+            return "uv" in works, ""
+        if command[2:5] == ["pip", "config", "list"]:
+            return True, ""
+        tool = "get uv" if run.UV in command else command[2]
+        used.append(tool)
+        return tool in works, ""
+
+    monkeypatch.setattr(run, "quietly", quietly)
+    run.install(["-r", "lab.txt"])
+    assert used == tools
+
+
+def test_uv_is_told_the_index_that_pip_uses():
+    told = run.uv_environment({"global.index-url": "https://mirror/simple", "global.x": "y"}, {})
+    assert told == {"UV_DEFAULT_INDEX": "https://mirror/simple"}
+    own = {"UV_DEFAULT_INDEX": "https://own"}
+    assert run.uv_environment({"global.index-url": "https://mirror/simple"}, own) == own
+
+
+def test_quietly_reports_success_and_output():
+    assert run.quietly([sys.executable, "-c", "print('fine')"]) == (True, "fine\n")
+    works, log = run.quietly([sys.executable, "-c", "import sys; sys.exit('broken')"])
+    assert not works
+    assert "broken" in log
+
+
+# ------------------------------------------------------------------------------------------- GPUs
+
+
+@pytest.mark.parametrize(
+    ("driver", "usable"), [(None, False), ("", False), ("580.65.06", True), ("610.2", True)]
+)
+def test_gpu_is_used_with_a_driver_of_cuda_13(driver, usable):
+    assert run.gpu_usable(driver) is usable
+
+
+def test_an_old_driver_is_named(capsys):
+    assert run.gpu_usable("535.104") is False
+    error = capsys.readouterr().err
+    assert "535.104" in error
+    assert "580" in error
+
+
+def test_failing_cuda_packages_leave_the_simulator(monkeypatch, capsys):
+    def fail(name):
+        raise run.SetupError(f"no {name}")
+
+    monkeypatch.setattr(run, "gpu_driver", lambda: "580.65")
+    monkeypatch.setattr(run, "set_up", fail)
+    run.set_up_gpu()
+    assert "simulator" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------- JupyterLab
+
+
+def test_lab_listens_on_loopback_and_opens_the_first_chapter():
+    arguments = run.lab_arguments("01_what_is_gemm.ipynb", browser=True, root=False)
+    assert "--ServerApp.ip=127.0.0.1" in arguments
+    assert "--LabApp.default_url=/lab/tree/01_what_is_gemm.ipynb" in arguments
+    assert not {"--allow-root", "--no-browser"} & set(arguments)
+    assert not any("token" in argument.lower() for argument in arguments)
+
+
+def test_lab_as_root_and_without_a_browser():
+    arguments = run.lab_arguments(None, browser=False, root=True)
+    assert {"--allow-root", "--no-browser"} <= set(arguments)
+
+
+def test_a_terminal_without_display_has_no_browser(monkeypatch):
+    monkeypatch.setattr(run.webbrowser, "get", lambda: object())
+    assert not run.has_browser("linux", {})
+    assert run.has_browser("linux", {"DISPLAY": ":0"})
+    assert run.has_browser("win32", {})
+
+    def none():
+        raise run.webbrowser.Error
+
+    monkeypatch.setattr(run.webbrowser, "get", none)
+    assert not run.has_browser("darwin", {})

@@ -1,0 +1,163 @@
+"""The example programs of Numba-CUDA's documentation give the right results on the simulator.
+
+The examples ship with the numba-cuda package, as tests: each defines kernels, launches them and
+asserts what comes out. Here those very functions run, with the host's half of `numba.cuda` replaced
+for the time by gemmlab's: `jit` makes a kernel that is simulated, and an array on the device is
+NumPy's. `book/numba_examples.md` lists them with what became of each; a test compares.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import re
+import unittest
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab.simt.cuda.host import SimulatedKernel
+from gemmlab.simt.cuda.stand_in import stand_in
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "book" / "numba_examples.md"
+FOLDER = ("numba", "cuda", "tests", "doc_examples")
+
+RIGHT, LEFT_OUT = "right", "left out"
+
+# File and function of each example -> what becomes of it, and a remark or the reason. "left out":
+# what the kernel is about lies outside of it, on the host or in another language.
+EXAMPLES = {
+    ("test_vecadd", "test_ex_vecadd"): (RIGHT, ""),
+    ("test_matmul", "test_matmul"): (RIGHT, ""),
+    ("test_reduction", "test_ex_reduction"): (RIGHT, ""),
+    ("test_laplace", "test_ex_laplace"): (RIGHT, "waits for the whole grid; fewer steps"),
+    ("test_sessionize", "test_ex_sessionize"): (RIGHT, "waits for the whole grid in a branch"),
+    ("test_cpu_gpu_compat", "test_ex_cpu_gpu_compat"): (RIGHT, ""),
+    ("test_globals", "test_ex_globals_constant_capture"): (
+        RIGHT,
+        "numbers and arrays of the enclosing scope are those of the first launch",
+    ),
+    ("test_globals", "test_ex_globals_device_array_capture"): (RIGHT, ""),
+    ("test_montecarlo", "test_ex_montecarlo"): (RIGHT, "random numbers drawn by NumPy"),
+    ("test_random", "test_ex_3d_grid"): (RIGHT, "random numbers drawn by NumPy; a smaller array"),
+    ("test_cg", "test_ex_grid_sync"): (RIGHT, "waits for the whole grid"),
+    ("test_ufunc", "test_ex_cuda_ufunc_call"): (RIGHT, "calls a ufunc on whole arrays"),
+    ("test_cpointer", "test_ex_cpointer"): (LEFT_OUT, "passes an address instead of an array"),
+    ("test_ffi", "test_ex_linking_cu"): (LEFT_OUT, "links a function written in CUDA C++"),
+    ("test_ffi", "test_ex_from_buffer"): (LEFT_OUT, "links a function written in CUDA C++"),
+    ("test_ffi", "test_ex_extra_includes"): (LEFT_OUT, "links a function written in CUDA C++"),
+}
+
+# Sizes that the host assigns, made smaller: 453 million elements are many for a CPU.
+SMALLER = {
+    ("test_laplace", "test_ex_laplace"): {("niter",): 500},
+    ("test_random", "test_ex_3d_grid"): {
+        ("X", "Y", "Z"): (35, 45, 36),
+        ("gx", "gy", "gz"): (2, 2, 2),
+    },
+}
+
+
+def reduce(function):
+    """`cuda.reduce`, an algorithm of the library, over NumPy: in pairs."""
+
+    def run(values):
+        while values.size > 1:
+            rest = values[values.size & ~1 :]
+            values = np.append(function(values[0:-1:2], values[1::2]), rest)
+        return values[0]
+
+    return run
+
+
+def drawn(states, thread):
+    """A device function in place of Numba's generator: the thread's own number."""
+    return states[thread]
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """The host's half of `numba.cuda`, in NumPy."""
+    numba = pytest.importorskip("numba")
+    pytest.importorskip("numba_cuda")
+    from numba import cuda
+    from numba.cuda import random
+
+    assert numba.cuda is cuda
+    for name in ("jit", "to_device", "device_array", "device_array_like"):
+        monkeypatch.setattr(cuda, name, getattr(stand_in, name))
+    monkeypatch.setattr(cuda, "reduce", reduce)
+    most = SimpleNamespace(max_cooperative_grid_blocks=lambda threads: 1 << 10)
+    overloads = defaultdict(lambda: most)  # a compiled kernel for each signature
+    monkeypatch.setattr(SimulatedKernel, "overloads", overloads, raising=False)
+    states = lambda n, seed: np.random.default_rng(seed).random(n, np.float32)  # noqa: E731
+    monkeypatch.setattr(random, "create_xoroshiro128p_states", states)
+    monkeypatch.setattr(random, "xoroshiro128p_uniform_float32", drawn)
+
+
+def folder():
+    """Where the installed package keeps its examples, or None."""
+    found = importlib.util.find_spec("numba_cuda")
+    if found is None:
+        return None
+    path = Path(found.origin).parent.joinpath(*FOLDER)
+    return path if path.is_dir() else None
+
+
+def functions(path):
+    """The test functions of an example's file by name, without their decorators."""
+    found = {}
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            node.decorator_list = []
+            found[node.name] = node
+    return found
+
+
+def example(file, name):
+    """An example as a function of no arguments; its kernels keep their file and lines."""
+    path = folder() and folder() / f"{file}.py"
+    if path is None or not path.exists() or name not in functions(path):
+        pytest.skip(f"the numba-cuda that is installed has no example {name} in {file}.py")
+    function = functions(path)[name]
+    for names, sizes in SMALLER.get((file, name), {}).items():
+        [assign] = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            and tuple(n.id for n in ast.walk(node.targets[0]) if isinstance(n, ast.Name)) == names
+        ]
+        assign.value = ast.copy_location(ast.parse(repr(sizes), mode="eval").body, assign.value)
+    scope = {"np": np, "captured_stdout": lambda: contextlib.redirect_stdout(io.StringIO())}
+    exec(compile(ast.fix_missing_locations(ast.Module([function], [])), str(path), "exec"), scope)
+    arguments = [unittest.TestCase()] if function.args.args else []
+    return lambda: scope[name](*arguments)
+
+
+def having(*outcomes):
+    keys = [key for key, (outcome, _) in EXAMPLES.items() if outcome in outcomes]
+    return pytest.mark.parametrize(("file", "name"), keys, ids=[name for _, name in keys])
+
+
+@having(RIGHT)
+def test_an_example_gives_the_right_result(file, name, host):
+    with contextlib.redirect_stdout(io.StringIO()):
+        example(file, name)()
+
+
+def test_every_example_of_the_package_is_listed():
+    if folder() is None:
+        pytest.skip("numba-cuda, whose examples run here, is not installed")
+    there = {(p.stem, name) for p in folder().glob("test_*.py") for name in functions(p)}
+    assert there <= set(EXAMPLES)
+    assert len(there) >= 10
+
+
+def test_the_page_lists_every_example_with_its_outcome():
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \|(.*)\|$", PAGE.read_text("utf-8"), re.M)
+    listed = {(file, name): (outcome, why.strip()) for file, name, outcome, why in table}
+    assert listed == {key: (outcome, why) for key, (outcome, why) in EXAMPLES.items()}

@@ -1,0 +1,81 @@
+"""Kernels with one fault each, and the misconception it stands for: all are found, and why."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from gemmlab import kernels, simulate
+from gemmlab.simt import HazardError
+from gemmlab.simt.races.hazards import KINDS
+from tests.support.paths import DATA
+from tests.support.right_kernels import RIGHT, trials
+from tests.support.wrong_kernels import FILES, load
+
+MAX_STEPS = 2000
+
+
+def findings(kernel, base, launch=None, **options):
+    """What each trial finds: a hazard, "values" for a wrong result, or None."""
+    for grid, block, args, is_right, shared_bytes, own in trials(base, launch):
+        kernel, options = own or kernel, {**options, "shared_bytes": shared_bytes}
+        again = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+        hazards = simulate(kernel, grid, block, *args, on_hazard="collect", **options).hazards
+        if hazards:
+            with pytest.raises(HazardError) as caught:
+                simulate(kernel, grid, block, *again, **options)
+            assert caught.value.hazard.kind == hazards[0].kind
+            assert caught.value.hazard.line == hazards[0].line
+            yield hazards[0]
+        else:
+            yield None if is_right() else "values"
+
+
+@pytest.mark.parametrize("base", RIGHT)
+def test_right_kernels_have_no_fault(base):
+    assert set(findings(RIGHT[base], base)) == {None}
+
+
+def test_all_were_given_to_the_hardware_too():
+    """By `benchmarks/hardware_sanitizer.py`, to each tool and to none."""
+    lines = (DATA / "h200_sanitizer.jsonl").read_text("utf-8").splitlines()
+    records = {(r["kernel"], r["tool"]): r for r in map(json.loads, lines)}
+    names = {f"right_{base}" for base in RIGHT} | {path.stem for path in FILES}
+    tools = (None, "memcheck", "racecheck", "initcheck", "synccheck")
+    assert set(records) == {(name, tool) for name in names for tool in tools}
+    for (name, _), record in records.items():
+        if name.startswith("right_"):
+            assert record["ended"]
+            assert record["kinds"] == []
+            assert set(record["verdicts"]) == {True}
+
+
+def test_every_rung_of_the_ladder_is_among_the_right_ones():
+    assert {f"ladder_{rung.name}" for rung in kernels.LADDER} <= set(RIGHT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_wrong_kernels_are_found(path):
+    wrong = load(path)
+    faults = [i for i, t in enumerate(path.read_text("utf-8").splitlines(), 1) if "# fault" in t]
+    launch = getattr(wrong, "launch", None)
+    found = next(
+        filter(None, findings(wrong.kernel, wrong.BASE, launch, max_steps=MAX_STEPS)), None
+    )
+    assert found is not None, "the fault was not found"
+    assert len(faults) == 1
+    assert wrong.__doc__.startswith(("Misconception: ", "Slip: "))
+    if wrong.EXPECT == "values":
+        assert found == "values"
+    else:
+        assert (found.kind, found.line) == (wrong.EXPECT, faults[0]), str(found)
+        assert "# fault" in found.code
+
+
+def test_the_collection():
+    """Enough of them, of every kind that a kernel without copies in flight can show."""
+    expected = Counter(load(path).EXPECT for path in FILES)
+    assert len(FILES) >= 50
+    assert set(expected) == {*KINDS, "values"} - {"async-not-waited", "misaligned"}
+    assert min(expected.values()) >= 2

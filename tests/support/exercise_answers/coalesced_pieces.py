@@ -1,0 +1,91 @@
+"""Answers to exercise 03.2."""
+
+from gemmlab import cuda
+from gemmlab.exercises.coalesced_pieces import build_axpy
+from tests.support.exercise_answers.edits import wrong
+
+
+def strip_of_a_block(T):
+    def kernel(a, X, Y):
+        start = cuda.blockIdx.x * cuda.blockDim.x * T
+        for step in range(T):
+            i = start + step * cuda.blockDim.x + cuda.threadIdx.x
+            if i < Y.shape[0]:
+                Y[i] += a * X[i]
+
+    return kernel
+
+
+def grid_stride(T):
+    def kernel(a, X, Y):
+        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+            Y[i] = Y[i] + a * X[i]
+
+    return kernel
+
+
+def from_the_end(T):
+    def kernel(a, X, Y):
+        i = X.size - 1 - cuda.grid(1)
+        while i >= 0:
+            Y[i] = a * X[i] + Y[i]
+            i -= cuda.gridsize(1)
+
+    return kernel
+
+
+RIGHT = {
+    "each block has a strip": (strip_of_a_block,),
+    "a loop over the grid": (grid_stride,),
+    "backwards": (from_the_end,),
+}
+
+STEP = "i = first + step * cuda.gridsize(1)"
+
+WRONG = {
+    "pieces, written otherwise": wrong(
+        build_axpy, "each thread needs its own piece", "sectors-above-budget",
+        (STEP, "i = step + T * first"),
+    ),
+    "pieces of two": wrong(
+        build_axpy, "two neighbours do no harm", "sectors-above-budget",
+        (STEP, "i = 2 * first + step % 2 + step // 2 * 2 * cuda.gridsize(1)"
+         " if T % 2 == 0 else first"),
+    ),
+    "every other lane": wrong(
+        build_axpy, "lanes may leave gaps that others fill later", "sectors-above-budget",
+        (STEP, "i = first * T + (step + cuda.threadIdx.x) % T"),
+    ),
+    "blocks overlap": wrong(
+        build_axpy, "a block's elements are as many as its threads", "two-writers",
+        (STEP, "i = first + step * cuda.blockDim.x"),
+    ),
+    "steps of T": wrong(
+        build_axpy, "the step is T", "two-writers", (STEP, "i = first + step * T")
+    ),
+    "steps of one": wrong(
+        build_axpy, "a thread's elements are neighbours", "two-writers", (STEP, "i = first + step")
+    ),
+    "no guard": wrong(build_axpy, "the grid fits", "outside", ("if i < X.size:", "if True:")),
+    "at most": wrong(build_axpy, "indices run from 1", "outside", ("i < X.size", "i <= X.size")),
+    "one element a thread": wrong(
+        build_axpy, "a thread has one element", "not-written", ("range(T)", "range(1)")
+    ),
+    "one step too few": wrong(
+        build_axpy, "range includes its end", "not-written", ("range(T)", "range(1, T)")
+    ),
+    "loaded twice": wrong(
+        build_axpy, "the compiler will see it", "asked-twice",
+        ("Y[i] = a * X[i] + Y[i]", "Y[i] = a * X[i] + Y[i] + X[i] - X[i]"),
+    ),
+    "stored twice": wrong(
+        build_axpy, "two statements are clearer", "asked-twice",
+        ("Y[i] = a * X[i] + Y[i]", "Y[i] += a * X[i] - X[i]\n                Y[i] += X[i]"),
+    ),
+    "Y not added": wrong(build_axpy, "Y is output only", "wrong-values", (" + Y[i]", "")),
+    "a forgotten": wrong(build_axpy, "a is 1", "wrong-values", ("a * X[i]", "X[i]")),
+    "no kernel": wrong(
+        build_axpy, "build launches the kernel", "wrong-type", ("return kernel", "return T")
+    ),
+    "unknown name": wrong(build_axpy, "x is small", "raises", ("a * X[i]", "a * x[i]")),
+}  # fmt: skip

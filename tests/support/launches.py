@@ -1,0 +1,28 @@
+"""What tests ask of a kernel or of its launch."""
+
+import inspect
+
+import numpy as np
+
+from gemmlab import simulate
+
+
+def integers(shape, seed=0):
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float32)
+
+
+def line_of(kernel, text):
+    lines, first = inspect.getsourcelines(kernel)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def hazards(kernel, grid, block, *arguments, **options):
+    return simulate(kernel, grid, block, *arguments, on_hazard="collect", **options).hazards
+
+
+def lines(report):
+    return {report.source.code(line): counts for line, counts in report.by_line.items()}
+
+
+def hazards_of_a_block(kernel, *arguments, threads=32, **options):
+    return hazards(kernel, 1, threads, *arguments, **options)

@@ -1,0 +1,6 @@
+"""Where the repository's files lie."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"  # answers of real GPUs
