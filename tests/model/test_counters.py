@@ -35,9 +35,9 @@ COUNTED = {
     "an ideal prediction": lambda: predict(SMALL, "h200").counters,
     "a simulated run": lambda: run(kernels.naive, SMALL, backend="simulator").counters,
     "a timed run": lambda: Measurement("k", SMALL, None, "cpu", "x", "X", 0.0, 1.0).counters,
-    "by hand": lambda: Measurement(
-        "k", SMALL, None, "cpu", "x", "X", 0.0, 1.0, counters={"barriers": 2}
-    ).counters,
+    "by hand": lambda: (
+        Measurement("k", SMALL, None, "cpu", "x", "X", 0.0, 1.0, counters={"barriers": 2}).counters
+    ),
 }
 
 

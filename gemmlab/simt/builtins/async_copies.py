@@ -1,7 +1,7 @@
-"""Copies that are under way from global to shared memory: what `cp.async` begins.
+"""Asynchronous copies from global to shared memory, `cp.async`, that are under way.
 
 The data of a copy is in shared memory when its thread has waited for it, and for other threads
-after a barrier. Until then whoever touches its elements does so too early.
+after a barrier as well. An access to its elements before that is a hazard.
 Source: PTX ISA, section "Asynchronous copy" (completion of `cp.async` groups).
 """
 
@@ -65,7 +65,7 @@ class Copies:
         self.pending.append(copy)
 
     def commit(self, m: Machine) -> None:
-        """Make the active lanes' copies since their last commit a group."""
+        """Close a group: the copies of the active lanes since their last commit."""
         mask = m.masks[-1]
         if mask is not False:
             one = 1 if mask is None or mask is m.masks[0] else m.lanes.full(mask).astype(np.int64)

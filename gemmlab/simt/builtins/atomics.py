@@ -1,4 +1,4 @@
-"""`cuda.atomic.*`: each lane's update, in the order of the lanes over the launch."""
+"""`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ UPDATES: dict[str, Callable] = {
 
 
 def update(m: Machine, name: str, array: Any, index: Any, value: Any) -> Any:
-    """Change `array[index]` in each active lane, lane after lane; the values that it had."""
+    """Update `array[index]` for one active lane after the other; returns the old values."""
     return _atomic(m, name, array, index, UPDATES[name], (value,))
 
 
 def exchange(m: Machine, array: Any, index: Any, old: Any, value: Any) -> Any:
-    """`cuda.atomic.cas`: `value` where the element is `old`; the values that it had."""
+    """`cuda.atomic.cas`: store `value` where the element equals `old`; returns the old values."""
     return _atomic(m, "cas", array, index, _swap, (value, old))
 
 
 def compare_and_swap(m: Machine, array: Any, old: Any, value: Any) -> Any:
-    """`cas` on the first element."""
+    """`cuda.atomic.cas` on the first element."""
     return exchange(m, array, np.int64(0), old, value)
 
 
@@ -97,7 +97,7 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
 def in_order(
     buffer: np.ndarray, cells: tuple, keys: np.ndarray, new: Callable, given: list
 ) -> np.ndarray:
-    """Apply the updates one after the other; each lane's old value.
+    """Apply the updates one after the other; returns the old value of each lane.
 
     cells : the index into `buffer` of each lane; keys : a number that tells elements apart
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def syncthreads(m: Machine) -> None:
-    """Begin a new barrier interval in each block that gets here."""
+    """Wait for the block: a new barrier interval begins in each block that gets here."""
     here, alive = m.masks[-1], m.alive()
     if here is False:
         return
@@ -41,7 +41,7 @@ def syncthreads(m: Machine) -> None:
 
 
 def _block_votes(m: Machine, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of each block, how many threads arrive at a barrier, and how many of them say yes."""
+    """Threads of each block that arrive at a barrier, and those for which `predicate` holds."""
     on = m.lanes.full(m.masks[-1])
     yes = on & m.lanes.spread(np.not_equal(predicate, 0))
     syncthreads(m)
@@ -49,18 +49,18 @@ def _block_votes(m: Machine, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def syncthreads_count(m: Machine, predicate: Any) -> Any:
-    """A barrier, and for how many of the block's threads `predicate` holds."""
+    """A barrier; returns the number of the block's threads for which `predicate` holds."""
     return _block_votes(m, predicate)[1]
 
 
 def syncthreads_and(m: Machine, predicate: Any) -> Any:
-    """A barrier, and 1 if `predicate` holds for all of the block's threads."""
+    """A barrier; returns 1 if `predicate` holds for all of the block's threads."""
     here, yes = _block_votes(m, predicate)
     return (here == yes).astype(np.int64)
 
 
 def syncthreads_or(m: Machine, predicate: Any) -> Any:
-    """A barrier, and 1 if `predicate` holds for any of the block's threads."""
+    """A barrier; returns 1 if `predicate` holds for any of the block's threads."""
     return (_block_votes(m, predicate)[1] > 0).astype(np.int64)
 
 
@@ -81,7 +81,7 @@ def syncwarp(m: Machine, mask: Any = 0xFFFFFFFF) -> None:
 
 
 def threadfence(m: Machine) -> None:
-    """`cuda.threadfence`: what the active lanes did comes before what they will release."""
+    """`cuda.threadfence`: earlier accesses of the active lanes come before their later atomics."""
     row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
     if len(row):
         lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread

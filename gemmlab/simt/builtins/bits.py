@@ -1,4 +1,4 @@
-"""Functions of a lane's own bits, as the GPU has instructions for them."""
+"""Bit operations of a single lane: counting, reversing, choosing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions with a meaning: what they compute, for all warps at once.
+"""Instructions that compute on the registers of a warp, or move tiles: all warps at once.
 
 Registers go in and come out as (blocks, warps, 32, count); so do the rows that lanes read or write
 in memory, as 32-bit words. Which accesses WMMA makes for a tile is not documented: each element
@@ -17,7 +17,7 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.access import check_exact, fetch, put
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.memory.wide import Place, find, tally
+from gemmlab.simt.memory.wide import Place, count_wide, find
 from gemmlab.simt.numbers.masks import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import widen
@@ -43,7 +43,7 @@ def architecture(m: Machine) -> str:
 
 
 def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> Any:
-    """Execute an instruction that has a meaning."""
+    """Execute an instruction that is declared with a meaning."""
     if instruction.collective:
         _check_warps(m, instruction, line)
     m.tally.tick(line, f"inst_{instruction.kind}")
@@ -98,7 +98,7 @@ def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
 
 def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
     elements = np.zeros((*m.lanes.shape, place.count), place.array.dtype)
-    tally(m, place, line, in_rows=True)
+    count_wide(m, place, line, in_rows=True)
     if place.mask is not False:
         on = m.lanes.full(place.mask)
         for i in range(place.count):
@@ -111,7 +111,7 @@ def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
 def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
     elements = np.ascontiguousarray(rows.reshape(*m.lanes.shape, -1))
     elements = elements.view(place.array.dtype)
-    tally(m, place, line, in_rows=True)
+    count_wide(m, place, line, in_rows=True)
     if place.mask is not False:
         for i in range(place.count):
             value = elements[..., i]
@@ -145,7 +145,7 @@ def _tile_elements(
 def _check_corner(
     m: Machine, instruction: Instruction, tile: Tile, array: Array, corner: list, line: int
 ) -> None:
-    """Lanes of a warp name one tile, which begins, and whose rows are apart, by whole 16 bytes.
+    """Report lanes of a warp that name different tiles, and tiles or rows not aligned to 16 bytes.
 
     PTX ISA 9.0, "Matrix Storage for WMMA", wants rows at multiples of a fragment's size, up to 32
     bytes; the CUDA C++ Programming Guide, load_matrix_sync, rows that are multiples of 16 apart. An
@@ -185,7 +185,7 @@ def _check_corner(
 def _checked(
     m: Machine, instruction: Instruction, tile: Tile, array: Array, at: tuple, line: int
 ) -> tuple[Any, Mask]:
-    """Where an element is, for the lanes for which it is inside."""
+    """The place of a tile's element in the buffer, and the lanes for which it is inside."""
     mask = m.masks[-1]
     for axis, part in enumerate(at):
         bad = np.less(part, 0) | np.greater_equal(part, array.shape[axis])

@@ -1,4 +1,4 @@
-"""NumPy's functions on whole arrays: each thread computes every element."""
+"""NumPy's functions on whole arrays: each thread computes all elements, one after the other."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def call(m: Machine, function: np.ufunc, *operands: Any) -> Any:
 
 
 def _broadcast(index: tuple, shape: tuple) -> tuple:
-    """The place in an array of this `shape` that lies under `index` of a larger one."""
+    """The index into an array of this `shape` that broadcasting pairs with `index`."""
     own = index[len(index) - len(shape) :]
     return tuple(np.int64(0 if d == 1 else i) for i, d in zip(own, shape, strict=True))

@@ -31,7 +31,7 @@ def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
 
 
 def check_resident(blocks: int, threads: int, shared_bytes: int, gpu: Device | None) -> None:
-    """ValueError for more blocks than `gpu`, or the largest GPU that is known, holds at once."""
+    """ValueError if `gpu`, or the largest GPU that is known, does not hold the blocks at once."""
     candidates = [gpu] if gpu else [device(name) for name in names()]
     most, holder = max(
         (
@@ -56,9 +56,9 @@ class GridGroup:
         self.machine = machine
 
     def sync(self) -> None:
-        """Wait until every block is here: then all that came before is over and seen by all.
+        """Wait for all blocks: every earlier access comes before every later one.
 
-        Threads that are not here must have nothing left to do.
+        Threads that do not come must have nothing left to do.
         """
         m, line = self.machine, self.machine.calls.line
         here = m.masks[-1]

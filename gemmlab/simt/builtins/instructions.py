@@ -31,7 +31,7 @@ from gemmlab.simt.builtins.collective import collective
 from gemmlab.simt.memory.access import fetch, put
 from gemmlab.simt.memory.allocation import shared_array
 from gemmlab.simt.memory.array import Array, row_major
-from gemmlab.simt.memory.wide import Place, find, tally
+from gemmlab.simt.memory.wide import Place, count_wide, find
 from gemmlab.simt.numbers.masks import both, without
 from gemmlab.simt.syntax.source import UnsupportedError
 
@@ -42,7 +42,7 @@ KINDS = (Instruction, SharedView, LayoutFunction)  # what a kernel may name
 
 
 def executed(m: Machine, value: Instruction | SharedView | LayoutFunction) -> Callable:
-    """What a kernel calls by a name of `gemmlab.instructions`."""
+    """The function that a kernel calls by a name of `gemmlab.instructions`."""
     if isinstance(value, SharedView):
         return partial(_view, m)
     return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
@@ -54,7 +54,7 @@ def refused(m: Machine, line: int, text: str, error: type[Exception] = TypeError
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a number of the kernel, as NumPy abbreviates it; "O" for what is none."""
+    """The kind of a number, as NumPy abbreviates it; "O" for what is no number."""
     if isinstance(value, bool):
         return "b"
     dtype = None if isinstance(value, Array) else getattr(value, "dtype", None)
@@ -99,7 +99,7 @@ def _view(m: Machine, *args: Any, **kws: Any) -> Array:
 
 
 def shown(value: Any) -> str:
-    """A value as an error quotes it: a number, or of which type several are."""
+    """A value as an error quotes it: one number, or the type of several."""
     if isinstance(value, Array):
         return f"the array {value.name}"
     if isinstance(value, tuple):
@@ -129,7 +129,7 @@ def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> An
     operand, (array, index) = bound[0]
     place = find(m, instruction, operand, array, index, line)
     m.tally.tick(line, f"inst_{array.space}_{kind}")
-    tally(m, place, line)
+    count_wide(m, place, line)
     if operand.access == "read":
         return _result(instruction, _read(m, place, line))
     return _write(m, place, bound[1][1], line)
@@ -270,8 +270,8 @@ def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     read = find(m, instruction, source, *origin, line, reading, valid)
     copying = without(m.masks[-1], without(reading, read.mask))
     write = find(m, instruction, into, *to, line, copying)
-    tally(m, read, line)
-    tally(m, write, line)
+    count_wide(m, read, line)
+    count_wide(m, write, line)
     zero, values, reads = origin[0].dtype.type(0), [], []
     for i in range(count):
         lanes = both(read.mask, np.greater(valid, i))

@@ -125,7 +125,7 @@ def match_all_sync(m: Machine, mask: Any, value: Any) -> tuple:
 
 
 def lanemask_lt(m: Machine) -> Any:
-    """A bit for each lane of the warp below the own one."""
+    """A bit for each lane of the warp with a smaller number."""
     return ((np.int64(1) << m.lanes.thread % WARP) - 1).astype(np.uint32)
 
 

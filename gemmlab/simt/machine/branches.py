@@ -22,7 +22,7 @@ class Branches:
         self.others: list[Mask] = []
 
     def if_(self, test: Any, line: int) -> bool:
-        """Enter the body of an `if`; whether any lane does."""
+        """Enter the body of an `if`; returns whether any lane does."""
         self.tally.tick(line, "inst_control")
         parent = self.masks[-1]
         then = both(parent, np.not_equal(test, 0))
@@ -31,7 +31,7 @@ class Branches:
         return then is not False
 
     def else_(self) -> bool:
-        """Enter its `else`; whether any lane does."""
+        """Enter its `else`; returns whether any lane does."""
         self.masks[-1] = self.others[-1]
         return self.masks[-1] is not False
 
@@ -49,7 +49,7 @@ class Branches:
         return self._short(first, second, np.equal(first, 0))
 
     def _short(self, first: Any, second: Callable, go: Any) -> Any:
-        """The second operand in the lanes that `go` on to evaluate it, and the first in others."""
+        """The second operand in the lanes where `go` holds, and the first in the others."""
         lanes = both(self.masks[-1], go)
         if lanes is False:
             return first

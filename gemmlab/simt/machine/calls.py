@@ -43,7 +43,7 @@ class Calls:
         return self.frames[-1].source
 
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
-        """Call a function of the kernel, and remember from where."""
+        """Call a function that the kernel names, and keep the place of the call."""
         self.place, self.line = place, place[1]
         value = function(*args, **keywords)
         if type(value) is Wrapped and not value.line:
@@ -51,7 +51,7 @@ class Calls:
         return value
 
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
-        """Run a device function for the active lanes; what it returns to them."""
+        """Run a device function for the active lanes; returns its value."""
         if any(frame.source is source for frame in self.frames):
             name = f"{source.tree.name}, which calls itself,"
             raise unsupported(self.source, self.line, name, "write a loop")

@@ -1,4 +1,4 @@
-"""Loops, and the lanes that leave them, one iteration after the other for all lanes at once."""
+"""Loops: all lanes make an iteration together, and a loop ends when no lane is left in it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Loops:
             value = value + step
 
     def _items(self, values: Any, line: int) -> Iterator[Any]:
-        """What a tuple, an array, `enumerate` or `zip` gives, one after the other."""
+        """The items of a tuple, an array, `enumerate` or `zip`."""
         if isinstance(values, tuple):
             return iter(values)
         if isinstance(values, Together):
@@ -109,12 +109,12 @@ class Loops:
         self.masks.pop()
 
     def end(self) -> Mask:
-        """Leave the loop: the lanes that met `break` run again; which they are."""
+        """Leave the loop: the lanes that met `break` run again; returns their mask."""
         self.masks.pop()
         return self.open.pop().broken
 
     def else_(self) -> bool:
-        """Leave the loop for its `else`; whether any lane enters."""
+        """Leave the loop for its `else`; returns whether any lane enters."""
         broken = self.end()
         self.masks.append(without(self.masks[-1], broken))
         return self.masks[-1] is not False

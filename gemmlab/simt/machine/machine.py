@@ -87,7 +87,7 @@ class Machine:
         self.scope = Scope(self, program)
 
     def run(self, function: Callable, source: Source, values: list) -> None:
-        """Run a kernel, rewritten if it was not yet, on the values of its parameters."""
+        """Run a kernel on the values of its parameters."""
         self.scope.bound(function, source)(self, *values)
 
     def take_apart(self) -> None:
@@ -100,5 +100,5 @@ class Machine:
         vars(self).clear()
 
     def alive(self) -> Mask:
-        """The threads that have not returned, and are not to be waited for in vain."""
+        """The threads for which a barrier waits: those that have not returned."""
         return without(self.masks[0], self.waits.absent)

@@ -64,7 +64,7 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
 
 
 def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array:
-    """A view whose place may differ from lane to lane; of one and the same memory."""
+    """A view of one array whose offset and shape may differ between lanes."""
     if new.space == "local":
         return new
     if new.buffer is not old.buffer or new.strides != old.strides:

@@ -135,7 +135,7 @@ def _bound(value: Any, extent: Any) -> Any:
 def _within(
     m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
 ) -> tuple[Any, Mask]:
-    """An index brought into 0 … extent, and the lanes for which that could be done."""
+    """An index counted from 0, and the lanes whose index is inside."""
     part, extent = parts[axis], array.shape[axis]
     if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
         raise TypeError(
@@ -169,7 +169,7 @@ def _within(
 def check_exact(
     m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
 ) -> Mask:
-    """The lanes whose index wrapped somewhere on its way; a hazard if there are any."""
+    """The lanes whose index has wrapped (`numbers.overflow`); a hazard if there are any."""
     part = parts[axis]
     lanes = both(mask, np.asarray(part) != exact(part))
     if lanes is not False:
@@ -190,7 +190,7 @@ def _asked_for(m: Machine, array: Array, parts: tuple, lane: tuple[int, int]) ->
 
 
 def _keep_exact(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
-    """Note what elements of integers would hold if `value`, stored to them, had not wrapped."""
+    """Keep the exact values of integers that wrapped, beside the elements that get them."""
     owner = array.owner
     if owner.exact is None:
         owner.exact = array.buffer.astype(np.int64)
@@ -204,7 +204,7 @@ def _keep_exact(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> No
 
 
 def _exact_too(m: Machine, array: Array, at: Any, value: Any) -> Any:
-    """A loaded `value`, with what it would be if nothing had wrapped."""
+    """A loaded `value`, with its exact value where the stored integer had wrapped."""
     at = m.lanes.spread(at)
     places = {"shared": (m.lanes.row, at), "local": (at, m.lanes.row, m.lanes.thread)}
     kept = array.owner.exact[places.get(array.space, (at,))]

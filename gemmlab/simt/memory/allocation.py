@@ -22,7 +22,7 @@ SHARED_BYTES = 227 * 1024
 
 
 def check_shared(static: int, dynamic: int, gpu: Device | None, place: str = "") -> None:
-    """ValueError where a block's shared memory [B] is more than `gpu`, or any GPU, has for one."""
+    """ValueError for more shared memory [B] than `gpu`, or any GPU, has for a block."""
     most = (gpu and gpu.shared_bytes_per_block) or SHARED_BYTES
     if static + dynamic > most:
         arrays = f"{static} B of shared arrays and " if static else ""
@@ -33,7 +33,7 @@ def check_shared(static: int, dynamic: int, gpu: Device | None, place: str = "")
 
 
 def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> Array:
-    """The block's shared array of this place in the source; the same at every call."""
+    """The shared array of a block that this place in the source makes: the same at every call."""
     sizes = shape if isinstance(shape, tuple) else (shape,)
     if sizes == (0,):
         return _dynamic_array(m, as_dtype(dtype), alignment)

@@ -45,8 +45,8 @@ def _count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: M
 def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tuple[int, int, int]:
     """(requests, transactions by `rule`, active lanes) of all blocks of the batch.
 
-    Where all blocks do the same, but for where it begins, one is counted for all of them, and
-    kept: the same access comes again in the next iteration.
+    Blocks that make the same access, perhaps to another place, are counted once. The result is
+    cached, because the next iteration makes the same access again.
     """
     met = (rule, array.dtype, at, mask)
     found = m.memory.again.get(met)
@@ -64,10 +64,10 @@ def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tup
 
 
 def _pattern(at: np.ndarray, array: Array, mask: Mask) -> np.ndarray:
-    """The elements of each block, moved to the array's start; one row where all do the same.
+    """The elements of each block, moved towards the array's start; one row where all are alike.
 
-    By whole words of shared memory, and by whole sectors of global memory: neither changes how
-    many transactions an access takes.
+    They move by whole words of shared memory and whole sectors of global memory, which does not
+    change the number of transactions.
     """
     if not same_in_blocks(at[:1], mask):
         return at

@@ -173,7 +173,7 @@ class L2:
 
 
 def smaller_before(values: np.ndarray) -> np.ndarray:
-    """For each value, how many of those before it are smaller (equal ones may count, or not).
+    """The number of smaller values before each value; equal ones may count or not.
 
     >>> smaller_before(np.array([3, 1, 4, 2]))
     array([0, 0, 2, 1])

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """The arrays that a batch of blocks works with, and caches of accesses that come again.
+    """The arrays of a batch of blocks, and caches for accesses that loops repeat.
 
     global_arrays : the arguments that are arrays
-    shared : the shared arrays of the source, by where they are made and as what
+    shared : shared arrays, by the place in the source that makes them, shape and type
     static_bytes : of the shared arrays whose size the source states
     dynamic : the shadow of dynamic shared memory
+    counted, again : transactions of accesses, by their pattern and by identity
+    located : elements by array and index; extents : least and greatest value of an index
     """
 
     def __init__(self, m: Machine, global_arrays: list[Array]) -> None:

@@ -1,4 +1,4 @@
-"""Where the lanes of an instruction access memory: found, checked, and counted as one access."""
+"""Accesses of 4, 8 or 16 bytes a lane by one instruction: located, checked, counted as one."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def find(
     mask: Mask = True,
     count: Any = None,
 ) -> Place:
-    """Find the elements; hazards for lanes whose are outside or not aligned, which take no part.
+    """Locate the elements; lanes for which they are outside or not aligned are hazards, left out.
 
-    mask, count : the lanes, and how many elements of each, where not all that are active and all
+    mask : the lanes, where not all active ones; count : elements of each, where not all
     """
     place = Place(operand, array, array.offset, m.masks[-1] if mask is True else mask)
     if operand.lanes < WARP:
@@ -132,7 +132,7 @@ def _align(m: Machine, instruction: Instruction, place: Place, width: int, line:
         place.mask = both(place.mask, np.equal(place.at * array.itemsize % width, 0))
 
 
-def tally(m: Machine, place: Place, line: int, in_rows: bool = False) -> None:
+def count_wide(m: Machine, place: Place, line: int, in_rows: bool = False) -> None:
     """Count the access as one of its whole width; `in_rows`, as `ldmatrix` makes it."""
     if place.mask is not False:
         wide = Wide(place.array, place.operand.width(place.array.itemsize), in_rows)

@@ -1,4 +1,4 @@
-"""The lanes of a batch of blocks: how many, where each stands, and values spread over them."""
+"""The lanes of a batch of blocks: their number, their places, and arrays over them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Lanes:
         return np.broadcast_to(mask, self.shape)
 
     def spread(self, value: Any) -> np.ndarray:
-        """A value of each lane, (blocks, threads)."""
+        """A value as an array over all lanes, (blocks, threads)."""
         return np.broadcast_to(value, self.shape)
 
     def in_warps(self, value: Any) -> np.ndarray:
-        """A value of each lane, (blocks, warps, 32)."""
+        """A value as an array over all lanes, warp by warp, (blocks, warps, 32)."""
         return np.broadcast_to(value, self.shape).reshape(len(self.blocks), -1, WARP)
 
     def of_warps(self, value: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ class Lanes:
         return np.broadcast_to(value, shape).reshape(self.shape)
 
     def of(self, value: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-        """The values of the active lanes, one after the other, and those lanes' places."""
+        """The values of the active lanes, and the places of these lanes, both flat."""
         on = self.full(mask)
         return self.spread(value)[on], np.flatnonzero(on)
 

@@ -1,4 +1,4 @@
-"""Which lanes run: masks, what is made of two of them, and their stack.
+"""Masks say which lanes run: operations on two of them, and the stack of masks.
 
 A mask is None for all lanes, False for none, else a boolean array that broadcasts to (blocks,
 threads).
@@ -47,7 +47,7 @@ class Masks(list):
     """
 
     def drop(self, depth: int) -> None:
-        """Stop the lanes that run, until the mask at `depth` is taken off."""
+        """Take the lanes that run out of the masks from `depth` on."""
         lanes, before, after = self[-1], None, None
         for i in range(depth, len(self)):  # the same masks stay the same
             if i == depth or self[i] is not before:

@@ -1,8 +1,8 @@
-"""Integers that wrapped, and what they would be had they not: an index must be that number.
+"""Integers that wrapped, with the exact values that they would have without.
 
 Numba computes with integers in 64 bits; they wrap where they are put into fewer. A number that
-wrapped then carries its exact value, modulo 2⁶⁴, until an operator takes its bits as they are; the
-rule, and why, stands in `book/hazards.md`. Nothing is kept of a number that did not wrap.
+wrapped carries its exact value, modulo 2⁶⁴, through some operators and not through others; the
+rule, and why, stands in `book/hazards.md`. An index must equal its exact value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CARRIES = (
 class Wrapped(np.ndarray):
     """An array of integers of which some have wrapped.
 
-    exact : what they would be, as int64; kind : the type that was too narrow; line : where
+    exact : their exact values, int64; kind : the type that was too narrow; line : where
     """
 
     exact: np.ndarray | None
@@ -48,21 +48,21 @@ class Wrapped(np.ndarray):
 
 
 def _plain(value: Any) -> Any:
-    """A value without what it carries."""
+    """A value without its exact value."""
     if isinstance(value, (tuple, list)):
         return type(value)(_plain(v) for v in value)
     return np.asarray(value) if isinstance(value, Wrapped) else value
 
 
 def exact(value: Any) -> Any:
-    """What an integer would be if nothing had wrapped."""
+    """The exact value of an integer."""
     carried = getattr(value, "exact", None)
     whole = carried is not None and np.shape(carried) == np.shape(value)
     return carried if whole else np.asarray(value).astype(np.int64)
 
 
 def wrapped(value: Any, kept: Any, kind: str, line: int = 0) -> Any:
-    """`value`, with what it would be if that is another number."""
+    """`value` with the exact value `kept`, where that is another number."""
     if value.dtype.kind not in "iu" or np.array_equal(value, kept):
         return value
     result = np.asarray(value).view(Wrapped)

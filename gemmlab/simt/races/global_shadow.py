@@ -40,7 +40,7 @@ class Touches:
 
 
 class GlobalShadow:
-    """Who touched the elements of an array, and which accesses nothing puts in order.
+    """Who touched the elements of an array; finds accesses that nothing puts in order.
 
     Two threads are ordered by a barrier if they are of one block, by `syncwarp` too if they are of
     one warp, and by `release` wherever they are. Atomics do not race with each other.

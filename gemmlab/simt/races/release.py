@@ -1,6 +1,6 @@
-"""What fences and atomics put in order between threads that no barrier orders.
+"""The order that fences and atomics make between threads that no barrier orders.
 
-The rule, of which `book/hazards.md` says what it claims and what not. An atomic on an element, the
+The rule (`book/hazards.md` says what it claims and what not): an atomic on an element, the
 flag, *releases* what its thread did before its last `cuda.threadfence()`; what threads of its block
 did before a barrier that came before that fence; and what they did before a fence of their own and
 then a barrier. A later atomic on the same flag *acquires* all of that, for its thread at once and

@@ -1,4 +1,4 @@
-"""Accesses checked against what other threads did to the same elements."""
+"""Accesses checked for races with other threads, and for reads of unwritten shared memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def track_global(
     m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask, value: Any = None
 ) -> None:
-    """Report a race with another thread that nothing puts before this one.
+    """Report a race: an access by another thread, and nothing orders the two.
 
     op : "read", "write" or "atomic"; value : what is written, where it is known
     """
@@ -45,7 +45,7 @@ def track_global(
 def track_shared(
     m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask, value: Any = None
 ) -> None:
-    """Report a race with another thread since the last barrier, or a read of what none wrote.
+    """Report a race with another thread of the block, or a read of an unwritten element.
 
     op : "read", "write" or "atomic"; value : what is written, where it is known
     """
@@ -83,7 +83,7 @@ def track_shared(
 
 
 def _at_stake(m: Machine, old: Any, value: Any, lane: tuple, other: tuple, clash: Clash) -> str:
-    """The values of a race: what is there, and what two lanes write."""
+    """The values of a race as its message shows them: the one in memory, those that lanes write."""
     values = None if value is None else m.lanes.spread(value)
     if clash.at_once:
         return "" if values is None else f" ({values[lane]!s} and {values[other]!s})"

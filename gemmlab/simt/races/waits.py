@@ -1,4 +1,4 @@
-"""How often the threads of a batch have waited for each other, which puts accesses in order."""
+"""Counts of the barriers that a batch has passed, which say what accesses are in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.simt.numbers.masks import Mask
 
 
 class Waits:
-    """The waits of a batch of `blocks` blocks.
+    """The barriers that a batch of `blocks` blocks has passed.
 
     epoch : barriers so far: a number, or one for each block, (blocks, 1), where they differ
     syncs : calls of `syncwarp` by each warp, (blocks, warps); None before the first one

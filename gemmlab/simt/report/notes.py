@@ -1,4 +1,4 @@
-"""What a kernel does that is no fault, but worth knowing."""
+"""Notes on a kernel: behaviour that is no fault, but worth knowing."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Report:
         return InstructionCounters({k: v for k, v in total.items() if k not in TRANSACTIONS})
 
     def _total(self) -> Counter[str]:
-        """All that is not 0."""
+        """Totals over all lines, without zeros."""
         lines = [counts for file in self.by_file.values() for counts in file.values()]
         return sum(lines, Counter(self.launch))
 

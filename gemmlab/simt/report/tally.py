@@ -1,4 +1,4 @@
-"""The count of what a batch of blocks does, line by line.
+"""Counts, line by line, what a batch of blocks does.
 
 Each operation of the source counts as one instruction of every warp with an active lane:
 `inst_executed`, and `thread_inst_executed` for the active lanes, as Nsight Compute's
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Tally:
     """Adds to the counters of the report, for the lanes that run.
 
-    running : warps and lanes of the masks met last, by their id
+    running : warps and lanes of recent masks, by the identity of the mask
     """
 
     def __init__(
