@@ -10,22 +10,24 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
+OPS = ("load", "store", "atomic")
+
 # What memory moves, and what all of a block wait for.
 TRANSACTIONS = {
     **{
         f"global_{op}_{what}": meaning
-        for op in ("load", "store", "atomic")
+        for op in OPS
         for what, meaning in {
-            "requests": f"warp instructions that make a {op} in global memory",
+            "requests": f"{op}s in global memory, as warp instructions",
             "sectors": "32-byte sectors that they touch",
             "bytes": "bytes that their lanes ask for",
         }.items()
     },
     **{
         f"shared_{op}_{what}": meaning
-        for op in ("load", "store", "atomic")
+        for op in OPS
         for what, meaning in {
-            "requests": f"warp instructions that make a {op} in shared memory",
+            "requests": f"{op}s in shared memory, as warp instructions",
             "wavefronts": "passes that they take",
         }.items()
     },
@@ -45,7 +47,7 @@ INSTRUCTIONS = {
     "inst_integer": "arithmetic and comparisons of integers",
     "inst_control": "branches and loops",
     **{
-        f"inst_{space}_{op}": f"{op}s, {space} memory"
+        f"inst_{space}_{op}": f"{op}s in {space} memory"
         for space in ("global", "shared", "local", "constant")
         for op in ("load", "store")
     },

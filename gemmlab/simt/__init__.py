@@ -2,7 +2,7 @@
 
     numbers   what a value of a kernel is: numbers over lanes, masks of those that run
     syntax    from the source of a kernel to a function that runs for all lanes at once
-    races     what a kernel can do wrong, and who touched what
+    races     what a kernel can do wrong, and the shadows that know who touched each element
     memory    arrays: where an access goes, what it costs, what it moves
     report    what a launch did: counters, hazards, notes, listing, trace
     builtins  what a kernel can call: the names of `cuda`, instructions, `print`

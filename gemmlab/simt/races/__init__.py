@@ -1,1 +1,1 @@
-"""What a kernel can do wrong, and who touched what: the memory of memory accesses."""
+"""What a kernel can do wrong, and the shadows that know who touched each element."""
