@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from gemmlab.model.counters import Counters
+from gemmlab.model.counters import OPS, Counters
 from gemmlab.model.transactions import SECTOR, WARP
 
 if TYPE_CHECKING:
     from gemmlab.simt.report.report import Report
 
 WIDEST_CODE = 88  # characters, in text; longer lines go on below
-OPS = ("load", "store", "atomic")
 
 
 class Column(NamedTuple):

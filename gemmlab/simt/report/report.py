@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gemmlab.model.counters import (
+    OPS,
     TRANSACTIONS,
     Counters,
     InstructionCounters,
@@ -136,11 +137,11 @@ def derived(counts: Mapping[str, int]) -> dict[str, float]:
     {'global_load_sectors_per_request': 4.0, 'global_load_efficiency': 1.0}
     """
     ratios: dict[str, tuple[str, str, int]] = {}
-    for op in ("load", "store", "atomic"):
+    for op in OPS:
         at = f"global_{op}_"
         ratios[f"{at}sectors_per_request"] = f"{at}sectors", f"{at}requests", 1
         ratios[f"{at}efficiency"] = f"{at}bytes", f"{at}sectors", SECTOR
-    for op in ("load", "store", "atomic"):
+    for op in OPS:
         at = f"shared_{op}_"
         ratios[f"{at}wavefronts_per_request"] = f"{at}wavefronts", f"{at}requests", 1
     ratios["active_lanes"] = "thread_inst_executed", "inst_executed", 1
