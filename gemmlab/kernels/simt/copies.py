@@ -1,9 +1,10 @@
-"""Copies of tiles of A and B to shared memory, for every layout: at once, or only begun.
+"""Copies of tiles of A and B to shared memory, for every layout, in two halves: begin and end.
 
-Each row of a tile belongs to one value of k. Where the rows of the stored operand run along k, its
-tile is transposed on the way. With `cp.async` (compute capability 8.0) a copy only begins, and the
-thread goes on; without, the thread carries the tile through registers. The walk of the copies
-stands here twice, as device functions and as the lanes that make them, with the same constants.
+A row of a tile in shared memory belongs to one value of k. `begin` reads a thread's groups of four
+neighbours into registers and `end` stores them, so that other work fits in between while memory
+answers. An operand whose rows run along k is transposed by the way: each group goes down a column.
+Any other can go without registers where the GPU has `cp.async` (compute capability 8.0): `begin`
+then starts the copy, `commit` makes a batch of what was started, and `wait` waits for a batch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from numpy import float32
+from numpy import uint32
 
 from gemmlab import cuda
 from gemmlab.instructions import cp_async_4, cp_async_16, cp_async_commit, cp_async_wait, store_v4
@@ -22,160 +23,126 @@ from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
-RUN = 8  # neighbours along k that a group of lanes copies to be transposed: 32 bytes, one sector
+
+def stored_tile(tiling: Tiling, width: int, transposing: bool) -> tuple[int, int]:
+    """Rows and columns of an operand's tile as it is stored; `width` of its two sides is not k."""
+    bk = tiling.block[2]
+    return (width, bk) if transposing else (bk, width)
 
 
-def copying_one(asynchronous: bool) -> Callable:
-    """(tile, q, x, X, i, j): X[i, j] to tile[q, x], zero outside of X."""
-
-    @on_device
-    def copy_one(tile, q, x, X, i, j):
-        inside = i < X.shape[0] and j < X.shape[1]
-        if asynchronous:
-            cp_async_4(tile, q, x, X, i, j, inside)
-        else:
-            tile[q, x] = X[i, j] if inside else float32(0)
-
-    return copy_one
-
-
-def straight(tiling: Tiling, width: int, aligned: bool, asynchronous: bool) -> Callable:
-    """(tile, q, X, x, p): X[p …, x …] to rows q … of a tile, `width` long, by groups of four."""
-    BK = tiling.block[2]
-    ACROSS = tiling.threads // BK  # threads that copy one row
-    copy_one, read_four = copying_one(asynchronous), reading(aligned)
-
-    @on_device
-    def copy_four(tile, q, x, X, i, j):
-        if not asynchronous:
-            store_v4(tile, q, x, read_four(X, i, j))
-        elif aligned:
-            cp_async_16(tile, q, x, X, i, j, i < X.shape[0] and j < X.shape[1])
-        else:
-            for e in range(4):
-                copy_one(tile, q, x + e, X, i, j + e)
-
-    @on_device
-    def copy(tile, q, X, x, p):
-        s, i = cuda.threadIdx.x // ACROSS, cuda.threadIdx.x % ACROSS * 4
-        for far in range(0, width, 4 * ACROSS):
-            copy_four(tile, q + s, i + far, X, p + s, x + i + far)
-
-    return copy
-
-
-def transposing(tiling: Tiling, width: int, asynchronous: bool) -> Callable:
-    """(tile, q, X, x, p): X[x …, p …] to columns of a tile, RUN neighbours along p at a time."""
-    BK, DOWN = tiling.block[2], tiling.threads // RUN
-    copy_one = copying_one(asynchronous)
-
-    @on_device
-    def copy(tile, q, X, x, p):
-        i, s = cuda.threadIdx.x // RUN, cuda.threadIdx.x % RUN
-        for far in range(0, width, DOWN):
-            for along in range(0, BK, RUN):
-                copy_one(tile, q + s + along, i + far, X, x + i + far, p + s + along)
-
-    return copy
+def held(tiling: Tiling, width: int) -> int:
+    """Elements that each thread copies of a tile."""
+    return width * tiling.block[2] // tiling.threads
 
 
 def copying(
-    tiling: Tiling, layout: str, aligned: bool, asynchronous: bool = False
+    tiling: Tiling, width: int, transposing: bool, aligned: bool, asynchronous: bool = False
 ) -> tuple[Callable, Callable]:
-    """Device functions copy_tiles(As, Bs, q, A, row, B, col, p) and wait().
+    """Device functions begin(tile, q, X, x, p, part) and end(tile, q, part) for one operand.
 
-    The first copies the tiles that begin at row `row` of A, column `col` of B and p of k to the
-    rows of As and Bs from q on. Where `asynchronous`, it only begins to, as one batch, and `wait`
-    lets all batches but the last `stages` - 2 arrive.
+    They copy the tile of X from x and from p of k on to the rows of `tile` from q on, with zeros
+    for what is outside of X. Threads take groups of four in the order of memory; `part` is what a
+    thread holds in between.
     """
-    BM, BN, _ = tiling.block
-    PENDING = max(0, tiling.stages - 2)
-    copy_a = (
-        transposing(tiling, BM, asynchronous)
-        if layout[0] == "n"
-        else straight(tiling, BM, aligned, asynchronous)
-    )
-    copy_b = (
-        straight(tiling, BN, aligned, asynchronous)
-        if layout[1] == "n"
-        else transposing(tiling, BN, asynchronous)
-    )
+    HEIGHT, LENGTH = stored_tile(tiling, width, transposing)
+    ACROSS = LENGTH // 4  # threads that share a row
+    DOWN = tiling.threads // ACROSS  # rows that are copied at a time
+    AT_ONCE = asynchronous and not transposing
+    read_four = reading(aligned)
 
     @on_device
-    def copy_tiles(As, Bs, q, A, row, B, col, p):
-        copy_a(As, q, A, row, p)
-        copy_b(Bs, q, B, col, p)
+    def start_four(tile, q, x, X, i, j):
+        """Copy four neighbours with cp.async: rows are inside or outside as a whole if aligned."""
+        if aligned:
+            cp_async_16(tile, q, x, X, i, j, i < X.shape[0] and j < X.shape[1])
+        else:
+            for e in range(4):
+                inside = i < X.shape[0] and j + e < X.shape[1]
+                cp_async_4(tile, q, x + e, X, i, j + e, inside)
+
+    @on_device
+    def begin(tile, q, X, x, p, part):
+        down, along = cuda.threadIdx.x // ACROSS, cuda.threadIdx.x % ACROSS * 4
+        for n in range(HEIGHT // DOWN):
+            if AT_ONCE:
+                s = down + n * DOWN
+                start_four(tile, q + s, along, X, p + s, x + along)
+            else:
+                i, j = (x, p) if transposing else (p, x)
+                v = read_four(X, i + down + n * DOWN, j + along)
+                part[4 * n], part[4 * n + 1], part[4 * n + 2], part[4 * n + 3] = v
+
+    @on_device
+    def end(tile, q, part):
+        down, along = cuda.threadIdx.x // ACROSS, cuda.threadIdx.x % ACROSS * 4
+        for n in range(HEIGHT // DOWN):
+            if transposing:
+                for e in range(4):
+                    tile[uint32(q + along + e), uint32(down + n * DOWN)] = part[4 * n + e]
+            elif not AT_ONCE:
+                v = part[4 * n], part[4 * n + 1], part[4 * n + 2], part[4 * n + 3]
+                store_v4(tile, q + down + n * DOWN, along, v)
+
+    return begin, end
+
+
+def batching(asynchronous: bool, pending: int) -> tuple[Callable, Callable]:
+    """Device functions commit() and wait(), which lets all batches but the last `pending` arrive."""
+
+    @on_device
+    def commit():
         if asynchronous:
             cp_async_commit()
 
     @on_device
     def wait():
         if asynchronous:
-            cp_async_wait(PENDING)
+            cp_async_wait(pending)
 
-    return copy_tiles, wait
+    return commit, wait
 
 
 def copyable(tiling: Tiling) -> bool:
-    """Whether the threads of a block copy its tiles without a remainder."""
+    """Whether the threads of a block copy its tiles without a remainder, whatever the layout."""
     bm, bn, bk = tiling.block
-    if bk % RUN or tiling.threads % bk:
-        return False
-    return not any(
-        width % (FOUR * tiling.threads // bk) or width % (tiling.threads // RUN)
+    return all(
+        length % FOUR == 0
+        and tiling.threads % (length // FOUR) == 0
+        and height % (tiling.threads // (length // FOUR)) == 0
         for width in (bm, bn)
+        for height, length in ((width, bk), (bk, width))
     )
+
+
+def aligned_by_fours(problem: Gemm) -> bool:
+    """Whether the rows of A, B and C all begin at multiples of 16 bytes."""
+    return all(columns % FOUR == 0 for _, columns in problem.shapes)
 
 
 # ------------------------------------------------------------------------------------- their counts
 
 
-def aligned_by_fours(problem: Gemm) -> bool:
-    """Whether all rows that are copied by fours, and those of C, begin at multiples of 16 bytes."""
-    by_fours = [problem.n] + [problem.m] * (problem.layout[0] == "t")
-    return all(length % FOUR == 0 for length in by_fours)
-
-
 def copied(
     problem: Gemm, tiling: Tiling, asynchronous: bool = False
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """What `copying` loads over the whole grid, and stores to As and to Bs of a block each step.
+    """What the copies load over the whole grid, and store to As and to Bs of a block each step.
 
     An asynchronous copy is counted as the load and the store that it makes. Nsight Compute has
     names of their own for both, with `ldgsts` in them, so that its plain counts of global loads
     and shared stores lack them.
     """
     bm, bn, _ = tiling.block
-    left, right = problem.layout
-    (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
-    loads_whole = aligned_by_fours(problem)  # groups of four in one access
-    stores_whole = loads_whole or not asynchronous
-    load_a, wide_a = _accesses(tiling, bm, left == "n", loads_whole)
-    load_b, wide_b = _accesses(tiling, bn, right == "t", loads_whole)
-    store_a, held_a = _accesses(tiling, bm, left == "n", stores_whole)
-    store_b, held_b = _accesses(tiling, bn, right == "t", stores_whole)
-    stores = (
-        traffic.shared_access(
-            "store", FLOAT, store_a.turned() if left == "n" else store_a, words_a, held_a
-        ),
-        traffic.shared_access(
-            "store", FLOAT, store_b.turned() if right == "t" else store_b, words_b, held_b
-        ),
-    )
-    return traffic.copied(problem, tiling, load_a, load_b, wide_a, wide_b), stores
-
-
-def _accesses(
-    tiling: Tiling, width: int, transposed: bool, whole: bool
-) -> tuple[traffic.Lanes, int]:
-    """Where threads copy a tile, as it lies in global memory, and the elements of each access.
-
-    whole : groups of four move in one access, where they are not transposed
-    """
-    bk, threads = tiling.block[2], traffic.plane(tiling.threads, 1)
-    if transposed:
-        lanes = traffic.Lanes(threads.col // RUN, threads.col % RUN, threads.valid)
-        return lanes.repeated(range(0, width, tiling.threads // RUN), range(0, bk, RUN)), 1
-    across = tiling.threads // bk
-    lanes = traffic.Lanes(threads.col // across, FOUR * (threads.col % across), threads.valid)
-    return fours.moved(lanes.repeated([0], range(0, width, FOUR * across)), whole)
+    transposing = problem.layout[0] == "n", problem.layout[1] == "t"
+    aligned, loads, stores = aligned_by_fours(problem), [], []
+    for width, turned, (_, words) in zip(
+        (bm, bn), transposing, tile_shapes(tiling, problem.layout), strict=True
+    ):
+        groups = traffic.in_turn(tiling.threads, *stored_tile(tiling, width, turned), FOUR)
+        loads.append(fours.moved(groups, aligned))
+        if turned:
+            store, wide = groups.turned().repeated(range(FOUR), [0]), 1
+        else:
+            store, wide = fours.moved(groups, aligned or not asynchronous)
+        stores.append(traffic.shared_access("store", FLOAT, store, words, wide))
+    (of_a, wide_a), (of_b, wide_b) = loads
+    return traffic.copied(problem, tiling, of_a, of_b, wide_a, wide_b), (stores[0], stores[1])

@@ -16,7 +16,7 @@ from gemmlab import cuda
 from gemmlab.instructions import shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying
+from gemmlab.kernels.simt.copies import aligned_by_fours, batching, copied, copyable, copying, held
 from gemmlab.kernels.simt.fours import tile_shapes, updating
 from gemmlab.kernels.simt.warp_tiles import (
     apart,
@@ -50,8 +50,23 @@ def build(
     A_BYTES = FLOAT * A_SHAPE[0] * A_SHAPE[1]
 
     first = on_device(first_element(tiling))
-    copy_tiles, wait = copying(tiling, layout, aligned, asynchronous)
+    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
+    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
+    commit, wait = batching(asynchronous, tiling.stages - 2)
+    HELD_A, HELD_B = held(tiling, BM), held(tiling, BN)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
+
+    @on_device
+    def begin(As, Bs, q, A, row, B, col, p, part_a, part_b):
+        """Begin to copy the tiles at p of k to the rings' rows from q on."""
+        begin_a(As, q, A, row, p, part_a)
+        begin_b(Bs, q, B, col, p, part_b)
+        commit()
+
+    @on_device
+    def end(As, Bs, q, part_a, part_b):
+        end_a(As, q, part_a)
+        end_b(Bs, q, part_b)
 
     @on_device
     def no_steps(As, Bs, q, i, j, a, b, next_a, next_b, acc):
@@ -90,12 +105,15 @@ def build(
         next_a = cuda.local.array(TM, float32)
         next_b = cuda.local.array(TN, float32)
         acc = cuda.local.array((TM, TN), float32)
+        part_a = cuda.local.array(HELD_A, float32)
+        part_b = cuda.local.array(HELD_B, float32)
         for r in range(TM):
             for c in range(TN):
                 acc[r, c] = float32(0)
 
         for q in range(0, AHEAD, BK):
-            copy_tiles(As, Bs, q, A, row, B, col, q)
+            begin(As, Bs, q, A, row, B, col, q, part_a, part_b)
+            end(As, Bs, q, part_a, part_b)
         wait()
         cuda.syncthreads()
         load(As, Bs, 0, i, j, a, b)
@@ -106,11 +124,12 @@ def build(
             load(As, Bs, q + 1, i, j, next_a, next_b)
             multiply(a, b, acc)
             fill = q - BK if q > 0 else AHEAD  # the tile before, which nobody reads any more
-            copy_tiles(As, Bs, fill, A, row, B, col, p + AHEAD)
+            begin(As, Bs, fill, A, row, B, col, p + AHEAD, part_a, part_b)
             all_but_two(As, Bs, q + 1, i, j, next_a, next_b, a, b, acc)
             # One step is left, whose fragments are in registers: the tile may be given up.
             p += BK
             q = q + BK if q < AHEAD else 0
+            end(As, Bs, fill, part_a, part_b)
             wait()
             cuda.syncthreads()
             load(As, Bs, q, i, j, a, b)

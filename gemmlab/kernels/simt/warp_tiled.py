@@ -16,7 +16,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying
+from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, held
 from gemmlab.kernels.simt.fours import tile_shapes, updating
 from gemmlab.kernels.simt.warp_tiles import (
     apart,
@@ -44,7 +44,9 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
     A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
 
     first = on_device(first_element(tiling))
-    copy_tiles, _ = copying(tiling, layout, aligned)
+    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned)
+    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned)
+    HELD_A, HELD_B = held(tiling, BM), held(tiling, BN)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     def warp_tiled(alpha, A, B, beta, C):
@@ -57,12 +59,17 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
         a = cuda.local.array(TM, float32)
         b = cuda.local.array(TN, float32)
         acc = cuda.local.array((TM, TN), float32)
+        part_a = cuda.local.array(HELD_A, float32)
+        part_b = cuda.local.array(HELD_B, float32)
         for r in range(TM):
             for c in range(TN):
                 acc[r, c] = float32(0)
 
         for start in range(0, A.shape[K_AXIS], BK):
-            copy_tiles(As, Bs, 0, A, row, B, col, start)
+            begin_a(As, 0, A, row, start, part_a)
+            begin_b(Bs, 0, B, col, start, part_b)
+            end_a(As, 0, part_a)
+            end_b(Bs, 0, part_b)
             cuda.syncthreads()
             for p in range(BK):
                 load(As, Bs, p, i, j, a, b)
