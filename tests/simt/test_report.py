@@ -76,9 +76,9 @@ def counted_by_hand():
     report = Report(source, (1, 1, 1), (32, 1, 1), "collect")
     line = source.first_line + 2
     for name, value in (("inst_executed", 4), ("thread_inst_executed", 100), ("inst_fp", 1)):
-        report.count(source, line, name, value)
-    report.count(source, line, "barriers", 2)
-    report.count(other, line, "barriers", 5)
+        report.counters_of(source, line)[name] += value
+    report.counters_of(source, line)["barriers"] += 2
+    report.counters_of(other, line)["barriers"] += 5
     return report, source, other, line
 
 

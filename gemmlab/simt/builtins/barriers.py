@@ -37,7 +37,7 @@ def syncthreads(m: Machine) -> None:
         m.waits.epoch = m.waits.epoch + 1
     else:
         m.waits.epoch = m.waits.epoch + in_block.astype(np.int32).reshape(-1, 1)
-    m.tally.count(m.calls.line, "barriers", int(in_block.sum()))
+    m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
 
 
 def _block_votes(m: Machine, predicate: Any) -> tuple[np.ndarray, np.ndarray]:

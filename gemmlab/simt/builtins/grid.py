@@ -76,4 +76,4 @@ class GridGroup:
         for array in m.memory.global_arrays:
             if array.shadow is not None:
                 array.shadow.order(m.waits.epoch)
-        m.tally.count(line, "barriers", len(m.lanes.blocks))
+        m.tally.counters(line)["barriers"] += len(m.lanes.blocks)

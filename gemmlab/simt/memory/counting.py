@@ -26,20 +26,22 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
 
 def _count_global(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     requests, sectors, lanes = _per_launch(m, array, at, mask, transactions.sectors)
-    m.tally.count(line, f"global_{op}_requests", requests)
-    m.tally.count(line, f"global_{op}_sectors", sectors)
-    m.tally.count(line, f"global_{op}_bytes", lanes * array.itemsize)
+    counters = m.tally.counters(line)
+    counters[f"global_{op}_requests"] += requests
+    counters[f"global_{op}_sectors"] += sectors
+    counters[f"global_{op}_bytes"] += lanes * array.itemsize
 
 
 def _count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     taken, needed = transactions.SHARED_PASSES[array.merges(op)]
     requests, passes, _ = _per_launch(m, array, at, mask, taken)
-    m.tally.count(line, f"shared_{op}_requests", requests)
-    m.tally.count(line, f"shared_{op}_wavefronts", passes)
     least = requests
     if array.itemsize > transactions.WORD:
         _, least, _ = _per_launch(m, array, at, mask, needed)
-    m.tally.count(line, "shared_bank_conflicts", passes - least)
+    counters = m.tally.counters(line)
+    counters[f"shared_{op}_requests"] += requests
+    counters[f"shared_{op}_wavefronts"] += passes
+    counters["shared_bank_conflicts"] += passes - least
 
 
 def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tuple[int, int, int]:

@@ -86,10 +86,6 @@ class Report:
             lines[line] = Counters()
         return lines[line]
 
-    def count(self, source: Source, line: int, name: str, value: int) -> None:
-        """Add `value` to a counter of `line`."""
-        self.counters_of(source, line)[name] += value
-
     def add(self, hazard: Hazard) -> None:
         """Keep a hazard, or raise HazardError at once where that was asked for."""
         if self.on_hazard == "raise":

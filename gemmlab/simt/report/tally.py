@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gemmlab.model.counters import Counters
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
@@ -44,9 +45,13 @@ class Tally:
         self.waits, self.findings = waits, findings
         self.running: dict[int, tuple[Mask, int, int]] = {}
 
-    def count(self, line: int, name: str, value: int) -> None:
-        """Add `value` to a counter of `line`."""
-        self.report.count(self.calls.source, line, name, value)
+    def counters(self, line: int) -> Counters:
+        """The counters of a line of the function that runs."""
+        known = self.calls.frames[-1].counters
+        counters = known.get(line)
+        if counters is None:
+            counters = known[line] = self.report.counters_of(self.calls.source, line)
+        return counters
 
     def tick(self, line: int, kind: str) -> None:
         """Count an operation of `line` as one instruction of each warp with an active lane."""
@@ -58,15 +63,12 @@ class Tally:
             if self.waits.absent is not False:
                 self._check_absent(mask, line)
             found = self.running[id(mask)] = (mask, *self._active(mask))
-        counters = self.calls.frames[-1].counters
-        counter = counters.get(line)
-        if counter is None:
-            counter = counters[line] = self.report.counters_of(self.calls.source, line)
+        counters = self.counters(line)
         _, warps, lanes = found
         if warps:
-            counter["inst_executed"] += warps
-            counter["thread_inst_executed"] += lanes
-            counter[kind] += warps
+            counters["inst_executed"] += warps
+            counters["thread_inst_executed"] += lanes
+            counters[kind] += warps
 
     def _active(self, mask: Mask) -> tuple[int, int]:
         """Warps with an active lane, and active lanes."""
