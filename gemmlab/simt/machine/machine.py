@@ -96,7 +96,7 @@ class Machine:
         They refer to each other; apart, they go at once, not at some later collection of cycles,
         so that memory stays that of one batch.
         """
-        vars(self.scope).clear()
+        self.scope.take_apart()
         vars(self).clear()
 
     def alive(self) -> Mask:

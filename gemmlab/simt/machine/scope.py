@@ -40,11 +40,13 @@ class Scope:
     """The values of the enclosing scopes as one machine works with them.
 
     program : functions in lock-step form; each is rewritten when it is first met
+    functions : device functions, by what the source names; made : lock-step functions so far
     """
 
     def __init__(self, m: Machine, program: Program) -> None:
         self.m, self.program = m, program
         self.functions: dict[Any, Callable] = {}
+        self.made: list[Callable] = []
         self.cuda = _positions(m) | _calls(m)
 
     def translate(self, value: Any) -> Any:
@@ -74,18 +76,25 @@ class Scope:
         if function not in self.program:
             source = source or read_source(function)
             self.program[function] = rewrite(function, source, self.translate)
-        return self.program[function].bind(self.translate)
+        self.made.append(self.program[function].bind(self.translate))
+        return self.made[-1]
 
     def _device_function(self, function: Callable) -> Callable:
-        made: list[Callable] = []  # when it is first called
+        bound: list[Callable] = []  # when it is first called
 
         def call(*args: Any, **keywords: Any) -> Any:
-            if not made:
-                made.append(self.bound(function))
+            if not bound:
+                bound.append(self.bound(function))
             source = self.program[function].source
-            return self.m.calls.run(source, made[0], self.m, *args, **keywords)
+            return self.m.calls.run(source, bound[0], self.m, *args, **keywords)
 
         return call
+
+    def take_apart(self) -> None:
+        """Let go of all values; a function and the names that it works with refer to each other."""
+        for function in self.made:
+            function.__globals__.clear()
+        vars(self).clear()
 
 
 def _positions(m: Machine) -> dict[str, Any]:
