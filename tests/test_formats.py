@@ -9,18 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmlab.numerics import (
+from gemmlab.formats import (
+    BY_PTX,
     FORMATS,
     ROUNDINGS,
     decode,
     encode,
     fields,
+    from_memory,
+    number_format,
     round_to,
+    to_memory,
     ulp,
 )
-from gemmlab.problem import DTYPES
 
 SMALL = ["float16", "bfloat16", "tf32"]
+OF_NUMPY = ["float16", "float32", "float64"]
 
 
 def all_words(dtype: str) -> np.ndarray:
@@ -47,12 +51,35 @@ def positive(dtype: str) -> list[Fraction]:
 # ------------------------------------------------------------------------------------------ formats
 
 
+# Typed a second time: bytes in memory and bits of the significand, from IEEE 754-2019, table 3.5,
+# and NVIDIA's A100 whitepaper; PTX's name.
+KNOWN = {
+    "float64": (8, 53, "f64"),
+    "float32": (4, 24, "f32"),
+    "tf32": (4, 11, "tf32"),
+    "bfloat16": (2, 8, "bf16"),
+    "float16": (2, 11, "f16"),
+}
+
+
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_unit_roundoff_is_that_of_the_problem(dtype):
-    assert FORMATS[dtype].unit_roundoff == DTYPES[dtype].unit_roundoff
+def test_size_and_precision_are_those_of_the_standard(dtype):
+    form, (size, precision, ptx) = FORMATS[dtype], KNOWN[dtype]
+    assert (form.bytes, form.precision, form.ptx) == (size, precision, ptx)
+    assert form.memory.itemsize == size
+    assert form.unit_roundoff == 2.0**-precision
+    assert BY_PTX[ptx] is number_format(dtype) is form
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_an_unknown_format_is_quoted_by_the_name_of_its_argument():
+    with pytest.raises(ValueError, match="accumulate='fp32' is not a known format; use one of fl"):
+        number_format("fp32", "accumulate")
+    for wrong in (None, np.float32, ["float32"]):
+        with pytest.raises(ValueError, match="dtype=.* is not a known format"):
+            number_format(wrong)
+
+
+@pytest.mark.parametrize("dtype", OF_NUMPY)
 def test_limits_are_those_of_numpy(dtype):
     form, info = FORMATS[dtype], np.finfo(dtype)
     assert (form.largest, form.smallest_normal, form.smallest) == tuple(
@@ -99,6 +126,46 @@ def test_encode_takes_only_numbers_of_the_format():
     for dtype in SMALL:
         with pytest.raises(ValueError, match=f"is not a {dtype} number"):
             encode(1 + 2.0 ** -FORMATS[dtype].precision, dtype)  # one bit too many
+    with pytest.raises(ValueError, match="9007199254740993 is not a float64 number"):
+        encode(2**53 + 1, "float64")
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_decode_takes_only_words_of_the_format(dtype):
+    bits = 8 * FORMATS[dtype].bytes
+    for word in (-1, 2**bits, 2**70):
+        with pytest.raises(ValueError, match=f"{word} is no word of {bits} bits; use 0 to"):
+            decode(word, dtype)
+        with pytest.raises(ValueError, match=f"{word} is no word of {bits} bits; use 0 to"):
+            decode([word, 0], dtype)
+    assert np.isnan(decode(2**bits - 1, dtype))
+
+
+@given(st.floats(width=64))
+@settings(max_examples=500, deadline=None)
+def test_a_float64_is_its_own_bits(x):
+    word = np.float64(x).view(np.uint64)
+    assert encode(x, "float64") == word
+    assert decode(word, "float64").view(np.uint64) == word
+    sign, exponent, fraction = (int(part) for part in fields(x, "float64"))
+    assert sign << 63 | exponent << 52 | fraction == word
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_memory_and_back(dtype):
+    form, rng = FORMATS[dtype], np.random.default_rng(0)
+    x = round_to(rng.standard_normal((3, 5)), dtype)
+    x[0, :3] = form.largest, -form.smallest, -np.inf
+    there = to_memory(x, dtype)
+    assert there.dtype == form.memory
+    assert there.nbytes == form.bytes * x.size
+    assert np.array_equal(there.view(f"u{form.bytes}"), encode(x, dtype))
+    back = from_memory(there, dtype)
+    assert back.dtype == form.carrier
+    assert np.array_equal(back, x)
+    if dtype != "float64":
+        with pytest.raises(ValueError, match=f"0.1 is not a {dtype} number; round it first"):
+            to_memory([0.1], dtype)
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
@@ -149,8 +216,8 @@ def test_rounding_by_looking_at_all_numbers(dtype, rounding):
 
 @given(st.floats(width=64))
 @settings(max_examples=500, deadline=None)
-def test_float16_and_float32_round_as_numpy_does(x):
-    for dtype in ("float16", "float32"):
+def test_formats_of_numpy_round_as_numpy_does(x):
+    for dtype in OF_NUMPY:
         with np.errstate(over="ignore"):
             wanted = np.float64(x).astype(dtype)
         got = round_to(x, dtype)
@@ -182,11 +249,20 @@ def test_every_nan_becomes_one_of_the_format(dtype):
 def test_what_rounding_refuses():
     with pytest.raises(ValueError, match="rounding='up' is not known; use one of RN, RZ, RNA"):
         round_to(1.0, "float16", "up")
-    with pytest.raises(ValueError, match="dtype='fp16' is not a known format; use one of float32"):
+    with pytest.raises(ValueError, match="dtype='fp16' is not a known format; use one of float64"):
         round_to(1.0, "fp16")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@given(st.floats(width=64), st.sampled_from(ROUNDINGS))
+@settings(max_examples=500, deadline=None)
+def test_a_float64_is_not_rounded(x, rounding):
+    got = round_to(x, "float64", rounding)
+    assert got.dtype == np.float64
+    assert np.array_equal(got, x, equal_nan=True)
+    assert np.signbit(got) == np.signbit(x) or np.isnan(x)
+
+
+@pytest.mark.parametrize("dtype", OF_NUMPY)
 def test_ulp_is_that_of_numpy(dtype):
     x = np.array([1.0, 1.5, 2.0, 0.1, 60000.0, 6e-8, 0.0], dtype)
     assert np.array_equal(ulp(x, dtype), np.spacing(x).astype(np.float64))

@@ -23,7 +23,13 @@ from gemmlab.numerics.accumulate import (
     accumulation,
     running_sums,
 )
-from gemmlab.numerics.dot import TENSOR_CORES, TensorCore, fused_dot_add, tensor_core
+from gemmlab.numerics.dot import (
+    TENSOR_CORES,
+    TensorCore,
+    fused_dot_add,
+    tensor_core,
+    tensor_core_of,
+)
 from gemmlab.numerics.errors import (
     backward_error,
     fma_chain_bound,
@@ -70,5 +76,6 @@ __all__ = [
     "split_range",
     "tensor_core",
     "tensor_core_bound",
+    "tensor_core_of",
     "ulp",
 ]

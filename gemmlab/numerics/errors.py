@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.formats import number_format, real
+from gemmlab.formats import number_format
+from gemmlab.formats.values import real
 from gemmlab.numerics.dot import tensor_core
 
 __all__ = [

@@ -1,6 +1,5 @@
 """Every rung of the ladder on edge shapes: exact on integers, no hazards, and it compiles."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,28 +10,13 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import Gemm
 from gemmlab.simt.cuda.stand_in import stand_in
 from gemmlab.tiling import Tiling
+from tests.support.edge_shapes import SCALES, edge_shapes
 from tests.support.small_tilings import SMALL
 
-SCALES = [(1, 0), (2, 0), (1, 1), (-0.5, 1), (1, -0.5), (0, 1)]
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 SIMPLE = (kernels.naive, kernels.coalesced, kernels.tiled)
 STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled)
 TURING = (7, 5)  # has no asynchronous copies
-
-
-def edge_shapes(kernel, tiling):
-    """One less and one more than a tile, single rows and columns, k = 1, oblong and long.
-
-    Every combination for the simple rungs; for the others every value of m, n and k with some.
-    """
-    bm, bn, bk = tiling.block
-    rows, cols = (1, bm - 1, bm, bm + 1), (1, bn - 1, bn, bn + 1)
-    yield from [(2 * bm + 3, 5, max(1, bk - 1)), (3, 2 * bn + 2, 2 * bk + 1), (1, 1, 5 * bk)]
-    if kernel in SIMPLE:
-        yield from itertools.product(rows, cols, (1, bk + 1))
-    else:
-        yield from zip(rows, reversed(cols), (1, bk + 1, 3 * bk, 2), strict=True)
-        yield (bm, bn, 4 * bk)
 
 
 def arguments(problem, operands):
@@ -62,7 +46,7 @@ def test_exact_on_integers(kernel, alpha, beta):
     if kernel in STAGED:  # slower: each of them with some of the scales
         tilings = [tilings[SCALES.index((alpha, beta)) % len(tilings)]]
     for tiling in tilings:
-        for shape in edge_shapes(kernel, tiling):
+        for shape in edge_shapes(tiling):
             problem = Gemm(*shape, alpha=alpha, beta=beta)
             operands = problem.operands(kind="integers")
             result = simulated(kernel, problem, operands, tiling)
@@ -284,23 +268,3 @@ def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
     text = ptx(kernels.warp_tiled, Gemm(64, 64, 64), tiling, capability, monkeypatch)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text
-
-
-@pytest.mark.gpu
-@LADDER
-@pytest.mark.parametrize(("alpha", "beta"), SCALES)
-def test_gpu_and_simulator_agree_to_the_bit(kernel, alpha, beta):
-    from numba import cuda
-
-    capability = tuple(cuda.get_current_device().compute_capability)
-    for tiling in SMALL[kernel.name]:
-        for shape in edge_shapes(kernel, tiling):
-            problem = Gemm(*shape, alpha=alpha, beta=beta)
-            compiled = cuda.jit(kernel.function(problem, tiling, capability))
-            operands = problem.operands(kind="integers")
-            alpha_, a, b, beta_, c = arguments(problem, operands)
-            on_gpu = cuda.to_device(c)
-            launch = *kernel.launch(problem, tiling), 0, kernel.shared(problem, tiling)
-            compiled[launch](alpha_, cuda.to_device(a), cuda.to_device(b), beta_, on_gpu)
-            expected = simulated(kernel, problem, operands, tiling)
-            assert np.array_equal(on_gpu.copy_to_host(), expected), (shape, tiling)

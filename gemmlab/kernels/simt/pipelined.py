@@ -13,10 +13,16 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.instructions import shared_view
+from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, batching, copied, copyable, copying, held
+from gemmlab.kernels.simt.copies import (
+    aligned_by_fours,
+    copied,
+    copyable,
+    copying,
+    elements_held,
+)
 from gemmlab.kernels.simt.fours import tile_shapes, updating
 from gemmlab.kernels.simt.warp_tiles import (
     apart,
@@ -37,7 +43,7 @@ def build(
     """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows that are copied by fours, and those of C, begin at multiples of 16 bytes
+    aligned : all rows that move by fours begin at multiples of 16 bytes
     asynchronous : the GPU has `cp.async`; else threads carry the tiles through registers
     """
     BM, BN, BK = tiling.block
@@ -48,25 +54,24 @@ def build(
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
     A_BYTES = FLOAT * A_SHAPE[0] * A_SHAPE[1]
+    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
+    PENDING = tiling.stages - 2  # batches of copies that need not have arrived
 
     first = on_device(first_element(tiling))
     begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
     begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
-    commit, wait = batching(asynchronous, tiling.stages - 2)
-    HELD_A, HELD_B = held(tiling, BM), held(tiling, BN)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     @on_device
-    def begin(As, Bs, q, A, row, B, col, p, part_a, part_b):
-        """Begin to copy the tiles at p of k to the rings' rows from q on."""
-        begin_a(As, q, A, row, p, part_a)
-        begin_b(Bs, q, B, col, p, part_b)
-        commit()
+    def commit():
+        """Make a batch of the copies that began."""
+        if asynchronous:
+            cp_async_commit()
 
     @on_device
-    def end(As, Bs, q, part_a, part_b):
-        end_a(As, q, part_a)
-        end_b(Bs, q, part_b)
+    def wait():
+        if asynchronous:
+            cp_async_wait(PENDING)
 
     @on_device
     def no_steps(As, Bs, q, i, j, a, b, next_a, next_b, acc):
@@ -90,7 +95,7 @@ def build(
 
         return walk
 
-    all_but_two = steps(BK - 2)
+    two_steps, all_but_four = steps(2), steps(BK - 4)
 
     def pipelined(alpha, A, B, beta, C):
         As = shared_view(A_SHAPE, float32, 0)
@@ -104,16 +109,19 @@ def build(
         b = cuda.local.array(TN, float32)
         next_a = cuda.local.array(TM, float32)
         next_b = cuda.local.array(TN, float32)
+        part_a = cuda.local.array(PART_A, float32)
+        part_b = cuda.local.array(PART_B, float32)
         acc = cuda.local.array((TM, TN), float32)
-        part_a = cuda.local.array(HELD_A, float32)
-        part_b = cuda.local.array(HELD_B, float32)
         for r in range(TM):
             for c in range(TN):
                 acc[r, c] = float32(0)
 
         for q in range(0, AHEAD, BK):
-            begin(As, Bs, q, A, row, B, col, q, part_a, part_b)
-            end(As, Bs, q, part_a, part_b)
+            begin_a(As, q, A, row, q, part_a)
+            begin_b(Bs, q, B, col, q, part_b)
+            commit()
+            end_a(As, q, part_a)
+            end_b(Bs, q, part_b)
         wait()
         cuda.syncthreads()
         load(As, Bs, 0, i, j, a, b)
@@ -121,15 +129,19 @@ def build(
         p = 0  # of k: where this tile begins
         q = 0  # of the rings: the row that holds p
         while p < k:
+            fill = q - BK if q > 0 else AHEAD  # the tile before, which nobody reads any more
             load(As, Bs, q + 1, i, j, next_a, next_b)
             multiply(a, b, acc)
-            fill = q - BK if q > 0 else AHEAD  # the tile before, which nobody reads any more
-            begin(As, Bs, fill, A, row, B, col, p + AHEAD, part_a, part_b)
-            all_but_two(As, Bs, q + 1, i, j, next_a, next_b, a, b, acc)
+            begin_a(As, fill, A, row, p + AHEAD, part_a)
+            two_steps(As, Bs, q + 1, i, j, next_a, next_b, a, b, acc)
+            begin_b(Bs, fill, B, col, p + AHEAD, part_b)
+            commit()
+            all_but_four(As, Bs, q + 3, i, j, next_a, next_b, a, b, acc)
+            end_a(As, fill, part_a)
+            end_b(Bs, fill, part_b)
             # One step is left, whose fragments are in registers: the tile may be given up.
             p += BK
             q = q + BK if q < AHEAD else 0
-            end(As, Bs, fill, part_a, part_b)
             wait()
             cuda.syncthreads()
             load(As, Bs, q, i, j, a, b)
@@ -142,10 +154,11 @@ def build(
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
     """What the kernel freezes of a problem and of a GPU: see `build`."""
+    asynchronous = capability is None or capability >= (8, 0)
     return {
         "layout": problem.layout,
-        "aligned": aligned_by_fours(problem),
-        "asynchronous": capability is None or capability >= (8, 0),
+        "aligned": aligned_by_fours(problem, asynchronous),
+        "asynchronous": asynchronous,
     }
 
 
@@ -156,19 +169,18 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     thread loads its fragments of each of the ⌈k/bk⌉·bk rows, and of one more that it does not use.
     Memory answers `stages` - 1 tiles in one round trip.
     """
-    asynchronous = variant(problem, capability)["asynchronous"]
+    frozen = variant(problem, capability)
     steps, ahead = tiling.steps(problem), tiling.stages - 1
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, rows = first_elements(tiling), steps * tiling.block[2] + 1
-    loads, stores = copied(problem, tiling, asynchronous)
+    loads, stores = copied(problem, tiling, frozen["asynchronous"])
     fragments = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
-    aligned = aligned_by_fours(problem)
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in fragments],
-        update=fours.update_c(problem, tiling, first, apart(tiling), aligned),
+        update=fours.update_c(problem, tiling, first, apart(tiling), frozen["aligned"]),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
     )

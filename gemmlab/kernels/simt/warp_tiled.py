@@ -16,7 +16,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, held
+from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, elements_held
 from gemmlab.kernels.simt.fours import tile_shapes, updating
 from gemmlab.kernels.simt.warp_tiles import (
     apart,
@@ -35,7 +35,7 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
     """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows that are copied by fours, and those of C, begin at multiples of 16 bytes
+    aligned : the rows of A, B and C begin at multiples of 16 bytes
     """
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
@@ -46,7 +46,7 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
     first = on_device(first_element(tiling))
     begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned)
     begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned)
-    HELD_A, HELD_B = held(tiling, BM), held(tiling, BN)
+    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     def warp_tiled(alpha, A, B, beta, C):
@@ -59,8 +59,8 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
         a = cuda.local.array(TM, float32)
         b = cuda.local.array(TN, float32)
         acc = cuda.local.array((TM, TN), float32)
-        part_a = cuda.local.array(HELD_A, float32)
-        part_b = cuda.local.array(HELD_B, float32)
+        part_a = cuda.local.array(PART_A, float32)
+        part_b = cuda.local.array(PART_B, float32)
         for r in range(TM):
             for c in range(TN):
                 acc[r, c] = float32(0)
@@ -115,7 +115,7 @@ def check(tiling: Tiling) -> None:
         )
 
 
-DEFAULT = Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8))
+DEFAULT = Tiling(block=(128, 128, 16), warp=(64, 64), thread=(16, 8))
 
 warp_tiled = Kernel(
     name="warp_tiled",
@@ -129,9 +129,8 @@ warp_tiled = Kernel(
     variant=variant,
     tilings=(
         DEFAULT,
-        Tiling(block=(128, 128, 8), warp=(64, 64), thread=(16, 8)),
-        Tiling(block=(128, 64, 8), warp=(32, 32), thread=(8, 4)),
-        Tiling(block=(64, 64, 8), warp=(32, 16), thread=(4, 4)),
+        Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8)),
+        Tiling(block=(128, 64, 16), warp=(32, 32), thread=(8, 4)),
     ),
     layouts=LAYOUTS,
 )
