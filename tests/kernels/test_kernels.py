@@ -11,7 +11,7 @@ from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import UnsupportedError
-from gemmlab.simt.language import stand_in
+from gemmlab.simt.cuda.stand_in import stand_in
 from gemmlab.tiling import Tiling
 from tests.support.edge_shapes import SCALES, edge_shapes
 from tests.support.small_tilings import SMALL
