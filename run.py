@@ -339,7 +339,7 @@ def workers() -> int:
 
 
 def test(extra: "list[str]") -> int:
-    """Everything that pyproject.toml names, or the paths given, in parallel; -n0 for one process."""
+    """What pyproject.toml names, or the paths given, in parallel; `-n0` is one process."""
     return call("-m", "pytest", f"--numprocesses={workers()}", *extra)
 
 
