@@ -31,6 +31,7 @@ VERBS = {
     "book": ("book", False, "build the site into book/_build/html"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
+    "validate": ("lab", True, "compare the library with the GPU of this machine"),
     "doctor": ("lab", True, "say what works on this machine, and how to mend the rest"),
 }
 
@@ -353,6 +354,11 @@ def book(extra: "list[str]") -> int:
     return code
 
 
+def validate(extra: "list[str]") -> int:
+    """Every check against hardware, in pieces that resume."""
+    return call("-m", "tests.hardware.validate", *extra)
+
+
 def lint(extra: "list[str]") -> int:
     """Both of ruff's checks, so that one run shows all there is to mend."""
     checked = call("-m", "ruff", "check", *extra)
@@ -361,7 +367,7 @@ def lint(extra: "list[str]") -> int:
 
 def usage() -> str:
     """The verbs, one line each."""
-    lines = [f"  {verb:<8}{line}" for verb, (_, _, line) in VERBS.items()]
+    lines = [f"  {verb:<10}{line}" for verb, (_, _, line) in VERBS.items()]
     return "\n".join(["usage: python3 run.py VERB [arguments of the verb]", "", *lines])
 
 
@@ -386,7 +392,7 @@ def main(argv: "list[str]") -> int:
     except KeyboardInterrupt:
         say("interrupted; run the same command again and it goes on from here")
         return 130
-    own = {"lab": lab, "test": test, "book": book, "lint": lint}
+    own = {"lab": lab, "test": test, "book": book, "lint": lint, "validate": validate}
     if verb in own:
         return own[verb](argv[1:])
     return call("-m", "gemmlab", verb, *argv[1:])

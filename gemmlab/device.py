@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gemmlab import probe
+from gemmlab.architectures import FMA_SOURCE, of_capability
 from gemmlab.driver import GpuStatus, gpu_status
-from gemmlab.problem import DTYPES
+from gemmlab.formats import FORMATS
 
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
@@ -182,8 +183,8 @@ def parse(name: str, text: str) -> Device:
             raise ValueError(f"{name}.toml: unknown key {key!r}; known keys: {', '.join(_UNITS)}")
         if key in _PER_DTYPE:
             for dtype in entry:
-                if dtype not in DTYPES:
-                    known = ", ".join(DTYPES)
+                if dtype not in FORMATS:
+                    known = ", ".join(FORMATS)
                     raise ValueError(f"{name}.toml: unknown dtype {key}.{dtype}; known: {known}")
             plain[key] = {
                 dtype: _number(name, f"{key}.{dtype}", _UNITS[key], entry[dtype], origin)
@@ -241,25 +242,6 @@ def host() -> Device:
     )
 
 
-# FMA per cycle and SM by compute capability, from the CUDA C++ Programming
-# Guide, Arithmetic Instructions, table Throughput of Native Arithmetic Instructions. Tensor Core
-# rates are not in it: they differ between products of one compute capability.
-_FMA_PER_CYCLE = {
-    (7, 0): {"float32": 64, "float64": 32},
-    (7, 2): {"float32": 64, "float64": 32},
-    (7, 5): {"float32": 64, "float64": 2},
-    (8, 0): {"float32": 64, "float64": 32},
-    (8, 6): {"float32": 128, "float64": 2},
-    (8, 7): {"float32": 128, "float64": 2},
-    (8, 9): {"float32": 128, "float64": 2},
-    (9, 0): {"float32": 128, "float64": 64},
-    (10, 0): {"float32": 128, "float64": 64},
-    (10, 3): {"float32": 128, "float64": 2},
-    (12, 0): {"float32": 128, "float64": 2},
-    (12, 1): {"float32": 128, "float64": 2},
-}
-
-
 def _from_driver(status: GpuStatus) -> Device:
     """A GPU by its own file if there is one, else by what its driver says."""
     had = status.attributes
@@ -270,9 +252,8 @@ def _from_driver(status: GpuStatus) -> Device:
             return known
     clock = had["clock_khz"] * 1e3
     said = f"driver {status.driver}, cuDeviceGetAttribute"
-    guide = "CUDA C++ Programming Guide, Throughput of Native Arithmetic Instructions"
-    rates = _FMA_PER_CYCLE.get(status.compute_capability, {})
-    flop = {dtype: 2 * fma for dtype, fma in rates.items()}
+    known = of_capability(status.compute_capability)
+    flop = {dtype: 2 * fma for dtype, fma in known.fma_per_cycle.items()} if known else {}
     limits = {key: had[key] for key in _UNITS if key in had}
     bandwidth = 2 * had["memory_clock_khz"] * 1e3 * had["memory_bus_bits"] / 8
     origin = {key: Source(_UNITS[key], said) for key in limits}
@@ -282,7 +263,7 @@ def _from_driver(status: GpuStatus) -> Device:
         limits[key], origin[key] = getattr(h200, key), h200.sources[key]
     origin["dram_bandwidth"] = Source("B/s", f"{said}: 2 x memory clock x bus width")
     for dtype in flop:
-        origin[f"flop_per_cycle_per_sm.{dtype}"] = Source("FLOP/cycle/SM", guide)
+        origin[f"flop_per_cycle_per_sm.{dtype}"] = Source("FLOP/cycle/SM", FMA_SOURCE)
         origin[f"peak.{dtype}"] = Source("FLOP/s", "SMs x clock x FLOP/cycle/SM")
     return Device(
         name=re.sub(r"[^a-z0-9]+", "_", status.name.lower()).strip("_"),

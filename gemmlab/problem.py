@@ -7,34 +7,18 @@ transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-
-class DType(NamedTuple):
-    """A number format of matrix elements: bytes in memory and unit roundoff u = 2^-p."""
-
-    bytes: int
-    unit_roundoff: float
-
-
-# Significand bits p of each format (implicit bit included): IEEE 754-2019 table 3.5; bfloat16 and
-# TF32 as defined in NVIDIA's A100 whitepaper. A TF32 element occupies a whole float32 in memory.
-DTYPES = {
-    "float64": DType(8, 2.0**-53),
-    "float32": DType(4, 2.0**-24),
-    "tf32": DType(4, 2.0**-11),
-    "bfloat16": DType(2, 2.0**-8),
-    "float16": DType(2, 2.0**-11),
-}
+from gemmlab.formats import from_memory, number_format, round_to, to_memory
 
 # How A and B are stored, one letter each: n as it is, t transposed (the trans arguments of BLAS).
 LAYOUTS = ("nn", "nt", "tn", "tt")
 
-# The formats that NumPy can hold, and so the ones that operands can be made of.
-NUMPY_DTYPES = ("float64", "float32", "float16")
+# The formats that hold running sums: TF32 and bfloat16 are formats of operands alone.
+ACCUMULATORS = ("float64", "float32", "float16")
 
 
 class Operands(NamedTuple):
@@ -49,15 +33,23 @@ class Operands(NamedTuple):
 class Gemm:
     """C ← αAB + βC with A (m×k), B (k×n), C (m×n).
 
-    `dtype` is the format of A, B and C in memory, `accumulate` that of the running sum. `layout`
-    says how A and B are stored: "nt" has B transposed, an n×k array; a kernel is given the arrays
-    as they are stored.
+    dtype : the format of A and B in memory
+    accumulate : the format of the running sum, and of α and β; float32 where None, and float64
+        where A and B are
+    out_dtype : the format of C in memory; that of A and B where None, but float32 for TF32, in
+        which no result is stored
+    layout : how A and B are stored: "nt" has B transposed, an n×k array; a kernel is given the
+        arrays as they are stored
+
     Raises TypeError or ValueError for sizes that are not positive whole numbers, scalars that are
-    not finite, formats that are not in `DTYPES` and layouts that are not in `LAYOUTS`.
+    not finite, formats that are not in `gemmlab.formats.FORMATS`, or for `accumulate` in
+    `ACCUMULATORS`, and layouts that are not in `LAYOUTS`.
 
     >>> p = Gemm(m=8192, n=128, k=8192, dtype="float16")
     >>> p.flops, p.bytes, round(p.intensity, 1)
     (17179869184, 138412032, 124.1)
+    >>> p.accumulate, p.out_dtype, Gemm(16, 16, 16, dtype="tf32").out_dtype
+    ('float32', 'float16', 'float32')
     """
 
     m: int
@@ -66,7 +58,8 @@ class Gemm:
     alpha: float = 1.0
     beta: float = 0.0
     dtype: str = "float32"
-    accumulate: str = "float32"
+    accumulate: str | None = None
+    out_dtype: str | None = None
     layout: str = "nn"
 
     def __post_init__(self) -> None:
@@ -74,8 +67,20 @@ class Gemm:
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
-        for name in ("dtype", "accumulate"):
-            known_format(name, getattr(self, name))
+        number_format(self.dtype)
+        if self.accumulate is None:
+            wide = "float64" if self.dtype == "float64" else "float32"
+            object.__setattr__(self, "accumulate", wide)
+        if number_format(self.accumulate, "accumulate").name not in ACCUMULATORS:
+            raise ValueError(
+                f"accumulate={self.accumulate!r} is a format of operands; sums are kept in "
+                f"{', '.join(ACCUMULATORS)}"
+            )
+        if self.out_dtype is None:
+            out = "float32" if self.dtype == "tf32" else self.dtype
+            object.__setattr__(self, "out_dtype", out)
+        if number_format(self.out_dtype, "out_dtype").name == "tf32":
+            raise ValueError("out_dtype='tf32' is a format of operands; use out_dtype='float32'")
         if self.layout not in LAYOUTS:
             raise ValueError(
                 f"layout={self.layout!r} is not known; use one of {', '.join(LAYOUTS)}"
@@ -83,6 +88,8 @@ class Gemm:
 
     def __str__(self) -> str:
         text = f"{self.m}×{self.n}×{self.k} {self.dtype}"
+        if self.out_dtype != replace(self, out_dtype=None).out_dtype:
+            text += f" to {self.out_dtype}"
         return text if self.layout == "nn" else f"{text} {self.layout}"
 
     @property
@@ -92,13 +99,23 @@ class Gemm:
 
     @property
     def bytes(self) -> int:
-        """Compulsory traffic at β = 0 [B], s·(mk + kn + mn): read A and B once, write C once."""
-        elements = self.m * self.k + self.k * self.n + self.m * self.n
-        return DTYPES[self.dtype].bytes * elements
+        """Compulsory traffic at β = 0 [B], s·(mk + kn) + s_C·mn: read A and B once, write C once.
+
+        s and s_C are the bytes of an element of `dtype` and of `out_dtype`.
+        """
+        a, b, c = self.array_bytes
+        return a + b + c
+
+    @property
+    def array_bytes(self) -> tuple[int, int, int]:
+        """What the arrays of A, B and C take in memory [B]."""
+        each = number_format(self.dtype).bytes
+        c = number_format(self.out_dtype).bytes * self.m * self.n
+        return each * self.m * self.k, each * self.k * self.n, c
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity at β = 0 [FLOP/B], 2mnk / (s·(mk + kn + mn))."""
+        """Arithmetic intensity at β = 0 [FLOP/B], 2mnk / (s·(mk + kn) + s_C·mn)."""
         return self.flops / self.bytes
 
     @property
@@ -111,13 +128,13 @@ class Gemm:
         """The error that correct arithmetic cannot exceed, in the measure of `error`.
 
         γ = j·u / (1 − j·u) with j = k + 4 roundings of the accumulator's unit roundoff u (k
-        products and sums, and the update with α and β), plus the rounding of C to `dtype`.
+        products and sums, and the update with α and β), plus the rounding of C to `out_dtype`.
         Source: N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
         """
-        j_u = (self.k + 4) * DTYPES[self.accumulate].unit_roundoff
+        j_u = (self.k + 4) * number_format(self.accumulate).unit_roundoff
         if j_u >= 1:
             return 1.0
-        return j_u / (1 - j_u) + DTYPES[self.dtype].unit_roundoff
+        return j_u / (1 - j_u) + number_format(self.out_dtype).unit_roundoff
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
@@ -125,6 +142,25 @@ class Gemm:
         a, b, c = (self.m, self.k), (self.k, self.n), (self.m, self.n)
         left, right = self.layout
         return a if left == "n" else a[::-1], b if right == "n" else b[::-1], c
+
+    @property
+    def formats(self) -> tuple[str, str, str]:
+        """The formats of A, B and C."""
+        return self.dtype, self.dtype, self.out_dtype
+
+    @property
+    def memory(self) -> tuple[np.dtype, ...]:
+        """The NumPy types of the arrays of A, B and C: uint16 words where they are bfloat16."""
+        return tuple(number_format(name).memory for name in self.formats)
+
+    def scalars(self) -> tuple[np.floating, np.floating]:
+        """α and β as a kernel takes them: numbers of the accumulation's format.
+
+        >>> Gemm(8, 8, 8, alpha=0.1, dtype="float16").scalars()
+        (np.float32(0.1), np.float32(0.0))
+        """
+        scalar = number_format(self.accumulate).carrier.type
+        return scalar(self.alpha), scalar(self.beta)
 
     def oriented(self, operands: Operands) -> Operands:
         """A (m×k), B (k×n) and C (m×n) as the formula has them: views of the stored arrays."""
@@ -135,11 +171,11 @@ class Gemm:
     def operands(self, seed: int = 0, kind: str = "normal") -> Operands:
         """Random A, B and C, stored as `layout` says; A and B themselves do not depend on it.
 
-        "normal" draws N(0, 1). "integers" draws from {-2 … 2}: every partial sum is then exact in
-        float32 while 4k < 2²⁴, so that a right kernel gives the reference to the last bit.
-        Raises ValueError for another kind, and for a dtype that NumPy does not have.
+        "normal" draws N(0, 1), rounded to the formats of the arrays. "integers" draws from
+        {-2 … 2}: every partial sum is then exact in float32 while 4k < 2²⁴, so that a right kernel
+        gives the reference to the last bit.
+        Raises ValueError for another kind.
         """
-        dtype = self.numpy_dtype
         rng = np.random.default_rng(seed)
         draw = {
             "normal": lambda shape: rng.standard_normal(shape, np.float32),
@@ -148,40 +184,51 @@ class Gemm:
         if draw is None:
             raise ValueError(f"kind={kind!r} is not known; use 'normal' or 'integers'")
         shapes = (self.m, self.k), (self.k, self.n), (self.m, self.n)
-        stored = self.oriented(Operands(*(draw(shape).astype(dtype) for shape in shapes)))
-        return Operands(*map(np.ascontiguousarray, stored))
+        a, b, c = (
+            _in_memory(draw(shape), name) for shape, name in zip(shapes, self.formats, strict=True)
+        )
+        return Operands(*map(np.ascontiguousarray, self.oriented(Operands(a, b, c))))
 
-    @property
-    def numpy_dtype(self) -> np.dtype:
-        """The NumPy dtype of the operands; ValueError where NumPy has none."""
-        if self.dtype not in NUMPY_DTYPES:
-            raise ValueError(
-                f"NumPy cannot hold dtype={self.dtype!r}: operands can be {', '.join(NUMPY_DTYPES)}"
-            )
-        return np.dtype(self.dtype)
+    def poisoned(self, c: np.ndarray) -> np.ndarray:
+        """A copy of C as a run finds it: where β = 0 it is not to be read, and holds NaN."""
+        if self.beta != 0:
+            return c.copy()
+        return np.full_like(c, to_memory(np.nan, self.out_dtype))
 
     def check_operands(self, operands: Operands) -> None:
-        """Raise ValueError or TypeError unless A, B and C have this problem's shapes and dtype.
+        """Raise ValueError or TypeError unless A, B and C have this problem's shapes and formats.
 
         NaN and infinities in A and B are refused; in C only where β ≠ 0, because β = 0 means that
         C is not read.
         """
-        for name, shape, x in zip("ABC", self.shapes, operands, strict=True):
+        for name, shape, dtype, form, x in zip(
+            "ABC", self.shapes, self.memory, self.formats, operands, strict=True
+        ):
             if not isinstance(x, np.ndarray):
                 raise TypeError(f"{name} is a {type(x).__name__}; use a NumPy array")
             if x.shape != shape:
                 raise ValueError(f"{name} has shape {x.shape}; this problem needs {shape}")
-            if x.dtype != self.numpy_dtype:
-                raise TypeError(f"{name} has dtype {x.dtype}; this problem needs {self.dtype}")
-            if (name != "C" or self.beta != 0) and not np.isfinite(x).all():
-                where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
-                raise ValueError(f"{name}{list(where)} is {x[where]}; operands must be finite")
+            if x.dtype != dtype:
+                of = "" if form == dtype.name else f", which holds {form}"
+                raise TypeError(f"{name} has dtype {x.dtype}; this problem needs {dtype}{of}")
+            values = from_memory(x, form)
+            if (name != "C" or self.beta != 0) and not np.isfinite(values).all():
+                where = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+                raise ValueError(f"{name}{list(where)} is {values[where]}; operands must be finite")
+
+    def values(self, operands: Operands) -> Operands:
+        """A (m×k), B (k×n) and C (m×n) in float64, as the formula has them."""
+        exact = (
+            from_memory(x, form).astype(np.float64)
+            for x, form in zip(operands, self.formats, strict=True)
+        )
+        return self.oriented(Operands(*exact))
 
     def reference(self, operands: Operands) -> np.ndarray:
         """αAB + βC in float64, (m, n); C is not read where β = 0, as BLAS has it."""
-        a, b, c = self.oriented(operands)
-        out = self.alpha * (a.astype(np.float64) @ b.astype(np.float64))
-        return out + self.beta * c.astype(np.float64) if self.beta != 0 else out
+        a, b, c = self.values(operands)
+        out = self.alpha * (a @ b)
+        return out + self.beta * c if self.beta != 0 else out
 
     def error(self, result: np.ndarray, operands: Operands) -> float:
         """The largest error of `result`, relative to the magnitudes that were summed.
@@ -195,26 +242,24 @@ class Gemm:
         """The error of each element of `result`, (m, n), in the measure of `error`."""
         if result.shape != (self.m, self.n):
             raise ValueError(f"C has shape {result.shape}; this problem needs {(self.m, self.n)}")
-        a, b, c = (np.abs(x.astype(np.float64)) for x in self.oriented(operands))
+        a, b, c = map(np.abs, self.values(operands))
         scale = abs(self.alpha) * (a @ b)
         if self.beta != 0:
             scale += abs(self.beta) * c
-        difference = np.abs(result.astype(np.float64) - self.reference(operands))
+        result = from_memory(result, self.out_dtype).astype(np.float64)
+        difference = np.abs(result - self.reference(operands))
         # 0 / 0 is a right zero; anything else over a zero scale is wrong by infinitely much.
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.where(difference == 0, 0.0, difference / scale)
         return np.where(np.isfinite(errors), errors, np.inf)
 
 
-def known_format(name: str, value: object) -> DType:
-    """The format that is called `value`; ValueError, quoting it, for one not in `DTYPES`.
-
-    >>> known_format("dtype", "float16").bytes
-    2
-    """
-    if not isinstance(value, str) or value not in DTYPES:
-        raise ValueError(f"{name}={value!r} is not a known format; use one of {', '.join(DTYPES)}")
-    return DTYPES[value]
+def _in_memory(values: np.ndarray, dtype: str) -> np.ndarray:
+    """The array that holds `values`, rounded to a format, in memory."""
+    form = number_format(dtype)
+    if form.carrier.name == dtype:  # NumPy has the format, and rounds to nearest
+        return values.astype(form.carrier)
+    return to_memory(round_to(values, dtype), dtype)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:

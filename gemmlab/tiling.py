@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.problem import Gemm, known_format, whole_number
+from gemmlab.problem import Gemm, whole_number
 
 WARP = 32  # threads
 
@@ -22,8 +22,8 @@ class Tiling:
     where a tile does not divide the one around it, or a warp tile is not that of 32 threads.
 
     >>> t = Tiling(block=(16, 16, 16))
-    >>> t.threads, t.shared_bytes("float32"), t.grid(Gemm(100, 50, 20))
-    (256, 2048, (4, 7))
+    >>> t.threads, t.grid(Gemm(100, 50, 20)), t.steps(Gemm(100, 50, 20))
+    (256, (4, 7), 2)
     """
 
     block: tuple[int, int, int]
@@ -85,11 +85,6 @@ class Tiling:
         if self.warp is None:
             raise ValueError(f"tiling {self} has no warp tiles; use warp=(wm, wn)")
         return self.warp[0] // self.thread[0], self.warp[1] // self.thread[1]
-
-    def shared_bytes(self, dtype: str) -> int:
-        """Shared memory for the tiles of A and B [B], stages·s·(bm·bk + bk·bn)."""
-        bm, bn, bk = self.block
-        return self.stages * known_format("dtype", dtype).bytes * (bm * bk + bk * bn)
 
     def grid(self, problem: Gemm) -> tuple[int, int]:
         """Blocks along n and along m, (⌈n/bn⌉, ⌈m/bm⌉): x runs along the rows of C."""

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.problem import DTYPES, Gemm, Operands
+from gemmlab.formats import from_memory, number_format, to_memory
+from gemmlab.problem import Gemm, Operands
 
 REFERENCE_FLOPS = 2 * 1024**3  # above this, random probes instead of the whole reference
 PROBES = 4
@@ -63,7 +64,7 @@ def check(
     how = f"{PROBES} normal probes and {min(ROWS, problem.m)} rows, float64" + (
         f"; {PROBES} exact probes of {bits} bits on whole numbers" if bits else ""
     )
-    if not exact or not all(np.isfinite(part).all() for part in _parts(result)):
+    if not exact or not all(np.isfinite(part).all() for part in _parts(result, problem.out_dtype)):
         return Check(np.inf, how)
     return Check(
         max(_normal(problem, result, operands, rng), _rows(problem, result, operands, rng)), how
@@ -83,7 +84,8 @@ def whole_trial(problem: Gemm) -> Gemm | None:
             for name, (value, other) in small.items()
         },
     )
-    held = min(1 / DTYPES[name].unit_roundoff for name in (trial.dtype, trial.accumulate))
+    sums = number_format(trial.accumulate), number_format(trial.out_dtype)
+    held = min(1 / form.unit_roundoff for form in sums)
     return trial if _largest(trial) < held else None
 
 
@@ -99,7 +101,7 @@ def probe_bits(trial: Gemm) -> int:
 
 def whole_operands(trial: Gemm, rng: np.random.Generator) -> Operands:
     """A, B and C of whole numbers between −2 and 2, drawn once and repeated."""
-    drawn = (rng.integers(-2, 3, PERIOD).astype(trial.numpy_dtype) for _ in range(3))
+    drawn = (to_memory(rng.integers(-2, 3, PERIOD), form) for form in trial.formats)
     return Operands(*(np.resize(x, s) for x, s in zip(drawn, trial.shapes, strict=True)))
 
 
@@ -109,11 +111,11 @@ def _exact(
     """Whether `result` consists of whole numbers in range and passes every probe to the bit."""
     if not all(
         (part == np.rint(part)).all() and (np.abs(part) <= _largest(trial)).all()
-        for part in _parts(result)
+        for part in _parts(result, trial.out_dtype)
     ):
         return False
     x = rng.integers(0, 1 << bits, (trial.n, PROBES)).astype(np.float64)
-    return np.array_equal(_times(result, x), _expected(trial, operands, x))
+    return np.array_equal(_times(result, trial.out_dtype, x), _expected(trial, operands, x))
 
 
 def _normal(
@@ -121,11 +123,12 @@ def _normal(
 ) -> float:
     """The largest error of C·x, relative to the norms of the rows."""
     x = rng.standard_normal((problem.n, PROBES))
-    difference = np.abs(_times(result, x) - _expected(problem, operands, x)).max(axis=1)
-    a, b, c = problem.oriented(operands)
-    scale = abs(problem.alpha) * _row_norms(a) * np.linalg.norm(_row_norms(b))
+    found = _times(result, problem.out_dtype, x)
+    difference = np.abs(found - _expected(problem, operands, x)).max(axis=1)
+    a, b, c = map(_row_norms, problem.oriented(operands), problem.formats)
+    scale = abs(problem.alpha) * a * np.linalg.norm(b)
     if problem.beta != 0:
-        scale += abs(problem.beta) * _row_norms(c)
+        scale += abs(problem.beta) * c
     # 0 / 0 is a right zero; anything else over a zero scale is wrong by infinitely much.
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(difference == 0, 0.0, difference / scale).max())
@@ -148,24 +151,22 @@ def _rows(problem: Gemm, result: np.ndarray, operands: Operands, rng: np.random.
 def _expected(problem: Gemm, operands: Operands, x: np.ndarray) -> np.ndarray:
     """αA·(B·x) + βC·x in float64, (m, probes)."""
     a, b, c = problem.oriented(operands)
-    out = problem.alpha * _times(a, _times(b, x))
-    return out + problem.beta * _times(c, x) if problem.beta != 0 else out
+    out = problem.alpha * _times(a, problem.dtype, _times(b, problem.dtype, x))
+    return out + problem.beta * _times(c, problem.out_dtype, x) if problem.beta != 0 else out
 
 
-def _times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _times(matrix: np.ndarray, form: str, x: np.ndarray) -> np.ndarray:
     """matrix·x in float64."""
-    return np.concatenate([part.astype(np.float64) @ x for part in _parts(matrix)])
+    return np.concatenate([part @ x for part in _parts(matrix, form)])
 
 
-def _row_norms(matrix: np.ndarray) -> np.ndarray:
+def _row_norms(matrix: np.ndarray, form: str) -> np.ndarray:
     """The Euclidean norm of each row, in float64."""
-    return np.concatenate(
-        [np.linalg.norm(part.astype(np.float64), axis=1) for part in _parts(matrix)]
-    )
+    return np.concatenate([np.linalg.norm(part, axis=1) for part in _parts(matrix, form)])
 
 
-def _parts(matrix: np.ndarray) -> Iterator[np.ndarray]:
-    """The matrix in groups of rows that fit into memory in float64."""
+def _parts(matrix: np.ndarray, form: str) -> Iterator[np.ndarray]:
+    """The numbers of a matrix of format `form` in float64, in groups of rows that fit in memory."""
     rows = max(1, CHUNK // matrix.shape[1])
     for i in range(0, len(matrix), rows):
-        yield matrix[i : i + rows]
+        yield from_memory(matrix[i : i + rows], form).astype(np.float64)

@@ -43,7 +43,7 @@ def launch(
                 f"{kernel.name} needs CuPy, which is not installed; pip install cupy-cuda13x"
             ) from None
     grid, block = kernel.launch(problem, tiling)
-    threads, shared = math.prod(block), kernel.shared(problem, tiling)
+    threads, shared = math.prod(block), kernel.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)
     variant = kernel.variant(problem, capability)
     options = {"launch_bounds": threads, **kernel.compile(tiling)}

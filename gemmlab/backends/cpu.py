@@ -29,11 +29,11 @@ def run(
 ) -> Measurement:
     """Check `kernel`, then time it with its operands out of cache."""
     function = _compiled(kernel, tiling)
-    scalar = problem.numpy_dtype.type
+    alpha, beta = problem.scalars()
 
     def compute(problem: Gemm, operands: Operands) -> np.ndarray:
-        result = timing.poisoned(operands.c, problem.beta)
-        function(scalar(problem.alpha), operands.a, operands.b, scalar(problem.beta), result)
+        (alpha, beta), result = problem.scalars(), problem.poisoned(operands.c)
+        function(alpha, operands.a, operands.b, beta, result)
         return result
 
     checked = check(problem, compute, operands)  # compiles it
@@ -48,7 +48,7 @@ def run(
         result[...] = c
         evict += 1
         start = perf_counter()
-        function(scalar(problem.alpha), a, b, scalar(problem.beta), result)
+        function(alpha, a, b, beta, result)
         samples.append(perf_counter() - start)
 
     device = host()

@@ -13,9 +13,10 @@ from gemmlab.backends import compiled, sensors, timing
 from gemmlab.backends.checking import check
 from gemmlab.device import detect
 from gemmlab.driver import gpu_status, numba_cuda
+from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
-from gemmlab.problem import DTYPES, Gemm, Operands
+from gemmlab.problem import Gemm, Operands
 from gemmlab.records import UNKNOWN
 from gemmlab.tiling import Tiling
 
@@ -60,15 +61,15 @@ class Matrices:
     """A, B and C of one problem on the GPU, and C as it is before the update."""
 
     def __init__(self, problem: Gemm) -> None:
-        cuda, dtype = numba_cuda(), problem.numpy_dtype
-        self.a, self.b, self.c = (cuda.device_array(shape, dtype) for shape in problem.shapes)
+        cuda = numba_cuda()
+        self.a, self.b, self.c = map(cuda.device_array, problem.shapes, problem.memory)
         self.before = cuda.device_array_like(self.c)
 
-    def load(self, operands: Operands, beta: float) -> None:
+    def load(self, problem: Gemm, operands: Operands) -> None:
         """Copy operands to the GPU; C is poisoned where β = 0 forbids to read it."""
         self.a.copy_to_device(np.ascontiguousarray(operands.a))
         self.b.copy_to_device(np.ascontiguousarray(operands.b))
-        self.before.copy_to_device(timing.poisoned(operands.c, beta))
+        self.before.copy_to_device(problem.poisoned(operands.c))
         self.reset()
 
     def reset(self) -> None:
@@ -93,12 +94,12 @@ class Runner:
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
 
     def _arguments(self, problem: Gemm) -> tuple:
-        scalar, on_gpu = self.problem.numpy_dtype.type, self.matrices
-        return scalar(problem.alpha), on_gpu.a, on_gpu.b, scalar(problem.beta), on_gpu.c
+        (alpha, beta), on_gpu = problem.scalars(), self.matrices
+        return alpha, on_gpu.a, on_gpu.b, beta, on_gpu.c
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
         """C of one launch with the scalars of `problem`; the operands stay on the GPU."""
-        self.matrices.load(operands, problem.beta)
+        self.matrices.load(problem, operands)
         self.call(*self._arguments(problem))
         return self.matrices.c.copy_to_host()
 
@@ -165,7 +166,7 @@ def _flush(cuda: Any) -> tuple[Callable, Any]:
         for i in range(cuda.grid(1), buffer.size, cuda.gridsize(1)):
             buffer[i] += 1
 
-    items = FLUSH_BYTES // DTYPES["float32"].bytes
+    items = FLUSH_BYTES // number_format("float32").bytes
     return flush, cuda.to_device(np.zeros(items, np.float32))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gemmlab.backends import timing
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
@@ -25,17 +24,16 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
             'use a smaller problem, or backend="recorded"'
         )
     a, b, c = operands
-    result = timing.poisoned(c, problem.beta)
-    scalar = c.dtype.type
+    (alpha, beta), result = problem.scalars(), problem.poisoned(c)
     report = simulate(
         kernel.function(problem, tiling),
         *kernel.launch(problem, tiling),
-        scalar(problem.alpha),
+        alpha,
         a,
         b,
-        scalar(problem.beta),
+        beta,
         result,
-        shared_bytes=kernel.shared(problem, tiling),
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )
     return Measurement(
         kernel=kernel.name,

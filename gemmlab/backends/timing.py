@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-from gemmlab.kernels.kernel import Kernel, no_dynamic_shared, no_options
+from gemmlab.kernels.kernel import Kernel, no_options
 
 _LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
@@ -25,6 +25,7 @@ _FORMATTED = tuple(getattr(tokenize, f"FSTRING_{end}", -1) for end in ("START", 
 
 DATA = "normal, seed 0"  # the operands of a run that was given none: `Gemm.operands()`
 OWN_DATA = "given by the caller"
+HOME = "gemmlab.kernels."  # where the functions that a kernel is made of live
 FEWEST, MOST = 5, 100
 SECONDS = 0.3  # of timed runs
 
@@ -34,11 +35,6 @@ def repetitions(seconds: float, repeats: int | None) -> int:
     if repeats is not None:
         return repeats
     return int(min(MOST, max(FEWEST, SECONDS / max(seconds, 1e-9))))
-
-
-def poisoned(c: np.ndarray, beta: float) -> np.ndarray:
-    """C as a run finds it: where β = 0 it is not to be read, and holds NaN."""
-    return np.full_like(c, np.nan) if beta == 0 else c.copy()
 
 
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
@@ -58,9 +54,10 @@ def source_hash(kernel: Kernel) -> str:
 
     That is `build` with the functions of `gemmlab.kernels` that it calls and the constants that
     either mentions, and what the kernel asks of the compiler and of the launch.
+    Raises TypeError where they call a function through its module, which would not be found.
     """
-    asked = (kernel.compile, kernel.variant, kernel.shared)
-    to_do = [kernel.build, *(f for f in asked if f not in (no_options, no_dynamic_shared))]
+    asked = [f for f in (kernel.compile, kernel.variant) if f is not no_options]
+    to_do = [kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else [])]
     done: list[FunctionType] = []
     text: list[str] = []
     while to_do:
@@ -73,8 +70,11 @@ def source_hash(kernel: Kernel) -> str:
             value = function.__globals__[name]
             if isinstance(value, (int, float, str, tuple)):
                 text.append(f"{name} = {value!r}")
-            elif _belongs(value):
+            elif isinstance(value, FunctionType) and value.__module__.startswith(HOME):
                 to_do.append(value)
+            elif isinstance(value, ModuleType) and value.__name__.startswith(HOME):
+                where = f"{function.__module__}.{function.__name__}"
+                raise TypeError(f"{where} mentions the module {name}; import its functions by name")
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
@@ -82,10 +82,6 @@ def _names(code: CodeType) -> set[str]:
     """Every global name that a function's code, or a function inside it, mentions."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     return set(code.co_names).union(*map(_names, inner))
-
-
-def _belongs(value: object) -> bool:
-    return isinstance(value, FunctionType) and value.__module__.startswith("gemmlab.kernels.")
 
 
 def tokens(of: FunctionType | ModuleType) -> str:

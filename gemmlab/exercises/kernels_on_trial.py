@@ -165,7 +165,7 @@ def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
     facts, details = matrices.first_wrong(trial.run)
     facts += (_owner(trial, details),)
     problem = trial.run.case.problem
-    stored = trial.report.counters["global_store_bytes"] // problem.numpy_dtype.itemsize
+    stored = trial.report.counters["global_store_bytes"] // problem.memory[2].itemsize
     if stored < problem.m * problem.n and trial.run.untouched:
         facts += (("Stored", f"{stored} of the {problem.m * problem.n} elements of C"),)
         return Finding("not-written", facts, details | {"stored": stored})

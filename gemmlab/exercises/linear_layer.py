@@ -11,8 +11,8 @@ from gemmlab.device import Device, device
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.formats import number_format
 from gemmlab.model.layers import linear
-from gemmlab.problem import DTYPES
 
 DTYPE = "float16"
 LAYERS = ((128, 64), (1024, 1024), (4096, 1024), (4096, 4096), (1000, 2000))
@@ -44,7 +44,7 @@ def bound(
     target: Device,
     *,
     flop: int = 2,
-    itemsize: int = DTYPES[DTYPE].bytes,
+    itemsize: int = number_format(DTYPE).bytes,
     activations: int = 1,
     results: int = 1,
     dtype: str = DTYPE,

@@ -39,7 +39,7 @@ class Case:
             a, b, c = (rng.choice([11, 13, 15], s) for s in shapes)
         else:  # no zeros: each product matters
             a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in shapes)
-        a, b, c = (x.astype(p.numpy_dtype) for x in (a, b, c))
+        a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
         return Operands(a, b, np.full_like(c, np.nan) if p.beta == 0 else c)
 
 

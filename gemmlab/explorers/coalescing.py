@@ -11,11 +11,12 @@ from matplotlib.colors import LinearSegmentedColormap
 from gemmlab import cuda, plots, simulate
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import NAMES
+from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number, style
 from gemmlab.problem import whole_number
 
-FORMATS = {2: "float16", 4: "float32", 8: "float64"}  # by the bytes of an element
+ELEMENTS = {number_format(name).bytes: name for name in ("float16", "float32", "float64")}
 STRIDES, OFFSETS = range(33), range(32)
 ROW = 1024  # bytes in a row of the map
 LANES = np.arange(transactions.WARP)
@@ -58,12 +59,12 @@ class Coalescing(Explorer):
     def __init__(self, stride: int = 1, offset: int = 0, itemsize: int = 4) -> None:
         figure, (self.curve_axes, self.map_axes) = plots.figure(9.2, 3.6, columns=2, wspace=0.2)
         super().__init__(Picture(figure))
-        if itemsize not in FORMATS:
+        if itemsize not in ELEMENTS:
             raise ValueError(f"itemsize={itemsize!r} is not offered; use 2, 4 or 8")
         self.stride = _slider("stride", stride, STRIDES)
         self.offset = _slider("offset", offset, OFFSETS)
         self.itemsize = widgets.Dropdown(
-            options=[(f"{size} B ({name})", size) for size, name in FORMATS.items()],
+            options=[(f"{size} B ({name})", size) for size, name in ELEMENTS.items()],
             value=itemsize, description="element", style=NAMES, layout={"width": "18em"},
         )  # fmt: skip
         self.predicted = self.counted = 0
@@ -74,7 +75,7 @@ class Coalescing(Explorer):
     def show(self) -> str:
         """Count the load, move the marks; what was counted, what of it is used, in words."""
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
-        x = np.zeros(max(STRIDES) * transactions.WARP, FORMATS[size])
+        x = np.zeros(max(STRIDES) * transactions.WARP, ELEMENTS[size])
         y = np.zeros(transactions.WARP, x.dtype)
         counters = simulate(copy(stride, offset), 1, transactions.WARP, x, y).counters
         self.counted = counters["global_load_sectors"]
@@ -119,7 +120,7 @@ class Coalescing(Explorer):
 
         ax = self.map_axes
         across = ROW // transactions.SECTOR
-        down = -(-max(STRIDES) * transactions.WARP * max(FORMATS) // ROW)
+        down = -(-max(STRIDES) * transactions.WARP * max(ELEMENTS) // ROW)
         shades = LinearSegmentedColormap.from_list("used", ["white", style.BLUE])
         self.map = ax.pcolormesh(
             np.zeros((down, across)), cmap=shades, vmin=0, vmax=1, edgecolors=style.GRID,
@@ -157,6 +158,6 @@ def _used(stride: int, offset: int, itemsize: int) -> np.ndarray:
     """Bytes of each sector of the map that some lane asked for, (rows, sectors of a row)."""
     first = itemsize * (stride * LANES + offset)
     bytes_ = np.unique(first[:, None] + np.arange(itemsize))
-    whole = max(STRIDES) * transactions.WARP * max(FORMATS)
+    whole = max(STRIDES) * transactions.WARP * max(ELEMENTS)
     pieces = np.bincount(bytes_ // transactions.SECTOR, minlength=whole // transactions.SECTOR)
     return pieces.reshape(-1, ROW // transactions.SECTOR)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from gemmlab import plots
+from gemmlab.architectures import architecture
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import NAMES, dropdown
 from gemmlab.numerics import (
@@ -21,15 +22,10 @@ from gemmlab.numerics import (
 )
 from gemmlab.plots import number, style
 
-ARCHITECTURES = {
-    "Volta (sm_70)": "sm_70",
-    "Turing (sm_75)": "sm_75",
-    "Ampere (sm_80)": "sm_80",
-    "Hopper (sm_90)": "sm_90",
-}
+CORES = {f"{architecture(name).generation} ({name})": name for name in TENSOR_CORES}
 ANY = "sm_90"  # CUDA cores are alike in all of them
 VALUES = ("positive", "either sign")
-OPERANDS = ("float16", "bfloat16", "tf32")
+OPERANDS = tuple(tensor_core(ANY).block)
 SHORT, LONG = 4, 12  # 2^4 = 16 to 2^12 = 4096 products
 LENGTHS = [2**i for i in range(SHORT, LONG + 1)]
 DOTS = 64  # dot products of each kind
@@ -118,7 +114,7 @@ class DotError(Explorer):
         )  # fmt: skip
         self.dtype = dropdown("operands", OPERANDS, dtype)
         self.arch = widgets.Dropdown(
-            options=ARCHITECTURES, value=chosen, description="Tensor Core", style=NAMES,
+            options=CORES, value=chosen, description="Tensor Core", style=NAMES,
             layout={"width": "24em"},
         )  # fmt: skip
         self.values = dropdown("values", VALUES, values)

@@ -101,7 +101,9 @@ def title(layout: Layout) -> str:
     if layout.instruction.startswith("ldmatrix"):  # serves A, B and C alike
         return ", ".join(layout.formats)
     stored = {"row": ["stored by rows"], "col": ["stored by columns"], "": []}[layout.major]
-    return f"{layout.operand}: " + ", ".join([" or ".join(layout.formats), *stored, *layout.archs])
+    return f"{layout.operand}: " + ", ".join(
+        [" or ".join(layout.formats), *stored, *([layout.where] if layout.where else [])]
+    )
 
 
 def _below(name: str, value: int, count: int) -> None:

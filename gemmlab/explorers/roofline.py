@@ -9,9 +9,10 @@ from gemmlab.device import Device, names
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import Size, dropdown, sizes_of
+from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si, style
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.problem import Gemm
 
 LARGEST = 14  # 2^14 = 16384
 
@@ -102,5 +103,5 @@ def describe(p: Prediction, target: Device) -> str:
 
 
 def _formats(target: Device) -> list[str]:
-    """The formats that a device has a rate for, in the order of `DTYPES`."""
-    return [dtype for dtype in DTYPES if dtype in target.peak]
+    """The formats that a device has a rate for, in the order of `FORMATS`."""
+    return [dtype for dtype in FORMATS if dtype in target.peak]

@@ -13,6 +13,7 @@ from gemmlab.numerics import FORMATS, ROUNDINGS, Format, decode, encode, round_t
 from gemmlab.plots import number, style
 
 BITS = 32
+CHOICES = [name for name, form in FORMATS.items() if 8 * form.bytes <= BITS]
 COLOURS = {"sign": style.ORANGE, "exponent": style.SKY, "fraction": style.GREEN}
 WORDS = {
     "RN": "to nearest, ties to even",
@@ -83,10 +84,14 @@ class Rounding(Explorer):
         if not np.isfinite(x):
             raise ValueError(f"x={x!r} is not finite; use a number")
         round_to(x, dtype, rounding)  # refuses what is not known
+        if dtype not in CHOICES:
+            raise ValueError(
+                f"dtype={dtype!r} is that of x itself; use one of {', '.join(CHOICES)}"
+            )
         self.x = widgets.FloatText(
             x, description="x", style=NAMES, layout={"width": "18em"}, tooltip="any number"
         )
-        self.dtype = dropdown("format", list(FORMATS), dtype)
+        self.dtype = dropdown("format", CHOICES, dtype)
         self.rounding = dropdown("rounding", ROUNDINGS, rounding)
         self.rounded = 0.0
         row = widgets.HBox([self.x, self.dtype, self.rounding], layout={"flex_flow": "row wrap"})

@@ -14,52 +14,58 @@ from functools import partial
 
 import numpy as np
 
-from gemmlab.instructions.instruction import Capability, Instruction, Registers
-from gemmlab.instructions.words import NAN_HALF, NAN_WORD, TF32_BITS, numbers, packed
+from gemmlab.formats import BY_PTX, FORMATS, decode, encode, round_to
+from gemmlab.instructions.instruction import Instruction, Registers
+from gemmlab.instructions.words import numbers, packed
+from gemmlab.numerics.dot import nan_word
 
-PASCAL, AMPERE, HOPPER = (5, 3), (8, 0), (9, 0)
-HALF = {"f16": "float16", "bf16": "bfloat16"}
+__all__ = [
+    "cvt_rn_bf16x2_f32",
+    "cvt_rn_f16_f32",
+    "cvt_rn_f16x2_f32",
+    "cvt_rn_tf32_f32",
+    "cvt_rna_tf32_f32",
+    "cvt_rz_bf16x2_f32",
+    "cvt_rz_f16_f32",
+    "cvt_rz_f16x2_f32",
+    "cvt_rz_tf32_f32",
+    "pack_f16x2",
+    "unpack_bf16x2",
+    "unpack_f16x2",
+]
 
 
 def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
     """The bits of `x` rounded to `dtype`: 16 of them, or 32 for tf32."""
-    from gemmlab.numerics import encode, round_to
-
-    nan = np.isnan(x)
+    form, nan = FORMATS[dtype], np.isnan(x)
     words = encode(round_to(np.where(nan, np.float32(0), x), dtype, rounding), dtype)
-    if dtype != "tf32":
-        return np.where(nan, NAN_HALF, words)
-    return np.where(nan, (x.view(np.uint32) if rounding == "RNA" else NAN_WORD) & TF32_BITS, words)
+    if dtype == "tf32" and rounding == "RNA":
+        return np.where(nan, x.view(np.uint32) >> form.padding << form.padding, words)
+    return np.where(nan, form.words.type(nan_word(form)), words)
 
 
 def pair_meaning(
     dtype: str, rounding: str, low: np.ndarray, high: np.ndarray, *, arch: str
 ) -> np.ndarray:
     """A word (…, 32, 1) of two numbers."""
-    pair = np.concatenate([rounded(x, dtype, rounding) for x in (low, high)], axis=-1)
-    return packed(pair.astype(np.uint16))
+    return packed(np.concatenate([rounded(x, dtype, rounding) for x in (low, high)], axis=-1))
 
 
-def tf32_meaning(rounding: str, x: np.ndarray, *, arch: str) -> np.ndarray:
-    """A tf32 as a float32."""
-    return rounded(x, "tf32", rounding).astype(np.uint32).view(np.float32)
+def single_meaning(dtype: str, rounding: str, x: np.ndarray, *, arch: str) -> np.ndarray:
+    """A number of the format, in its carrier."""
+    return rounded(x, dtype, rounding).view(FORMATS[dtype].carrier)
 
 
-def half_meaning(rounding: str, x: np.ndarray, *, arch: str) -> np.ndarray:
-    """A float16."""
-    return rounded(x, "float16", rounding).astype(np.uint16).view(np.float16)
-
-
-def unpack_meaning(held: str, word: np.ndarray, *, arch: str) -> np.ndarray:
+def unpack_meaning(what: str, word: np.ndarray, *, arch: str) -> np.ndarray:
     """The two float32 (…, 32, 2) of a word; of a NaN in float16, the canonical one."""
-    values = numbers(word, held).astype(np.float32)
-    if held == "bfloat16x2":
+    values = numbers(word, what).astype(np.float32)
+    if what == "bfloat16x2":
         return values
-    return np.where(np.isnan(values), NAN_WORD.view(np.float32), values)
+    return np.where(np.isnan(values), decode(nan_word(FORMATS["float32"]), "float32"), values)
 
 
 def _instruction(
-    name: str, ptx: str, operands: tuple, result: Registers, requires: Capability, meaning: partial
+    name: str, ptx: str, operands: tuple, result: Registers, requires: str, meaning: partial
 ) -> Instruction:
     return Instruction(name, ptx, operands, result, requires, "convert", meaning)
 
@@ -70,38 +76,28 @@ def _pair(rounding: str, half: str) -> Instruction:
         f"cvt.{rounding}.{half}x2.f32 {{d}}, {{high}}, {{low}}",
         (Registers("low", "float32"), Registers("high", "float32")),
         Registers("d", "uint32"),
-        AMPERE,
-        partial(pair_meaning, HALF[half], rounding.upper()),
+        "sm_80",
+        partial(pair_meaning, BY_PTX[half].name, rounding.upper()),
     )
 
 
-def _tf32(rounding: str, requires: Capability) -> Instruction:
+def _single(rounding: str, form: str, requires: str) -> Instruction:
+    name = BY_PTX[form].name
     return _instruction(
-        f"cvt_{rounding}_tf32_f32",
-        f"cvt.{rounding}.tf32.f32 {{d}}, {{x}}",
+        f"cvt_{rounding}_{form}_f32",
+        f"cvt.{rounding}.{form}.f32 {{d}}, {{x}}",
         (Registers("x", "float32"),),
-        Registers("d", "tf32"),
+        Registers("d", name),
         requires,
-        partial(tf32_meaning, rounding.upper()),
+        partial(single_meaning, name, rounding.upper()),
     )
 
 
-def _half(rounding: str) -> Instruction:
-    return _instruction(
-        f"cvt_{rounding}_f16_f32",
-        f"cvt.{rounding}.f16.f32 {{d}}, {{x}}",
-        (Registers("x", "float32"),),
-        Registers("d", "float16"),
-        PASCAL,
-        partial(half_meaning, rounding.upper()),
-    )
-
-
-cvt_rn_f16_f32, cvt_rz_f16_f32 = _half("rn"), _half("rz")
+cvt_rn_f16_f32, cvt_rz_f16_f32 = _single("rn", "f16", "sm_53"), _single("rz", "f16", "sm_53")
 cvt_rn_f16x2_f32, cvt_rz_f16x2_f32 = _pair("rn", "f16"), _pair("rz", "f16")
 cvt_rn_bf16x2_f32, cvt_rz_bf16x2_f32 = _pair("rn", "bf16"), _pair("rz", "bf16")
-cvt_rna_tf32_f32 = _tf32("rna", AMPERE)
-cvt_rn_tf32_f32, cvt_rz_tf32_f32 = _tf32("rn", HOPPER), _tf32("rz", HOPPER)
+cvt_rna_tf32_f32 = _single("rna", "tf32", "sm_80")
+cvt_rn_tf32_f32, cvt_rz_tf32_f32 = _single("rn", "tf32", "sm_90"), _single("rz", "tf32", "sm_90")
 
 # What older GPUs have no packed conversion for, in a few instructions.
 pack_f16x2 = _instruction(
@@ -110,7 +106,7 @@ pack_f16x2 = _instruction(
     "mov.b32 {d}, {{low, high}}; }}",
     (Registers("low", "float32"), Registers("high", "float32")),
     Registers("d", "uint32"),
-    PASCAL,
+    "sm_53",
     partial(pair_meaning, "float16", "RN"),
 )
 unpack_f16x2 = _instruction(
@@ -119,7 +115,7 @@ unpack_f16x2 = _instruction(
     "cvt.f32.f16 {d1}, high; }}",
     (Registers("word", "uint32"),),
     Registers("d", "float32", 2),
-    PASCAL,
+    "sm_53",
     partial(unpack_meaning, "float16x2"),
 )
 unpack_bf16x2 = _instruction(
@@ -128,6 +124,6 @@ unpack_bf16x2 = _instruction(
     "mov.b32 {d0}, low; mov.b32 {d1}, high; }}",
     (Registers("word", "uint32"),),
     Registers("d", "float32", 2),
-    PASCAL,
+    "sm_53",
     partial(unpack_meaning, "bfloat16x2"),
 )

@@ -19,7 +19,7 @@ A kernel makes a fragment from a rule, and sets an element, with no shared memor
             a[x] = 7.0                      # map
 
 Sources: PTX ISA 9.0, "Matrix Fragments for mma.*" and "ldmatrix" for those; WMMA's layouts are not
-documented: read from the hardware by `benchmarks/hardware_instructions.py`, and in agreement with
+documented: read from the hardware by `tests/hardware/checks/layouts.py`, and in agreement with
 H. Ootomo's wmma_extension.
 """
 
@@ -32,7 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.layout_functions import LayoutFunction
+from gemmlab.architectures import architecture
+from gemmlab.instructions.layout_functions import LayoutFunction, place
+
+__all__ = ["Layout", "layout"]
 
 LANES = 32
 
@@ -41,10 +44,12 @@ LANES = 32
 class Layout:
     """The layout of one operand of an instruction.
 
-    instruction : its shape, as in `mma.m16n8k16` or `wmma.m16n16k16`; operand : "A", "B" or "C"
-    formats : of the elements; archs : where it holds, "" for everywhere
-    major : "row" or "col", how WMMA or m8n8k4 was told that the operand is stored; else ""
+    instruction : its shape, "m16n8k16" or "wmma.m16n16k16"; operand : "A", "B" or "C"
+    formats : of the elements, as PTX names them
     lane, register : what each bit adds, as the module says
+    first, last : the architectures that have it, from the one to the other; "" where there is no
+        limit
+    major : "row" or "col", how WMMA or m8n8k4 was told that the operand is stored; else ""
     """
 
     instruction: str
@@ -52,7 +57,8 @@ class Layout:
     formats: tuple[str, ...]
     lane: tuple[str, ...]
     register: tuple[str, ...]
-    archs: tuple[str, ...] = ()
+    first: str = ""
+    last: str = ""
     major: str = ""
 
     @property
@@ -70,6 +76,23 @@ class Layout:
     def matrices(self) -> int:
         """Independent matrices that a warp holds."""
         return 1 + sum(self.steps[2])
+
+    @property
+    def where(self) -> str:
+        """The architectures that have it, in words; "" for all.
+
+        >>> layout("wmma.m16n16k16", "A").where
+        'sm_75 and newer'
+        """
+        if self.first == self.last:
+            return self.first
+        return f"{self.first} to {self.last}" if self.last else f"{self.first} and newer"
+
+    def on(self, arch: str) -> bool:
+        """Whether an architecture has it; ValueError for one that is not known."""
+        asked = architecture(arch)
+        after = not self.first or asked >= architecture(self.first)
+        return after and (not self.last or asked <= architecture(self.last))
 
     @property
     def copies(self) -> int:
@@ -102,7 +125,7 @@ class Layout:
 
     def matrix(self, lane: Any, register: Any) -> Any:
         """Which of the independent matrices `register` of `lane` belongs to."""
-        return _sum(self.steps[2], lane, register)
+        return place(self.steps[2], lane, register)
 
     def map(self, i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The lanes and the registers that hold element (i, j), one of each for each copy.
@@ -164,30 +187,20 @@ class Layout:
         return tuple(np.broadcast_to(a, (LANES, self.registers)) for a in at)
 
 
-def _sum(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
-    """The sum of what the bits of `lane` and `register` add along one axis."""
-    total = (lane & 0) + (register & 0)
-    for bit, step in enumerate(steps):
-        number, place = (lane, bit) if bit < 5 else (register, bit - 5)
-        total = total + (number >> place & 1) * step
-    return total
-
-
 def _of(
     instruction: str,
     operand: str,
     formats: str,
     lane: str,
     register: str,
-    archs: str = "",
-    major: str = "",
+    **limits: str,
 ) -> Layout:
-    lists = (tuple(text.split()) for text in (formats, lane, register, archs))
-    formats_, lane_, register_, archs_ = lists
-    return Layout(instruction, operand, formats_, lane_, register_, archs_, major)
+    lists = (tuple(text.split()) for text in (formats, lane, register))
+    return Layout(instruction, operand, *lists, **limits)
 
 
-_HALVES, _NUMBERS, _NEW = "f16 bf16", "f32 f16", "sm_75 sm_80 sm_90"
+_HALVES, _NUMBERS = "f16 bf16", "f32 f16"
+_VOLTA, _NEWER = {"first": "sm_70", "last": "sm_70"}, {"first": "sm_75"}
 LAYOUTS = (
     _of("m16n8k16", "A", _HALVES, "j2 j4 i1 i2 i4", "j1 i8 j8"),
     _of("m16n8k16", "B", _HALVES, "i2 i4 j1 j2 j4", "i1 i8"),
@@ -206,15 +219,15 @@ LAYOUTS = (
     _of("m8n8k4", "B", "f16", "i1 i2 q1 q2 j4", "j1 j2", major="row"),
     _of("m8n8k4", "C", "f16", "i1 i2 q1 q2 i4", "j1 j2 j4"),
     _of("m8n8k4", "C", "f32", "i1 j2 q1 q2 i4", "j1 i2 j4"),
-    _of("wmma.m16n16k16", "A", "f16", "i1 i2 i8 - i4", "j1 j2 j4 j8", "sm_70", "row"),
-    _of("wmma.m16n16k16", "A", "f16", "j1 j2 i8 - i4", "i1 i2 j4 j8", "sm_70", "col"),
-    _of("wmma.m16n16k16", "B", "f16", "j1 j2 - j8 j4", "i1 i2 i4 i8", "sm_70", "col"),
-    _of("wmma.m16n16k16", "B", "f16", "i1 i2 - j8 j4", "j1 j2 i4 i8", "sm_70", "row"),
-    _of("wmma.m16n16k16", "C", "f16", "i1 i2 i8 j8 i4", "j1 j2 j4", "sm_70"),
-    _of("wmma.m16n16k16", "C", "f32", "i1 j2 i8 j8 i4", "j1 i2 j4", "sm_70"),
-    _of("wmma.m16n16k16", "A", "f16", "j2 j4 i1 i2 i4", "j1 i8 j8 -", _NEW),
-    _of("wmma.m16n16k16", "B", "f16", "i2 i4 j1 j2 j4", "i1 i8 j8 -", _NEW),
-    _of("wmma.m16n16k16", "C", _NUMBERS, "j2 j4 i1 i2 i4", "j1 i8 j8", _NEW),
+    _of("wmma.m16n16k16", "A", "f16", "i1 i2 i8 - i4", "j1 j2 j4 j8", **_VOLTA, major="row"),
+    _of("wmma.m16n16k16", "A", "f16", "j1 j2 i8 - i4", "i1 i2 j4 j8", **_VOLTA, major="col"),
+    _of("wmma.m16n16k16", "B", "f16", "j1 j2 - j8 j4", "i1 i2 i4 i8", **_VOLTA, major="col"),
+    _of("wmma.m16n16k16", "B", "f16", "i1 i2 - j8 j4", "j1 j2 i4 i8", **_VOLTA, major="row"),
+    _of("wmma.m16n16k16", "C", "f16", "i1 i2 i8 j8 i4", "j1 j2 j4", **_VOLTA),
+    _of("wmma.m16n16k16", "C", "f32", "i1 j2 i8 j8 i4", "j1 i2 j4", **_VOLTA),
+    _of("wmma.m16n16k16", "A", "f16", "j2 j4 i1 i2 i4", "j1 i8 j8 -", **_NEWER),
+    _of("wmma.m16n16k16", "B", "f16", "i2 i4 j1 j2 j4", "i1 i8 j8 -", **_NEWER),
+    _of("wmma.m16n16k16", "C", _NUMBERS, "j2 j4 i1 i2 i4", "j1 i8 j8", **_NEWER),
     _of("ldmatrix.x1", "A", "b16", "j2 j4 i1 i2 i4", "j1"),
     _of("ldmatrix.x2", "A", "b16", "j2 j4 i1 i2 i4", "j1 q1"),
     _of("ldmatrix.x4", "A", "b16", "j2 j4 i1 i2 i4", "j1 q1 q2"),
@@ -230,10 +243,11 @@ def layout(
     """The layout of an operand; the first that fits where several would.
 
     instruction : its shape, "m16n8k16" or "wmma.m16n16k16"; operand : "A", "B" or "C"
-    format : "f16", "bf16", "tf32", "f32"; arch : "sm_70", "sm_75", "sm_80" or "sm_90"
+    format : "f16", "bf16", "tf32", "f32"; arch : a name in `ARCHITECTURES`, "sm_80"
     major : "row" or "col" where the layout depends on how the operand is stored
 
-    Raises ValueError, listing what there is for the instruction, where none fits.
+    Raises ValueError, listing what there is for the instruction, where none fits, and for an
+    architecture that is not known.
 
     >>> layout("wmma.m16n16k16", "A", arch="sm_70", major="col").copies
     2
@@ -242,13 +256,13 @@ def layout(
         if (
             (one.instruction, one.operand) == (instruction, operand)
             and format in ("", *one.formats)
-            and (not one.archs or arch in one.archs)
             and major in ("", one.major or major)
+            and one.on(arch)
         ):
             return one
     known = [x for x in LAYOUTS if x.instruction == instruction]
     names = {x.instruction for x in LAYOUTS}
-    there = (" ".join((x.operand, "/".join(x.formats), *x.archs)) for x in known)
+    there = (" ".join((x.operand, "/".join(x.formats), x.where)).rstrip() for x in known)
     asked = " ".join(word for word in (repr(operand), format, major) if word)
     raise ValueError(
         f"no layout of {asked} of {instruction!r} on {arch}; there are "

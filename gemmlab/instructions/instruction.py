@@ -1,35 +1,28 @@
 """What an instruction is: its name, its PTX, its operands, what it needs and what it means.
 
-From one `Instruction` come the function that Numba compiles (`lowering`) and what the simulator
-does (`gemmlab.simt.instructions`).
+From one `Instruction` come the function that a compiler knows (`numba_cuda`) and what the simulator
+does (`gemmlab.simt`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-Capability = tuple[int, int]
+import numpy as np
 
-# What a register holds, as operands name it -> its type in a kernel. Packed pairs of 16-bit numbers
-# travel in a uint32, the first in the low half; a tf32 is a float32 whose low 13 bits are unused.
-HELD_AS = {
-    "float32": "float32",
-    "float16": "float16",
-    "tf32": "float32",
-    "float16x2": "uint32",
-    "bfloat16x2": "uint32",
-    "uint32": "uint32",
-}
+from gemmlab.architectures import Capability, architecture
+from gemmlab.formats import BY_PTX
+from gemmlab.instructions import words
+from gemmlab.instructions.kernel_function import KernelFunction
 
 
 @dataclass(frozen=True)
 class Registers:
     """An operand in registers: `count` registers a lane, as a tuple where there is more than one.
 
-    dtype : one of `HELD_AS`, or "element": the type of the memory operand's elements
+    dtype : what each holds, as `words` names it, or "element": an element of the memory operand
     """
 
     name: str
@@ -37,20 +30,25 @@ class Registers:
     count: int = 1
 
     @property
+    def carrier(self) -> np.dtype | None:
+        """The NumPy type of one in a kernel; None where it is that of the array's elements."""
+        return None if self.dtype == "element" else words.carrier(self.dtype)
+
+    @property
     def kinds(self) -> str:
         """The kinds of numbers, as NumPy abbreviates them, that may be passed.
 
         Kernels convert by value: a float32 is no word of packed numbers, nor a word a float32.
         """
-        if self.dtype == "element":
+        if self.carrier is None:
             return "biuf"
-        return "iu" if HELD_AS[self.dtype] == "uint32" else "if"
+        return "iu" if self.carrier == words.WORD else "if"
 
     def refusal(self, given: object) -> str:
-        """That something else than these registers was given."""
-        held = HELD_AS.get(self.dtype, "numbers")
+        """The message for something else than these registers."""
+        held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
-        pair = self.dtype.removesuffix("x2")
+        pair = self.dtype.removesuffix(words.PAIR)
         packed = f", {'a pair' if self.count == 1 else 'pairs'} of {pair}" * (pair != self.dtype)
         return f"{text} {held}{packed}, not {given}"
 
@@ -95,7 +93,8 @@ class Tile:
     """A 16×16 tile in global or shared memory: a 2-D array, and the row and column of its corner.
 
     access : "read" or "write"; operand : "A", "B" or "C", whose WMMA layout says which lane has
-        what; format : of its elements; major : "row", or "col" where it is stored transposed
+        what; format : of its elements, as PTX names it; major : "row", or "col" where it is stored
+        transposed
     In the instruction's text {name} is the address and {name_stride} the length of a row.
     """
 
@@ -106,9 +105,9 @@ class Tile:
     major: str
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> np.dtype:
         """The type of the array's elements."""
-        return {"f16": "float16", "f32": "float32"}[self.format]
+        return BY_PTX[self.format].memory
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Valid:
-    """How much of a copy is real, the last operand, which may be left out: the rest becomes zero.
+    """How much of a copy is read; the rest becomes zero. The last operand, which may be left out.
 
     True or False: all or nothing; an integer: that many elements, at most all.
     """
@@ -133,13 +132,13 @@ Operand = Registers | Memory | Tile | Literal | Valid
 
 
 @dataclass(frozen=True, eq=False)
-class Instruction:
+class Instruction(KernelFunction):
     """An instruction of a GPU, usable by its name inside a kernel.
 
     name : as kernels call it
     ptx : its text, operands in braces; source: PTX ISA, sections named in the declaring module
     operands, result : in the order in which kernels pass them; result is None or Registers
-    requires : the least compute capability
+    requires : the oldest architecture that has it, a name in `ARCHITECTURES`
     kind : what the simulator counts it as, inst_<kind>
     meaning : a function of NumPy arrays over warps, (…, 32, count) for each operand that is read,
         with the keyword arch; it returns what is written, of the same form. None where the
@@ -150,7 +149,7 @@ class Instruction:
     ptx: str
     operands: tuple[Operand, ...]
     result: Registers | None
-    requires: Capability
+    requires: str
     kind: str
     meaning: Callable[..., Any] | None = None
 
@@ -179,14 +178,8 @@ class Instruction:
         >>> cp_async_16.refusal((7, 5))
         'cp_async_16 needs compute capability 8.0 or more, this GPU has 7.5'
         """
-        if capability >= self.requires:
+        least = architecture(self.requires).capability
+        if capability >= least:
             return None
-        need, have = (f"{major}.{minor}" for major, minor in (self.requires, capability))
+        need, have = (f"{major}.{minor}" for major, minor in (least, capability))
         return f"{self.name} needs compute capability {need} or more, this GPU has {have}"
-
-    @cached_property
-    def _numba_type_(self) -> Any:
-        """The type by which Numba knows this function; built when a kernel is first compiled."""
-        from gemmlab.instructions.numba_types import numba_type
-
-        return numba_type(self)

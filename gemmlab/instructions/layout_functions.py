@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gemmlab.instructions.kernel_function import KernelFunction
 
 if TYPE_CHECKING:
     from gemmlab.instructions.fragments import Layout
@@ -15,7 +16,7 @@ ARGUMENTS = {"element": 2, "holds": 4}
 
 
 @dataclass(frozen=True, eq=False)
-class LayoutFunction:
+class LayoutFunction(KernelFunction):
     """A function of a layout, called with integers or arrays of them.
 
     Of the lane's number the lower five bits count. Raises TypeError for other arguments, IndexError
@@ -39,8 +40,6 @@ class LayoutFunction:
         return f"{self.name}: register {register} of a fragment; use 0 to {last}"
 
     def __call__(self, *args: Any) -> Any:
-        from gemmlab.instructions.fragments import _sum
-
         types = [getattr(a, "dtype", np.dtype(type(a))) for a in args]
         if len(args) != ARGUMENTS[self.name] or any(t.kind not in "iu" for t in types):
             given = ", ".join(map(str, types))
@@ -49,12 +48,14 @@ class LayoutFunction:
         refusal = self.refusal(register) if np.ndim(register) == 0 else None
         if refusal:
             raise IndexError(refusal)
-        i, j = (_sum(self.layout.steps[axis], lane, register) for axis in range(2))
+        i, j = (place(self.layout.steps[axis], lane, register) for axis in range(2))
         return (i, j) if self.name == "element" else (i == ij[0]) & (j == ij[1])
 
-    @cached_property
-    def _numba_type_(self) -> Any:
-        """The type by which Numba knows this function."""
-        from gemmlab.instructions.layout_lowering import numba_type
 
-        return numba_type(self)
+def place(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
+    """Where `register` of `lane` is along one axis: the sum of what each bit of the two adds."""
+    total = (lane & 0) + (register & 0)
+    for bit, step in enumerate(steps):
+        number, shift = (lane, bit) if bit < 5 else (register, bit - 5)
+        total = total + (number >> shift & 1) * step
+    return total

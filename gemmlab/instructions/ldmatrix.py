@@ -15,7 +15,21 @@ from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Memory, Registers
 from gemmlab.instructions.words import halves, packed
 
-TURING, HOPPER = (7, 5), (9, 0)
+__all__ = [
+    "ldmatrix_x1",
+    "ldmatrix_x1_trans",
+    "ldmatrix_x2",
+    "ldmatrix_x2_trans",
+    "ldmatrix_x4",
+    "ldmatrix_x4_trans",
+    "stmatrix_x1",
+    "stmatrix_x1_trans",
+    "stmatrix_x2",
+    "stmatrix_x2_trans",
+    "stmatrix_x4",
+    "stmatrix_x4_trans",
+]
+
 ROWS = 8  # of a matrix
 
 
@@ -41,7 +55,7 @@ def _load(count: int, trans: str = "") -> Instruction:
         "{{{values}}}, [{array}]",
         operands=(Memory("array", "shared", "read", bytes=16, lanes=ROWS * count),),
         result=Registers("values", "uint32", count),
-        requires=TURING,
+        requires="sm_75",
         kind="ldmatrix",
         meaning=partial(load_meaning, count, trans),
     )
@@ -57,7 +71,7 @@ def _store(count: int, trans: str = "") -> Instruction:
             Registers("values", "uint32", count),
         ),
         result=None,
-        requires=HOPPER,
+        requires="sm_90",
         kind="stmatrix",
         meaning=partial(store_meaning, count, trans),
     )

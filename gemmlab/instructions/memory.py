@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from gemmlab.instructions.instruction import Instruction, Literal, Memory, Registers, Valid
 
-ANY_GPU = (5, 0)
-AMPERE = (8, 0)
+__all__ = [
+    "cp_async_4",
+    "cp_async_8",
+    "cp_async_16",
+    "cp_async_commit",
+    "cp_async_wait",
+    "load_v2",
+    "load_v4",
+    "load_v8",
+    "store_v2",
+    "store_v4",
+    "store_v8",
+]
 
 
 def _load(count: int) -> Instruction:
@@ -18,7 +29,7 @@ def _load(count: int) -> Instruction:
         ptx=f"ld.v{count} {{{{{{values}}}}}}, [{{array}}]",
         operands=(Memory("array", "any", "read", elements=count),),
         result=Registers("values", "element", count),
-        requires=ANY_GPU,
+        requires="sm_50",
         kind="load",
     )
 
@@ -32,7 +43,7 @@ def _store(count: int) -> Instruction:
             Registers("values", "element", count),
         ),
         result=None,
-        requires=ANY_GPU,
+        requires="sm_50",
         kind="store",
     )
 
@@ -48,7 +59,7 @@ def _copy(size: int) -> Instruction:
             Valid("valid"),
         ),
         result=None,
-        requires=AMPERE,
+        requires="sm_80",
         kind="async_copy",
     )
 
@@ -57,9 +68,9 @@ load_v2, load_v4, load_v8 = _load(2), _load(4), _load(8)
 store_v2, store_v4, store_v8 = _store(2), _store(4), _store(8)
 cp_async_4, cp_async_8, cp_async_16 = _copy(4), _copy(8), _copy(16)
 cp_async_commit = Instruction(
-    "cp_async_commit", "cp.async.commit_group", (), None, AMPERE, "async_commit"
+    "cp_async_commit", "cp.async.commit_group", (), None, "sm_80", "async_commit"
 )
 cp_async_wait = Instruction(
-    "cp_async_wait", "cp.async.wait_group {groups}", (Literal("groups", 63),), None, AMPERE,
+    "cp_async_wait", "cp.async.wait_group {groups}", (Literal("groups", 63),), None, "sm_80",
     "async_wait",
 )  # fmt: skip

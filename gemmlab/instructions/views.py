@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from gemmlab.instructions.instruction import Instruction, Literal
+from gemmlab.instructions.kernel_function import KernelFunction
+
+__all__ = ["shared_view"]
 
 BASE_ALIGNMENT = 1024  # bytes: what the strictest user of shared memory, wgmma, asks for
 
 
-class SharedView:
+class SharedView(KernelFunction):
     """`shared_view(shape, dtype, offset)`: an array over the block's dynamic shared memory.
 
     shape, dtype : constants, as `cuda.shared.array` takes them
@@ -28,13 +30,6 @@ class SharedView:
 
     def __repr__(self) -> str:
         return "<shared_view>"
-
-    @cached_property
-    def _numba_type_(self) -> Any:
-        """The type by which Numba knows this function."""
-        from gemmlab.instructions.view_lowering import numba_type
-
-        return numba_type()
 
 
 shared_view = SharedView()

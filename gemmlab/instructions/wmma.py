@@ -18,85 +18,89 @@ from functools import partial
 
 import numpy as np
 
-from gemmlab.instructions.fragments import layout
+from gemmlab.formats import BY_PTX, FORMATS
 from gemmlab.instructions.instruction import Instruction, Registers, Tile
-from gemmlab.instructions.matrix import HELD, VOLTA, halved
+from gemmlab.instructions.matrix import fragment, mma_meaning
 from gemmlab.instructions.words import numbers, registers
+from gemmlab.numerics.tile import MMAS
 
-SHAPE = "wmma.m16n16k16"
-HALVES_OF_AB = 16  # elements that a lane holds of A or B, on every architecture
-ELEMENTS_OF_C = 8
+__all__ = [
+    "wmma_load_a_col",
+    "wmma_load_a_row",
+    "wmma_load_b_col",
+    "wmma_load_b_row",
+    "wmma_load_c_f16",
+    "wmma_load_c_f32",
+    "wmma_mma_col_col_f16",
+    "wmma_mma_col_col_f32",
+    "wmma_mma_col_row_f16",
+    "wmma_mma_col_row_f32",
+    "wmma_mma_row_col_f16",
+    "wmma_mma_row_col_f32",
+    "wmma_mma_row_row_f16",
+    "wmma_mma_row_row_f32",
+    "wmma_store_d_f16",
+    "wmma_store_d_f32",
+]
+
+SHAPE = "m16n16k16"
+# The matrix instructions of this shape, by the format of C and D.
+WMMAS = {FORMATS[i.out_dtype].ptx: i for i in MMAS.values() if i.shape == f"wmma.{SHAPE}"}
 
 
-def _fragment(operand: str, form: str) -> Registers:
-    count = HALVES_OF_AB if operand in "AB" else ELEMENTS_OF_C
-    return Registers(operand.lower(), HELD[form], count // halved(form))
+def load_meaning(what: str, values: np.ndarray, *, arch: str) -> np.ndarray:
+    """Registers that hold `what`, from a lane's elements in their order (…, 32, count)."""
+    return registers(values, what)
 
 
-def load_meaning(form: str, values: np.ndarray, *, arch: str) -> np.ndarray:
-    """Registers from a lane's elements in their order (…, 32, count)."""
-    return registers(values, HELD[form])
-
-
-def store_meaning(form: str, d: np.ndarray, *, arch: str) -> np.ndarray:
-    """A lane's elements in their order (…, 32, count), from registers."""
-    return numbers(d, HELD[form])
-
-
-def mma_meaning(
-    major_a: str, major_b: str, out: str, a: np.ndarray, b: np.ndarray, c: np.ndarray, *, arch: str
-) -> np.ndarray:
-    """D of one `wmma.mma`, all of them registers (…, 32, count)."""
-    from gemmlab.numerics import mma
-
-    tiles = [
-        layout(SHAPE, name, form, arch=arch, major=major).gather(numbers(x, HELD[form]))
-        for name, form, major, x in (
-            ("A", "f16", major_a, a), ("B", "f16", major_b, b), ("C", out, "", c),
-        )
-    ]  # fmt: skip
-    d = mma(*tiles, instruction=f"{SHAPE}.{out}.f16", arch=arch)
-    return registers(layout(SHAPE, "C", out, arch=arch).scatter(d), HELD[out])
+def store_meaning(what: str, d: np.ndarray, *, arch: str) -> np.ndarray:
+    """A lane's elements in their order (…, 32, count), from registers that hold `what`."""
+    return numbers(d, what)
 
 
 def _load(operand: str, form: str, major: str = "row") -> Instruction:
-    of = operand.lower()
+    i, of = WMMAS["f32"], operand.lower()  # a fragment of A or B serves both
+    loaded = fragment(i.shape, operand, BY_PTX[form])
     return Instruction(
         name=f"wmma_load_{of}_{form if operand == 'C' else major}",
-        ptx=f"wmma.load.{of}.sync.aligned.{major}.m16n16k16.{form} "
+        ptx=f"wmma.load.{of}.sync.aligned.{major}.{SHAPE}.{form} "
         f"{{{{{{{of}}}}}}}, [{{tile}}], {{tile_stride}}",
         operands=(Tile("tile", "read", operand, form, major),),
-        result=_fragment(operand, form),
-        requires=VOLTA,
+        result=loaded,
+        requires=i.requires,
         kind="wmma_load",
-        meaning=partial(load_meaning, form),
+        meaning=partial(load_meaning, loaded.dtype),
     )
 
 
-def _store(form: str) -> Instruction:
+def _store(out: str) -> Instruction:
+    i = WMMAS[out]
+    c = fragment(i.shape, "C", BY_PTX[out])
     return Instruction(
-        name=f"wmma_store_d_{form}",
-        ptx=f"wmma.store.d.sync.aligned.row.m16n16k16.{form} "
+        name=f"wmma_store_d_{out}",
+        ptx=f"wmma.store.d.sync.aligned.row.{SHAPE}.{out} "
         "[{tile}], {{{c}}}, {tile_stride}",
-        operands=(Tile("tile", "write", "C", form, "row"), _fragment("C", form)),
+        operands=(Tile("tile", "write", "C", out, "row"), c),
         result=None,
-        requires=VOLTA,
+        requires=i.requires,
         kind="wmma_store",
-        meaning=partial(store_meaning, form),
+        meaning=partial(store_meaning, c.dtype),
     )
 
 
 def _mma(major_a: str, major_b: str, out: str) -> Instruction:
-    c = _fragment("C", out)
+    i = WMMAS[out]
+    a, b = (fragment(i.shape, operand, FORMATS[i.dtype]) for operand in "AB")
+    c = fragment(i.shape, "C", BY_PTX[out])
     return Instruction(
         name=f"wmma_mma_{major_a}_{major_b}_{out}",
-        ptx=f"wmma.mma.sync.aligned.{major_a}.{major_b}.m16n16k16.{out}.{out} "
+        ptx=f"wmma.mma.sync.aligned.{major_a}.{major_b}.{SHAPE}.{out}.{out} "
         "{{{d}}}, {{{a}}}, {{{b}}}, {{{c}}}",
-        operands=(_fragment("A", "f16"), _fragment("B", "f16"), c),
+        operands=(a, b, c),
         result=Registers("d", c.dtype, c.count),
-        requires=VOLTA,
+        requires=i.requires,
         kind="mma",
-        meaning=partial(mma_meaning, major_a, major_b, out),
+        meaning=partial(mma_meaning, i, (major_a, major_b)),
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from gemmlab.kernels.coalesced import coalesced
-from gemmlab.kernels.cpu_blocked import cpu_blocked
-from gemmlab.kernels.cpu_naive import cpu_naive
-from gemmlab.kernels.cpu_numpy import cpu_numpy
-from gemmlab.kernels.cublas import cublas
+from gemmlab.kernels.cpu.blocked import cpu_blocked
+from gemmlab.kernels.cpu.naive import cpu_naive
+from gemmlab.kernels.cpu.numpy import cpu_numpy
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.naive import naive
-from gemmlab.kernels.register_tiled import register_tiled
-from gemmlab.kernels.tiled import tiled
-from gemmlab.kernels.vectorised import vectorised
-from gemmlab.kernels.warp_tiled import warp_tiled
+from gemmlab.kernels.library.cublas import cublas
+from gemmlab.kernels.simt.coalesced import coalesced
+from gemmlab.kernels.simt.naive import naive
+from gemmlab.kernels.simt.pipelined import pipelined
+from gemmlab.kernels.simt.register_tiled import register_tiled
+from gemmlab.kernels.simt.tiled import tiled
+from gemmlab.kernels.simt.vectorised import vectorised
+from gemmlab.kernels.simt.warp_tiled import warp_tiled
 
 # From the definition up, on a GPU or the simulator.
-LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled)
+LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -31,6 +32,7 @@ __all__ = [
     "cublas",
     "get",
     "naive",
+    "pipelined",
     "register_tiled",
     "tiled",
     "vectorised",

@@ -1,4 +1,4 @@
-"""What a rung of the ladder is made of."""
+"""What a rung of the ladder is made of: its device functions, its launch, its predicted work."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab.model.traffic import Work
+from gemmlab import cuda
+from gemmlab.formats import number_format
+from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 Dim = tuple[int, int]
+FLOAT = number_format("float32").bytes  # what an element of a SIMT kernel's tiles takes [B]
+
+
+def on_device(function: Callable) -> Callable:
+    """A device function that becomes a part of the kernel that calls it."""
+    return cuda.jit(device=True, forceinline=True)(function)
 
 
 def any_tiling(tiling: Tiling) -> None:
@@ -22,8 +30,8 @@ def no_options(*arguments: object) -> Mapping[str, Any]:
     return {}
 
 
-def no_dynamic_shared(problem: Gemm, tiling: Tiling) -> int:
-    """No dynamic shared memory [B]."""
+def no_shared(problem: Gemm, tiling: Tiling) -> int:
+    """No shared memory [B]."""
     return 0
 
 
@@ -63,14 +71,16 @@ class Kernel:
     launch : (problem, tiling) -> (grid, block)
     work : (problem, tiling) -> what the launch asks of the machine
     check : raises ValueError for a tiling that the kernel cannot use
-    shared : (problem, tiling) -> dynamic shared memory that a block is launched with [B]
+    shared_bytes : (problem, tiling) -> shared memory of a block [B]
+    dynamic : True where a launch gives the block that shared memory, False where the source states
+        its size; more than 48 KB must be dynamic
     variant : (problem, compute capability) -> keyword arguments of `build`: what the function
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction
     compile : tiling -> keyword arguments of `cuda.jit`, such as launch_bounds=(threads, blocks per
         SM) or max_registers; without launch_bounds, the block that `launch` gives is the bound
     tilings : the tilings that are recorded, to be compared; its default alone where empty
-    dtypes : formats of A, B and C that it computes
+    dtypes : formats of A and B that it takes, see `Gemm.dtype`
     layouts : layouts of the operands that it takes, see `Gemm.layout`
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
@@ -83,14 +93,14 @@ class Kernel:
     launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
     work: Callable[[Gemm, Tiling], Work] | None = None
     check: Callable[[Tiling], None] = any_tiling
-    shared: Callable[[Gemm, Tiling], int] = no_dynamic_shared
+    shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
+    dynamic: bool = False
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     tilings: tuple[Tiling, ...] = ()
     dtypes: tuple[str, ...] = ("float32",)
     layouts: tuple[str, ...] = ("nn",)
     machine: str = "gpu"
-    tensor_cores: bool = False
     library: bool = False
 
     def function(
@@ -98,6 +108,10 @@ class Kernel:
     ) -> Callable:
         """The function (alpha, A, B, beta, C) that is run on `problem`."""
         return self.build(tiling, **self.variant(problem, capability))
+
+    def dynamic_shared_bytes(self, problem: Gemm, tiling: Tiling) -> int:
+        """Shared memory that a block is launched with [B]; 0 where the source states its size."""
+        return self.shared_bytes(problem, tiling) if self.dynamic else 0
 
     def choose(self, tiling: Tiling | None) -> Tiling | None:
         """The tiling to use: `tiling`, once it is checked, or the kernel's own.

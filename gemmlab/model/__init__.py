@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model import occupancy
-from gemmlab.model.traffic import Work
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.model.work import Work
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 __all__ = ["Prediction", "predict"]
@@ -21,9 +22,14 @@ class Predictable(Protocol):
     """What `predict` needs to know of a kernel; `gemmlab.kernels.Kernel` has it."""
 
     name: str
-    tensor_cores: bool
 
     def choose(self, tiling: Tiling | None) -> Tiling: ...
+
+    @property
+    def launch(self) -> Callable[[Gemm, Tiling], tuple[tuple[int, ...], tuple[int, ...]]]: ...
+
+    @property
+    def shared_bytes(self) -> Callable[[Gemm, Tiling], int]: ...
 
     @property
     def work(self) -> Callable[[Gemm, Tiling], Work] | None: ...
@@ -99,7 +105,7 @@ def predict(
     target = load_device(device) if isinstance(device, str) else device
     dram = problem.bytes
     if problem.beta != 0:
-        dram += DTYPES[problem.dtype].bytes * problem.m * problem.n
+        dram += problem.array_bytes[2]
     if kernel is None:
         if tiling is not None:
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
@@ -117,7 +123,9 @@ def predict(
         raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
     tiling = kernel.choose(tiling)
     work = kernel.work(problem, tiling)
-    occupancy.check_block(target, work.threads, work.shared_bytes)
+    grid, block = kernel.launch(problem, tiling)
+    launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
+    occupancy.check_block(target, launch.threads, launch.shared_bytes)
     count = work.counters
     shared = count["shared_load_wavefronts"] + count["shared_store_wavefronts"]
     traffic = {
@@ -126,16 +134,16 @@ def predict(
         "global": SECTOR * (count["global_load_sectors"] + count["global_store_sectors"]),
         "shared": LINE * shared,
     }
-    pipe = problem.dtype if kernel.tensor_cores else problem.accumulate
     # Blocks come whole: the SM with most of them decides when its own resources are done.
-    imbalance = occupancy.waves(target, work.blocks, 1) * target.sms / work.blocks
+    imbalance = occupancy.waves(target, launch.blocks, 1) * target.sms / launch.blocks
     on_sm = {
-        "math": work.flops / target.peak_of(pipe) * imbalance,
+        "math": max(flops / target.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
         "l1": work.l1_wavefronts / (target.sms * target.clock) * imbalance,
     }
-    times = {**on_sm, "dram": dram / target.dram_bandwidth, "latency": _latency(work, target)}
-    if work.blocks < target.sms:  # too little work to fill the device: no resource of it is short
+    latency = _latency(work, launch, target)
+    times = {**on_sm, "dram": dram / target.dram_bandwidth, "latency": latency}
+    if launch.blocks < target.sms:  # too little work to fill the device: no resource of it is short
         times["latency"] = max(times["latency"], *on_sm.values())
         times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
     if target.l2_bandwidth:
@@ -145,10 +153,18 @@ def predict(
     )
 
 
-def _latency(work: Work, device: Device) -> float:
+class _Launch(NamedTuple):
+    """Blocks of a grid; threads and shared memory [B] of a block."""
+
+    blocks: int
+    threads: int
+    shared_bytes: int
+
+
+def _latency(work: Work, launch: _Launch, device: Device) -> float:
     """The longest chain of dependent steps of a thread, once for each wave of blocks [s]."""
     loads, fmas = work.chain
     fma_latency = (device.fma_latency_cycles or 0) / device.clock
     chain = loads * (device.dram_latency or 0.0) + fmas * fma_latency
-    resident = occupancy.resident_blocks(device, work.threads, work.shared_bytes)
-    return chain * occupancy.waves(device, work.blocks, resident)
+    resident = occupancy.resident_blocks(device, launch.threads, launch.shared_bytes)
+    return chain * occupancy.waves(device, launch.blocks, resident)

@@ -1,14 +1,15 @@
 """Operations of neural networks: what each computes and what it must read and write.
 
 Only the operations of the definition count, and every input and output moves once. `s` is the
-number of bytes of an element, from `gemmlab.problem.DTYPES`.
+number of bytes of an element, from `gemmlab.formats.FORMATS`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from gemmlab.problem import Gemm, known_format, whole_number
+from gemmlab.formats import number_format
+from gemmlab.problem import Gemm, whole_number
 
 
 class Layer(NamedTuple):
@@ -67,11 +68,9 @@ def layer_norm(rows: int, width: int, dtype: str = "float16") -> Layer:
     """
     rows, width = whole_number("rows", rows), whole_number("width", width)
     elements = rows * width
-    return Layer(
-        7 * elements + 5 * rows, known_format("dtype", dtype).bytes * (2 * elements + 2 * width)
-    )
+    return Layer(7 * elements + 5 * rows, number_format(dtype).bytes * (2 * elements + 2 * width))
 
 
 def _elementwise(elements: int, each: int, dtype: str) -> Layer:
     elements = whole_number("elements", elements)
-    return Layer(each * elements, 2 * known_format("dtype", dtype).bytes * elements)
+    return Layer(each * elements, 2 * number_format(dtype).bytes * elements)

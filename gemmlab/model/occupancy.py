@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmlab.architectures import architecture
 from gemmlab.device import Device
 
 # How an SM hands out its registers and its shared memory. Source: cuda_occupancy.h of the CUDA
@@ -9,8 +10,9 @@ from gemmlab.device import Device
 # cudaOccSMemAllocationGranularity.
 REGISTER_UNIT = 256  # registers: what a warp holds is a multiple of it
 SUBPARTITIONS = 4  # of an SM, each with its warps and a quarter of the registers
-SHARED_UNIT = 128  # what a block holds is a multiple of it [B]
-SHARED_UNIT_BEFORE_8 = 256  # the same below compute capability 8.0 [B]
+SHARED_UNIT = 128  # what a block holds is a multiple of it, from Ampere on [B]
+SHARED_UNIT_BEFORE = 256  # the same on older GPUs [B]
+AMPERE = architecture("sm_80").capability
 
 
 def resident_blocks(device: Device, threads: int, shared_bytes: int = 0, registers: int = 0) -> int:
@@ -25,8 +27,7 @@ def resident_blocks(device: Device, threads: int, shared_bytes: int = 0, registe
     warps = -(-threads // device.warp_size)
     limits = [device.blocks_per_sm, device.threads_per_sm // (warps * device.warp_size)]
     if shared_bytes:
-        major, _ = device.compute_capability
-        unit = SHARED_UNIT if major >= 8 else SHARED_UNIT_BEFORE_8
+        unit = SHARED_UNIT if device.compute_capability >= AMPERE else SHARED_UNIT_BEFORE
         reserved = device.shared_bytes_per_sm - device.shared_bytes_per_block  # for the system
         limits.append(device.shared_bytes_per_sm // _whole(shared_bytes + reserved, unit))
     if registers:

@@ -5,22 +5,7 @@
 0.10009765625
 """
 
-from gemmlab.numerics.accumulate import (
-    ACCUMULATIONS,
-    Accumulation,
-    accumulation,
-    running_sums,
-)
-from gemmlab.numerics.dot import TENSOR_CORES, TensorCore, fused_dot_add, tensor_core
-from gemmlab.numerics.errors import (
-    backward_error,
-    fma_chain_bound,
-    forward_error,
-    max_relative_error,
-    tensor_core_bound,
-)
-from gemmlab.numerics.fma import fma, fma_chain
-from gemmlab.numerics.formats import (
+from gemmlab.formats import (
     FORMATS,
     ROUNDINGS,
     Fields,
@@ -32,6 +17,27 @@ from gemmlab.numerics.formats import (
     round_to,
     ulp,
 )
+from gemmlab.numerics.accumulate import (
+    ACCUMULATIONS,
+    Accumulation,
+    accumulation,
+    running_sums,
+)
+from gemmlab.numerics.dot import (
+    TENSOR_CORES,
+    TensorCore,
+    fused_dot_add,
+    tensor_core,
+    tensor_core_of,
+)
+from gemmlab.numerics.errors import (
+    backward_error,
+    fma_chain_bound,
+    forward_error,
+    max_relative_error,
+    tensor_core_bound,
+)
+from gemmlab.numerics.fma import fma, fma_chain
 from gemmlab.numerics.tcec import POLICIES, Policy, Split, emulated_matmul, split, split_range
 from gemmlab.numerics.tile import MMAS, Mma, mma, mma_named
 
@@ -70,5 +76,6 @@ __all__ = [
     "split_range",
     "tensor_core",
     "tensor_core_bound",
+    "tensor_core_of",
     "ulp",
 ]

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from gemmlab.formats.values import exact
 from gemmlab.numerics.dot import fused_dot_add, tensor_core
 from gemmlab.numerics.errors import fma_chain_bound, tensor_core_bound
 from gemmlab.numerics.fma import fma_chain, leading_shape
-from gemmlab.numerics.formats import exact
 
 __all__ = ["ACCUMULATIONS", "Accumulation", "accumulation", "running_sums"]
 

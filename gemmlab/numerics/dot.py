@@ -25,13 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.architectures import Capability, architecture
+from gemmlab.formats import Format, number_format
+from gemmlab.formats.values import exact
 from gemmlab.numerics.fma import leading_shape
-from gemmlab.numerics.formats import Format, exact, number_format
 
-__all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core"]
+__all__ = ["TENSOR_CORES", "TensorCore", "fused_dot_add", "tensor_core", "tensor_core_of"]
 
 OUTPUTS = ("float32", "float16")
-NAN_WORDS = {"float32": 0x7FFFFFFF, "float16": 0x7FFF}
 _NOTHING = -1000  # the exponent of a zero: below every other, so that a zero sets no E
 _CHUNK = 1 << 12  # dot products at a time: the terms of as many stay in cache
 
@@ -40,6 +41,7 @@ _CHUNK = 1 << 12  # dot products at a time: the terms of as many stay in cache
 class TensorCore:
     """How the Tensor Cores of one architecture add.
 
+    arch : its name in `ARCHITECTURES`
     fraction_bits : F, bits kept below the largest exponent when terms are aligned
     block : products that are summed in one step, by operand format
     floor : the least E, by output format; an architecture without one has no entry
@@ -104,6 +106,23 @@ def tensor_core(arch: str) -> TensorCore:
     if not isinstance(arch, str) or arch not in TENSOR_CORES:
         raise ValueError(f"arch={arch!r} is not known; use one of {', '.join(TENSOR_CORES)}")
     return TENSOR_CORES[arch]
+
+
+def tensor_core_of(capability: Capability) -> TensorCore:
+    """The Tensor Cores by which a GPU is emulated: the newest in `TENSOR_CORES` that its compute
+    capability is not below; for a GPU older than all of them, the oldest.
+
+    >>> tensor_core_of((8, 9)).arch
+    'sm_80'
+    """
+    known = sorted(architecture(name) for name in TENSOR_CORES)
+    able = [a for a in known if a.capability <= capability] or known[:1]
+    return TENSOR_CORES[able[-1].name]
+
+
+def nan_word(form: Format) -> int:
+    """The NaN that Tensor Cores and conversions to `form` return: all ones but sign and padding."""
+    return (2 ** (8 * form.bytes - 1) - 1) >> form.padding << form.padding
 
 
 def fused_dot_add(
@@ -267,4 +286,4 @@ def _special(
         x, y = (((w >> drop) << drop).view(source.carrier).astype(np.float64) for w in (a, b))
         total = (x * y).sum(axis=0) + c.view(target.carrier).astype(np.float64)
         infinity = np.copysign(np.inf, total).astype(target.carrier).view(target.words)
-    return np.where(np.isnan(total), NAN_WORDS[target.name], infinity).astype(target.words)
+    return np.where(np.isnan(total), nan_word(target), infinity).astype(target.words)

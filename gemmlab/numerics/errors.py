@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmlab.formats import number_format
+from gemmlab.formats.values import real
 from gemmlab.numerics.dot import tensor_core
-from gemmlab.numerics.formats import number_format, real
 
 __all__ = [
     "backward_error",

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.formats import FORMATS, doubles, exact, round_to
+from gemmlab.formats import FORMATS, round_to
+from gemmlab.formats.values import doubles, exact
 
 __all__ = ["fma", "fma_chain"]
 
@@ -23,7 +24,7 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def sum_to_odd(a: Any, b: Any) -> Any:
-    """A + b in float64, rounded to odd: if inexact, to the neighbour whose last bit is 1.
+    """The sum a + b in float64, rounded to odd: if inexact, to the neighbour whose last bit is 1.
 
     Rounding the result to a shorter format is then rounding the exact sum. Source: S. Boldo,
     G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to

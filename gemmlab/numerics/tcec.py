@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.formats import FORMATS, Format, number_format, round_to
+from gemmlab.formats.values import doubles, exact
 from gemmlab.numerics.dot import tensor_core
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.formats import FORMATS, Format, doubles, exact, number_format, round_to
 from gemmlab.numerics.tile import Mma, mma_named, products
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]

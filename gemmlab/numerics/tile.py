@@ -11,21 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.numerics.dot import NAN_WORDS, fused_dot_add, tensor_core
+from gemmlab.architectures import architecture
+from gemmlab.formats import FORMATS, number_format
+from gemmlab.formats.values import exact
+from gemmlab.numerics.dot import fused_dot_add, nan_word, tensor_core
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.formats import exact, number_format
 
 __all__ = ["MMAS", "Mma", "mma", "mma_named"]
-
-_SHORT = {"float16": "f16", "bfloat16": "bf16", "tf32": "tf32", "float32": "f32"}
 
 
 @dataclass(frozen=True)
 class Mma:
     """A matrix instruction: D (m×n) = A (m×k) · B (k×n) + C (m×n).
 
-    dtype : format of A and B; out_dtype : format of C and D; requires : least architecture
-    last : the last architecture that has it in its Tensor Cores, "" where the newest has
+    dtype : format of A and B; out_dtype : format of C and D
+    requires : the oldest architecture that has it
+    family : "mma", or "wmma" whose fragments are loaded by instructions of its own
+    last : the newest architecture that has it in its Tensor Cores, "" where there is no end
     """
 
     m: int
@@ -38,16 +40,26 @@ class Mma:
     last: str = ""
 
     @property
+    def shape(self) -> str:
+        """As PTX writes it, after the family where that is not mma.
+
+        >>> MMAS["wmma.m16n16k8.f32.tf32"].shape
+        'wmma.m16n16k8'
+        """
+        shape = f"m{self.m}n{self.n}k{self.k}"
+        return shape if self.family == "mma" else f"{self.family}.{shape}"
+
+    @property
     def name(self) -> str:
-        """As in PTX, without what never varies: `m16n8k16.f32.f16`.
+        """As in PTX, without what never varies: shape, format of C and D, format of A and B.
 
         >>> MMAS["m16n8k8.f32.tf32"].name
         'm16n8k8.f32.tf32'
         """
-        shape = f"m{self.m}n{self.n}k{self.k}.{_SHORT[self.out_dtype]}.{_SHORT[self.dtype]}"
-        return shape if self.family == "mma" else f"{self.family}.{shape}"
+        return f"{self.shape}.{FORMATS[self.out_dtype].ptx}.{FORMATS[self.dtype].ptx}"
 
 
+# The only list of matrix instructions: `gemmlab.instructions` makes of each what kernels call.
 # Shapes, formats and least architectures: PTX ISA 9.0, sections "Matrix multiply-accumulate
 # instructions: mma" and "wmma.mma".
 MMAS = {
@@ -118,9 +130,10 @@ def products(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma, arch:
 
     ValueError where the instruction needs a newer architecture.
     """
-    if _number(tensor_core(arch).arch) < _number(i.requires):
+    own = architecture(tensor_core(arch).arch)
+    if own < architecture(i.requires):
         raise ValueError(f"{i.name} needs {i.requires} or newer, not arch={arch!r}")
-    if i.last and _number(arch) > _number(i.last):
+    if i.last and own > architecture(i.last):
         return _on_cuda_cores(rows, columns, c, i)
     return fused_dot_add(rows, columns, c, dtype=i.dtype, arch=arch, out_dtype=i.out_dtype)
 
@@ -140,11 +153,5 @@ def _on_cuda_cores(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma)
             total = (start + (p[..., 0] + p[..., 1])) + (p[..., 2] + p[..., 3])
         words = total.astype(target.carrier).view(target.words)
     return (
-        np.where(np.isnan(total), NAN_WORDS[target.name], words)
-        .astype(target.words)
-        .view(target.carrier)
+        np.where(np.isnan(total), nan_word(target), words).astype(target.words).view(target.carrier)
     )
-
-
-def _number(arch: str) -> int:
-    return int(arch.removeprefix("sm_"))

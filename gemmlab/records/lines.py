@@ -91,12 +91,13 @@ def to_lines(measurement: Measurement) -> tuple[str, str]:
 
 
 def _unusual(value: Gemm | Tiling) -> dict[str, Any]:
-    """The fields of a problem or a tiling that are not what they are by default."""
-    return {
-        f.name: getattr(value, f.name)
-        for f in fields(value)
-        if f.default is MISSING or getattr(value, f.name) != f.default
-    }
+    """The fields of a problem or a tiling without which it would be another."""
+    kept = {f.name: getattr(value, f.name) for f in fields(value)}
+    for f in fields(value):
+        rest = {name: v for name, v in kept.items() if name != f.name}
+        if f.default is not MISSING and type(value)(**rest) == value:
+            kept = rest
+    return kept
 
 
 def from_lines(shared: str, own: str, where: str = "these lines") -> Measurement:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.instructions.fragments import layout
-from gemmlab.instructions.instruction import HELD_AS, Instruction, Memory, Registers, Tile
+from gemmlab.instructions.instruction import Instruction, Memory, Registers, Tile
 from gemmlab.model.transactions import WARP
+from gemmlab.numerics import TENSOR_CORES, tensor_core_of
 from gemmlab.simt import memory_access
 from gemmlab.simt.masks import Mask, both
 from gemmlab.simt.memory import Array
@@ -27,18 +28,13 @@ if TYPE_CHECKING:
 
 TILE = 16  # rows and columns of a tile
 ROW = 16  # bytes, of which the addresses of its rows are multiples
-# The architectures whose arithmetic and layouts are known, newest first, which also stands for a
-# GPU that is not named.
-ARCHITECTURES = {"sm_90": (9, 0), "sm_80": (8, 0), "sm_75": (7, 5), "sm_70": (7, 0)}
 
 
 def architecture(m: Machine) -> str:
-    """The architecture of the simulated GPU."""
-    newest = next(iter(ARCHITECTURES))
+    """The architecture whose arithmetic and layouts the simulated GPU has; the newest for none."""
     if m.gpu is None:
-        return newest
-    able = m.gpu.compute_capability
-    return next((name for name, first in ARCHITECTURES.items() if able >= first), newest)
+        return list(TENSOR_CORES)[-1]
+    return tensor_core_of(m.gpu.compute_capability).arch
 
 
 def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> Any:
@@ -88,7 +84,7 @@ def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
 def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
     """Registers of all lanes, (blocks, warps, 32, count)."""
     values = value if operand.count > 1 else (value,)
-    parts = [spread(m, np.asarray(v).astype(HELD_AS[operand.dtype])) for v in values]
+    parts = [spread(m, np.asarray(v).astype(operand.carrier)) for v in values]
     return np.stack(parts, axis=-1).reshape(len(m.blocks), -1, WARP, operand.count)
 
 

@@ -4,7 +4,7 @@ An access of 8 or 16 bytes is one request, and counted as hardware serves it; th
 moves are checked one by one. An asynchronous copy counts as the load and the store that it makes.
 Nsight Compute has its stores in no counter of stores, and as sectors of a 16-byte copy the distinct
 pairs of a line that it reads and a sector that it writes: the same where neighbouring lanes copy
-neighbouring 16 bytes. (Measured on an H200: tests/instructions/test_wide_accesses.py.)
+neighbouring 16 bytes. (Measured on an H200: tests/hardware/checks/wide_accesses.py.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.instructions.instruction import (
-    HELD_AS,
     Instruction,
     Literal,
     Memory,
@@ -238,9 +237,10 @@ def _write(m: Machine, place: Place, values: tuple, line: int) -> None:
 def _nothing(instruction: Instruction, bound: list) -> Any:
     """A result of the right form for lanes that do not run."""
     result = instruction.result
-    held = HELD_AS.get(result.dtype) if result else None
-    dtype = np.dtype(held) if held else bound[0][1][0].dtype
-    return _result(instruction, [dtype.type(0)] * (result.count if result else 0))
+    if result is None:
+        return None
+    dtype = result.carrier or bound[0][1][0].dtype
+    return _result(instruction, [dtype.type(0)] * result.count)
 
 
 def _result(instruction: Instruction, values: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemmlab.explorers import Coalescing
-from gemmlab.explorers.coalescing import FORMATS, OFFSETS, STRIDES, sectors
+from gemmlab.explorers.coalescing import ELEMENTS, OFFSETS, STRIDES, sectors
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def explorer():
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("itemsize", FORMATS)
+@pytest.mark.parametrize("itemsize", ELEMENTS)
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 31])
 def test_every_stride_counts_what_is_predicted(explorer, offset, itemsize):
     explorer.offset.value, explorer.itemsize.value = offset, itemsize

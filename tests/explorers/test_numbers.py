@@ -6,7 +6,7 @@ import pytest
 from gemmlab.explorers import DotError, Rounding
 from gemmlab.explorers import dot_error as module
 from gemmlab.explorers.dot_error import APART, spread
-from gemmlab.explorers.rounding import digits, neighbours, parts, told_apart
+from gemmlab.explorers.rounding import CHOICES, digits, neighbours, parts, told_apart
 from gemmlab.numerics import ACCUMULATIONS, FORMATS, ROUNDINGS, round_to, ulp
 
 # ---------------------------------------------------------------------------------------- rounding
@@ -78,7 +78,7 @@ def test_beyond_and_below_the_range(rounding):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("dtype", CHOICES)
 @pytest.mark.parametrize("x", [0.1, -0.1, 1e-45, 65519.0, 3.4e38, 1e300, -1e300, 0.0])
 def test_no_two_marks_look_alike_and_x_is_in_sight(dtype, x):
     explorer = Rounding(x, dtype)
@@ -113,6 +113,8 @@ def test_what_cannot_be_shown():
         Rounding(float("nan"))
     with pytest.raises(ValueError, match="dtype='fp8' is not a known format"):
         Rounding(1.0, "fp8")
+    with pytest.raises(ValueError, match="dtype='float64' is that of x itself; use one of float32"):
+        Rounding(1.0, "float64")
     with pytest.raises(ValueError, match="rounding='up' is not known"):
         Rounding(1.0, "float16", "up")
 

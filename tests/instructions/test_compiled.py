@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gemmlab import cuda, simulate
+from gemmlab.architectures import architecture
 from gemmlab.instructions import (
     cp_async_16,
     cp_async_wait,
@@ -19,8 +20,8 @@ from gemmlab.instructions import (
     wmma_load_a_row,
 )
 from gemmlab.simt import UnsupportedError
-from tests.hardware.instruction_probes import INSTRUCTIONS, probe
-from tests.hardware.ptx import compiled
+from tests.hardware.probes.instructions import INSTRUCTIONS, probe
+from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)
 
@@ -33,6 +34,10 @@ def views(A):
     second[1, t] = t
     cuda.syncthreads()
     A[t] = first[3, 31 - t] + second[1, t]
+
+
+def least(instruction):
+    return architecture(instruction.requires).capability
 
 
 def compiled_probe(instruction, cc):
@@ -54,7 +59,7 @@ def text_of(instruction):
 @pytest.mark.ptxas
 @every_instruction
 def test_compiles_to_its_text_and_assembles_for_its_least_gpu(instruction, ptxas, tmp_path):
-    cc = max(instruction.requires, (7, 5))  # what the compiler still knows
+    cc = max(least(instruction), (7, 5))  # what the compiler still knows
     ptx = compiled_probe(instruction, cc)
     found = re.search(text_of(instruction), ptx)
     assert found, ptx
@@ -69,10 +74,10 @@ def test_compiles_to_its_text_and_assembles_for_its_least_gpu(instruction, ptxas
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize(
-    "instruction", [x for x in INSTRUCTIONS if x.requires > (7, 5)], ids=lambda x: x.name
+    "instruction", [x for x in INSTRUCTIONS if least(x) > (7, 5)], ids=lambda x: x.name
 )
 def test_a_lesser_gpu_is_refused_by_name(instruction):
-    need = f"{instruction.name} needs compute capability {instruction.requires[0]}.0 or more"
+    need = f"{instruction.name} needs compute capability {least(instruction)[0]}.0 or more"
     with pytest.raises(Exception, match=f"{need}, this GPU has 7.5"):
         compiled_probe(instruction, (7, 5))
 

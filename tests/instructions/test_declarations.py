@@ -6,8 +6,10 @@ import sys
 import pytest
 
 from gemmlab import instructions
+from gemmlab.architectures import architecture
 from gemmlab.instructions.instruction import Memory
-from tests.hardware.instruction_probes import INSTRUCTIONS
+from gemmlab.numerics import MMAS
+from tests.hardware.probes.instructions import INSTRUCTIONS
 from tests.support.paths import ROOT
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)
@@ -33,9 +35,30 @@ LEAST = {
 
 @every_instruction
 def test_requires_what_the_manual_says(instruction):
-    assert instruction.requires == next(
+    assert architecture(instruction.requires).capability == next(
         least for start, least in LEAST.items() if instruction.name.startswith(start)
     )
+
+
+def test_matrix_instructions_are_those_of_the_emulator():
+    """Each of `MMAS` has instructions, and no instruction is of a shape that is not there."""
+    made = {}
+    for x in INSTRUCTIONS:
+        if x.kind == "mma":
+            i, stored = x.meaning.args
+            made.setdefault(i.name, set()).add(stored)
+            assert x.requires == i.requires
+            out, form = i.name.split(".")[-2:]
+            assert x.name.startswith(i.family)
+            assert x.name.endswith(out if i.family == "wmma" else f"{out}_{form}")
+    every = {(a, b) for a in ("row", "col") for b in ("row", "col")}
+    for name, i in MMAS.items():
+        if name == "wmma.m16n16k8.f32.tf32":  # has no layout that was read
+            assert name not in made
+        else:
+            free = i.shape == "m8n8k4" or i.family == "wmma"
+            assert made.pop(name) == (every if free else {("row", "col")})
+    assert made == {}
 
 
 def text_by_the_manual(name):

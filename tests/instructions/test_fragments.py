@@ -7,15 +7,14 @@ import pytest
 
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
-from tests.hardware.layout_probes import read_layout
-from tests.hardware.ptx import compiled
-from tests.support.paths import DATA
-
-HARDWARE = DATA / "h200_instructions.npz"
+from tests.hardware.probes.layouts import read_layout
+from tests.support.ptx import compiled
 
 
 def name(form: Layout) -> str:
-    return " ".join((form.instruction, form.operand, *form.formats, *form.archs, form.major))
+    return " ".join(
+        (form.instruction, form.operand, *form.formats, *form.where.split(), form.major)
+    )
 
 
 every_layout = pytest.mark.parametrize("form", LAYOUTS, ids=name)
@@ -74,13 +73,13 @@ MANUAL = {
         b(n, 0) + 8 * b(n, 2) + 4 * b(n, 4) + 2 * (x >> 1 & 1),
         2 * b(n, 1) + 8 * b(n, 3) + x % 2 + 4 * (x >> 2),
     ),
-    "wmma.m16n16k16 A f16 sm_75 sm_80 sm_90": lambda g, t, x, _: (
+    "wmma.m16n16k16 A f16 sm_75 and newer": lambda g, t, x, _: (
         g + 8 * (x >> 1 & 1), 2 * t + x % 2 + 8 * (x >> 2 & 1),
     ),
-    "wmma.m16n16k16 B f16 sm_75 sm_80 sm_90": lambda g, t, x, _: (
+    "wmma.m16n16k16 B f16 sm_75 and newer": lambda g, t, x, _: (
         2 * t + x % 2 + 8 * (x >> 1 & 1), g + 8 * (x >> 2 & 1),
     ),
-    "wmma.m16n16k16 C f32 f16 sm_75 sm_80 sm_90": lambda g, t, x, _: (
+    "wmma.m16n16k16 C f32 f16 sm_75 and newer": lambda g, t, x, _: (
         g + 8 * (x >> 1 & 1), 2 * t + x % 2 + 8 * (x >> 2),
     ),
     **{f"ldmatrix.x{n} A b16": lambda g, t, x, _: (g, 2 * t + x % 2) for n in (1, 2, 4)},
@@ -97,20 +96,8 @@ def test_is_what_the_manual_says(form):
 
 
 @every_layout
-def test_is_what_the_hardware_has(form):
-    """Read by `benchmarks/hardware_instructions.py`, where the GPU has the instruction."""
-    if not HARDWARE.exists():
-        pytest.skip(f"{HARDWARE.name} is not there: record it on a GPU")
-    words = ("layout", form.instruction, form.operand, *form.formats, form.major)
-    read = np.load(HARDWARE).get(" ".join(words).strip())
-    if read is None:
-        pytest.skip("the GPU that was read has no such layout")
-    assert np.array_equal(read, form.table)
-
-
-@every_layout
 def test_the_way_of_reading_it_finds_what_the_simulator_has(form):
-    gpu = "v100" if form.archs[:1] == ("sm_70",) else "h200"
+    gpu = "v100" if form.last == "sm_70" else "h200"
 
     def launch(kernel, arguments):
         simulate(kernel, len(arguments[0]), 32, *arguments, device=gpu)
@@ -179,12 +166,27 @@ def test_refusals():
         layout("m16n8k16", "A", "tf32")
     with pytest.raises(ValueError, match="m16n8k32.*m16n8k16"):
         layout("m16n8k32", "A")
+    with pytest.raises(ValueError, match="arch='sm_1' is not known; use one of sm_50, .*sm_90"):
+        layout("m16n8k16", "A", arch="sm_1")
+    with pytest.raises(
+        ValueError, match=r"on sm_72; there are A f16 sm_70, .*A f16 sm_75 and newer"
+    ):
+        layout("wmma.m16n16k16", "A", arch="sm_72")
 
 
 def test_volta_keeps_what_turing_does_not():
     volta, turing = (layout("wmma.m16n16k16", "A", arch=a, major="row") for a in ("sm_70", "sm_75"))
     assert len(set(volta.map(3, 5)[0])) == 2  # the same element in two lanes
     assert len(set(turing.map(3, 5)[0])) == 1  # in one lane, in two registers
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100"])
+def test_what_turing_began_every_newer_gpu_has(arch):
+    for operand in "ABC":
+        new = layout("wmma.m16n16k16", operand, arch="sm_75", major="row")
+        assert layout("wmma.m16n16k16", operand, arch=arch, major="row") is new
+        assert new.on(arch)
+        assert not layout("wmma.m16n16k16", operand, arch="sm_70", major="row").on(arch)
 
 
 # -------------------------------------------------------------------------------------- in kernels

@@ -18,8 +18,8 @@ from gemmlab.instructions import (
     store_v4,
 )
 from gemmlab.simt import UnsupportedError
-from tests.hardware.ptx import compiled
 from tests.instructions.misuses.table import CASES, F32, WORDS, Misuse, element, holds
+from tests.support.ptx import compiled
 
 for name in ("arguments", "async_copies", "matrices"):  # each adds its kernels to CASES
     import_module(f"tests.instructions.misuses.{name}")

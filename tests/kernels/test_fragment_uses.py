@@ -13,8 +13,8 @@ from gemmlab.kernels.fragments.householder import matrix as householder_matrix
 from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices
-from tests.hardware.chained import chained
-from tests.hardware.ptx import compiled
+from tests.support.chained import chained
+from tests.support.ptx import compiled
 
 BATCH = 5  # the last block has three warps with nothing to do
 

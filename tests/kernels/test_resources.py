@@ -126,12 +126,13 @@ def test_every_recorded_tiling_fits_an_sm(kernel, ptxas, tmp_path):
     for tiling in {kernel.default, *kernel.tilings}:
         found = compiled(kernel, problem, tiling, gpu.compute_capability, ptxas, tmp_path)
         threads = math.prod(kernel.launch(problem, tiling)[1])
-        shared = found.shared + kernel.shared(problem, tiling)
+        shared = found.shared + kernel.dynamic_shared_bytes(problem, tiling)
+        assert shared == kernel.shared_bytes(problem, tiling)
         assert resident_blocks(gpu, threads, shared, found.registers) >= 1
         assert found.spills == 0, f"{tiling}: {found}"
 
 
-@pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled], ids=lambda k: k.name)
+@pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.pipelined], ids=lambda k: k.name)
 def test_a_function_becomes_one_text_for_all_gpus(kernel):
     """So that it is compiled once here; numbers of names and the target apart."""
 

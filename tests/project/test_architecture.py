@@ -19,6 +19,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
+    *("formats", "architectures"),
     *("driver", "probe", "problem", "device", "tiling"),
     *("model", "numerics"),
     "instructions",
@@ -117,6 +118,45 @@ def test_the_import_rule_can_fail(file, code, wrong):
     assert len(faults(PACKAGE / file, ast.parse(code))) == wrong
 
 
+def imported_from(module: ast.Module) -> set[str]:
+    """The packages that a file imports, at any depth."""
+    found = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+NUMBA = {"numba", "numba_cuda", "llvmlite"}
+INSTRUCTIONS = [f for f in FILES if PACKAGE / "instructions" in f.parents]
+FOR_NUMBA = PACKAGE / "instructions" / "numba_cuda"
+
+
+@pytest.mark.parametrize("path", INSTRUCTIONS, ids=name_of)
+def test_what_an_instruction_is_knows_nothing_of_numba(path):
+    if FOR_NUMBA not in path.parents:
+        assert imported_from(tree(path)) & NUMBA == set()
+
+
+def test_the_rule_of_numba_can_fail():
+    assert imported_from(ast.parse("def f():\n from numba.cuda import types")) & NUMBA
+    assert imported_from(ast.parse("import llvmlite.ir")) & NUMBA
+    assert any(imported_from(tree(f)) & NUMBA for f in FOR_NUMBA.glob("*.py"))
+
+
+def test_one_import_leads_from_instructions_to_numba():
+    leading = [
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if FOR_NUMBA not in path.parents
+        and "gemmlab.instructions.numba_cuda" in (getattr(node, "module", None) or "")
+    ]
+    assert leading == ["instructions/kernel_function.py"]
+
+
 # ------------------------------------------------------------------------------------- what loads
 
 ALLOWED = """
@@ -212,16 +252,7 @@ def place_of(path: Path) -> str:
 
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
-# The checks against hardware, which are about to get one home, still say where they lie.
-ON_THE_WAY = {
-    *(ROOT / "benchmarks").glob("hardware_*.py"),
-    *(ROOT / "tests" / "agreement").glob("*.py"),
-    *(
-        ROOT / "tests" / f"{name}.py"
-        for name in ("test_agreement", "test_warp_gemms", "warp_gemms")
-    ),
-}
-SCRIPTS = [path for path in TESTS + BENCHMARKS if path not in ON_THE_WAY]
+SCRIPTS = TESTS + BENCHMARKS
 
 
 @pytest.mark.parametrize("path", TESTS, ids=place_of)

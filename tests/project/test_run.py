@@ -14,6 +14,9 @@ run = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(run)
 
 
+VERBS = "lab test book lint record validate doctor"
+
+
 @pytest.fixture
 def venv(tmp_path, monkeypatch):
     """A place for an environment that does not exist yet."""
@@ -29,7 +32,7 @@ def test_no_verb_lists_every_verb(capsys):
     assert run.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("usage: python3 run.py")
-    assert " ".join(line.split()[0] for line in lines[2:]) == "lab test book lint record doctor"
+    assert " ".join(line.split()[0] for line in lines[2:]) == VERBS
     assert all(len(line.split()) > 3 for line in lines[2:])
 
 
@@ -37,7 +40,7 @@ def test_unknown_verb_is_quoted_and_the_verbs_listed(capsys):
     assert run.main(["tests"]) == 2
     error = capsys.readouterr().err
     assert "'tests'" in error
-    assert "lab test book lint record doctor" in error
+    assert VERBS in error
 
 
 def test_every_verb_has_its_lock_file():
@@ -52,6 +55,17 @@ def test_record_and_doctor_are_handed_to_the_package(monkeypatch):
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 7)
     assert run.main(["record", "--quick"]) == 7
     assert calls == ["lab", "gpu", ("-m", "gemmlab", "record", "--quick")]
+
+
+def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
+    monkeypatch.setattr(run, "set_up_gpu", lambda: calls.append("gpu"))
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 3)
+    assert run.main(["validate", "ladder", "--seconds", "60"]) == 3
+    module = "tests.hardware.validate"
+    assert calls == ["lab", "gpu", ("-m", module, "ladder", "--seconds", "60")]
+    assert importlib.util.find_spec(module)
 
 
 def test_lint_shows_both_checks_and_fails_if_either_does(monkeypatch):

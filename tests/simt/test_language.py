@@ -36,32 +36,6 @@ def test_language(kernel, grid, block):
     assert np.array_equal(x, integers(100))
 
 
-def compiled(kernel, cuda):
-    """`kernel` and the device functions that it calls, compiled for the GPU."""
-    scope = dict(kernel.__globals__)
-    for name in kernel.__code__.co_names:
-        if isinstance(scope.get(name), types.FunctionType):
-            scope[name] = cuda.jit(device=True)(scope[name])
-    return cuda.jit(
-        types.FunctionType(kernel.__code__, scope, kernel.__name__, None, kernel.__closure__)
-    )
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kernel", LANGUAGE, ids=lambda k: k.__name__)
-def test_language_on_a_gpu(kernel):
-    """The simulator gives to every construct the meaning that it has on a GPU."""
-    from numba import cuda
-
-    on_gpu = compiled(kernel, cuda)
-    for grid, block in LAUNCHES:
-        x = integers(100)
-        expected, out = np.full((2, 100), -77, np.float32)
-        simulate(kernel, grid, block, x, expected)
-        on_gpu[grid, block](x, out)
-        np.testing.assert_array_equal(out, expected)
-
-
 def positions(out):
     x, y, z = cuda.grid(3)
     width, height, depth = cuda.gridsize(3)

@@ -1,6 +1,5 @@
 """Kernels with one fault each, and the misconception it stands for: all are found, and why."""
 
-import json
 from collections import Counter
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.hazards import KINDS
-from tests.support.paths import DATA
 from tests.support.right_kernels import RIGHT, trials
 from tests.support.wrong_kernels import FILES, load
 
@@ -35,20 +33,6 @@ def findings(kernel, base, launch=None, **options):
 @pytest.mark.parametrize("base", RIGHT)
 def test_right_kernels_have_no_fault(base):
     assert set(findings(RIGHT[base], base)) == {None}
-
-
-def test_all_were_given_to_the_hardware_too():
-    """By `benchmarks/hardware_sanitizer.py`, to each tool and to none."""
-    lines = (DATA / "h200_sanitizer.jsonl").read_text("utf-8").splitlines()
-    records = {(r["kernel"], r["tool"]): r for r in map(json.loads, lines)}
-    names = {f"right_{base}" for base in RIGHT} | {path.stem for path in FILES}
-    tools = (None, "memcheck", "racecheck", "initcheck", "synccheck")
-    assert set(records) == {(name, tool) for name in names for tool in tools}
-    for (name, _), record in records.items():
-        if name.startswith("right_"):
-            assert record["ended"]
-            assert record["kinds"] == []
-            assert set(record["verdicts"]) == {True}
 
 
 def test_every_rung_of_the_ladder_is_among_the_right_ones():

@@ -11,7 +11,8 @@ from gemmlab.kernels import fragments
 from gemmlab.kernels.fragments.product import matrices
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-from tests import warp_gemms
+from tests.hardware.probes import products
+from tests.hardware.store import recorded
 
 TILE, PADDED = 8, 8 + 1
 
@@ -202,7 +203,7 @@ def random_choice(x, out):
 
 
 # Products made of warp instructions, and matrices made from a rule.
-WARP_GEMMS = {f"warp_{name}": one for name, one in warp_gemms.gemms().items()}
+PRODUCTS = {f"warp_{name}": one for name, one in products.gemms().items()}
 FRAGMENTS = {
     f"fragments_{name.replace(' ', '_')}": name for name in ("prefix sum", "householder", "givens")
 }
@@ -211,7 +212,7 @@ RIGHT = {
     "tiled": kernels.tiled.build(Tiling.square(TILE)),
     "naive": kernels.naive.build(Tiling(block=(TILE, TILE, 1))),
     **dict.fromkeys((*LADDER, *FRAGMENTS)),  # built for each problem
-    **{name: one.kernel for name, one in WARP_GEMMS.items()},
+    **{name: one.kernel for name, one in PRODUCTS.items()},
     **{
         function.__name__: function
         for function in (
@@ -232,11 +233,10 @@ def trials(base, launch=None):
     elif base in ("tiled", "naive"):
         block = (TILE, TILE, TILE if base == "tiled" else 1)
         yield from gemms(kernels.get(base), Tiling(block=block), PROBLEMS, launch)
-    elif base in WARP_GEMMS:
-        one = WARP_GEMMS[base]
+    elif base in PRODUCTS:
+        one = PRODUCTS[base]
         a, b, c = (x.copy() for x in one.operands)
-        with np.load(warp_gemms.STORED) as stored:
-            answer = stored[one.kernel.__name__]
+        answer = recorded("h200", "products")[one.kernel.__name__].measured["C"]
         yield Trial(one.grid, one.threads, (a, b, c), lambda: equal(c, answer))
     elif base in FRAGMENTS:
         yield from made_from_rules(FRAGMENTS[base], rng)
@@ -257,7 +257,7 @@ def gemms(rung, tiling, problems, launch=None):
         grid, block = launch(problem) if launch else rung.launch(problem, tiling)
         args = (float32(problem.alpha), *operands[:2], float32(problem.beta), c)
         right = lambda p=problem, c=c, o=operands: p.error(c, o) <= p.tolerance  # noqa: E731
-        yield Trial(grid, block, args, right, rung.shared(problem, tiling))
+        yield Trial(grid, block, args, right, rung.dynamic_shared_bytes(problem, tiling))
 
 
 def made_from_rules(name, rng, batch=5):

@@ -3,43 +3,37 @@
 import numpy as np
 
 from gemmlab import simulate
-from gemmlab.model import traffic
-
-TURING = (7, 5)  # the last capability without asynchronous copies
 
 
 def arguments(problem, operands):
     """The arguments of a kernel, with C poisoned where it must not be read."""
-    scalar = problem.numpy_dtype.type
-    c = operands.c.copy() if problem.beta != 0 else np.full_like(operands.c, np.nan)
-    return scalar(problem.alpha), operands.a, operands.b, scalar(problem.beta), c
+    alpha, beta = problem.scalars()
+    return alpha, operands.a, operands.b, beta, problem.poisoned(operands.c)
 
 
-def simulated(kernel, problem, operands, tiling=None, capability=None):
-    """C and the counters; a hazard is an error."""
+def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
+    """C and the counters of a launch without a hazard."""
     tiling = kernel.choose(tiling)
     args = arguments(problem, operands)
     report = simulate(
         kernel.function(problem, tiling, capability),
         *kernel.launch(problem, tiling),
         *args,
-        shared_bytes=kernel.shared(problem, tiling),
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
+        device=device,
     )
     assert report.hazards == []
     return args[-1], report.counters
 
 
 def check(kernel, problem, tiling=None, capability=None):
-    """Without a hazard, a rung is exact on whole numbers, and counts what is predicted."""
-    tiling = kernel.choose(tiling)
-    operands = problem.operands(kind="integers")
+    """The counters of a launch that has no hazard, is exact on integers and counts as predicted."""
+    tiling, operands = kernel.choose(tiling), problem.operands(kind="integers")
     result, counted = simulated(kernel, problem, operands, tiling, capability)
-    told = f"{kernel.name} {problem} {tiling} {capability}"
+    told = f"{kernel.name} {problem} {tiling}"
     assert np.array_equal(result, problem.reference(operands)), told
-    work = kernel.work(problem, tiling)
-    if capability == TURING:
-        work = traffic.warp_tiled(problem, tiling, asynchronous=False)
-    predicted = work.counters
+    gpu = {} if capability is None else {"capability": capability}
+    predicted = kernel.work(problem, tiling, **gpu).counters
     wrong = {
         name: (predicted[name], counted[name])
         for name in {*predicted, *counted}

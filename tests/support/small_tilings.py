@@ -21,6 +21,11 @@ SMALL = {
     ),
     # One warp and two, side by side and below each other; both steps along k; rings of 2 to 4.
     kernels.warp_tiled.name: (
+        Tiling(block=(32, 32, 8), warp=(32, 16), thread=(4, 4)),
+        Tiling(block=(64, 32, 16), warp=(32, 32), thread=(8, 4)),
+        Tiling(block=(32, 32, 8), warp=(32, 32), thread=(4, 8)),
+    ),
+    kernels.pipelined.name: (
         Tiling(block=(32, 32, 8), warp=(32, 16), thread=(4, 4), stages=2),
         Tiling(block=(64, 32, 16), warp=(32, 32), thread=(8, 4), stages=2),
         Tiling(block=(32, 32, 8), warp=(32, 32), thread=(4, 8), stages=4),

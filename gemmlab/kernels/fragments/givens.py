@@ -13,8 +13,8 @@ from numpy import float16, float32
 
 from gemmlab import cuda
 from gemmlab.instructions import pack_f16x2
-from gemmlab.kernels.fours import on_device
 from gemmlab.kernels.fragments.product import B, built, writing
+from gemmlab.kernels.kernel import on_device
 
 
 @on_device

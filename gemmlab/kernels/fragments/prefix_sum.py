@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy import float32
 
-from gemmlab.kernels.fours import on_device
 from gemmlab.kernels.fragments.product import built, from_rule, writing
+from gemmlab.kernels.kernel import on_device
 
 
 @on_device

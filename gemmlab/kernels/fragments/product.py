@@ -23,7 +23,7 @@ from gemmlab.instructions import (
     store_v2,
     store_v8,
 )
-from gemmlab.kernels.fours import on_device
+from gemmlab.kernels.kernel import on_device
 from gemmlab.tiling import WARP
 
 SIZES = (16, 32)  # of M

@@ -1,12 +1,28 @@
-"""What each kernel of the ladder asks of the machine: transactions, operations, dependent steps.
+"""The words in which a kernel's file says what it asks of the machine, next to its source.
+
+`Lanes` say where the threads of warps are in a tile. `of_matrix` and `shared_access` count what one
+load or store of such lanes makes, over the whole grid or in a block. `unstaged` and `staged` add up
+a whole launch: without shared memory, or tile by tile through it.
 
 The counts are algebra, not execution, and exact as the source is written, for operands whose first
-element lies at the start of a line.
+element lies at the start of a line. The compiler unrolls loops over a tile and may merge shared
+loads of neighbours into wider ones: a GPU's requests and wavefronts are then fewer than these.
 """
 
-from gemmlab.model.traffic.one_element import coalesced, naive
-from gemmlab.model.traffic.tiles import register_tiled, tiled, vectorised
-from gemmlab.model.traffic.warp_tiles import warp_tiled
-from gemmlab.model.traffic.work import Work
+from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix, plane, shared_access
+from gemmlab.model.traffic.staged import copied, staged, update_c
+from gemmlab.model.traffic.unstaged import unstaged
+from gemmlab.model.work import Work
 
-__all__ = ["Work", "coalesced", "naive", "register_tiled", "tiled", "vectorised", "warp_tiled"]
+__all__ = [
+    "Lanes",
+    "Work",
+    "copied",
+    "in_turn",
+    "of_matrix",
+    "plane",
+    "shared_access",
+    "staged",
+    "unstaged",
+    "update_c",
+]

@@ -1,0 +1,23 @@
+"""The functions of `gemmlab.instructions` in kernels that Numba-CUDA compiles.
+
+For each kind a Numba type that says which arguments a call takes, and the LLVM code of the call.
+All that needs Numba or llvmlite is in this folder; another compiler would get a folder beside it.
+"""
+
+from __future__ import annotations
+
+from numba.cuda import types
+
+from gemmlab.instructions.kernel_function import KernelFunction
+from gemmlab.instructions.layout_functions import LayoutFunction
+from gemmlab.instructions.numba_cuda import layouts, signatures, views
+from gemmlab.instructions.views import SharedView
+
+
+def numba_type(function: KernelFunction) -> types.Function:
+    """The Numba type of a function that kernels call."""
+    if isinstance(function, SharedView):
+        return views.numba_type()
+    if isinstance(function, LayoutFunction):
+        return layouts.numba_type(function)
+    return signatures.numba_type(function)

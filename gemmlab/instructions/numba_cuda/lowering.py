@@ -1,0 +1,223 @@
+"""Instructions in compiled kernels: the LLVM code that Numba emits for a call.
+
+Loads and stores become LLVM vector accesses, whose address space and constant offsets LLVM finds
+out by itself; everything else is inline PTX. Indices are used as they are: a negative one does not
+count from the end, and where all are of 32 bits, so is the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.cuda import cgutils, types
+from numba.cuda.core.errors import LoweringError
+from numba.cuda.core.targetconfig import ConfigStack
+from numba.cuda.typing.templates import Signature
+
+from gemmlab.instructions.instruction import (
+    Instruction,
+    Literal,
+    Memory,
+    Operand,
+    Registers,
+    Tile,
+    Valid,
+)
+
+Bound = list[tuple[Operand, list[int]]]  # each operand, and the positions of its arguments
+GENERIC, GLOBAL, SHARED = 0, 1, 3  # LLVM's numbers of address spaces
+I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+FLOAT = ir.FloatType()
+# Of an address: its space, its type and its letter in constraints.
+ADDRESSES = {"shared": (SHARED, I32, "r"), "global": (GLOBAL, I64, "l"), "any": (GENERIC, I64, "l")}
+REGISTERS = {"float32": (FLOAT, "f"), "float16": (I16, "h")}
+BITS = (I32, "r")  # what all other registers are: 32 bits without a type
+
+
+class Call(NamedTuple):
+    """A call that is being compiled."""
+
+    context: Any
+    builder: Any
+    sig: Signature
+    args: tuple
+
+    def array(self, places: list[int]) -> tuple[types.Array, Any, list[Any]]:
+        """An array's type and value, and its indices."""
+        first, *rest = places
+        kind = self.sig.args[first]
+        view = self.context.make_array(kind)(self.context, self.builder, self.args[first])
+        return kind, view, [self.args[p] for p in rest]
+
+
+def lowering(instruction: Instruction, bound: Bound) -> Callable:
+    """The function that emits the code of a call."""
+    emit = _vector_access if instruction.ptx.startswith(("ld.", "st.")) else _inline
+
+    def lower(context: Any, builder: Any, sig: Signature, args: tuple) -> Any:
+        flags = ConfigStack.top_or_none()
+        refusal = flags and instruction.refusal(tuple(flags.compute_capability))
+        if refusal:
+            raise LoweringError(refusal)
+        return emit(instruction, bound, Call(context, builder, sig, args))
+
+    return lower
+
+
+def itemsize(array: types.Array) -> int:
+    """Bytes of an element."""
+    return array.dtype.bitwidth // 8
+
+
+def register_type(operand: Registers, array: types.Array | None) -> types.Type:
+    """The type by which a kernel knows what is in a register."""
+    return array.dtype if operand.carrier is None else getattr(types, operand.carrier.name)
+
+
+def _pointer(call: Call, places: list[int]) -> Any:
+    """The address of an element."""
+    builder = call.builder
+    array, view, indices = call.array(places)
+    sizes, steps = (
+        cgutils.unpack_tuple(builder, part, count=array.ndim) for part in (view.shape, view.strides)
+    )
+    item = ir.Constant(I64, itemsize(array))
+    width = I32 if all(index.type == I32 for index in indices) else I64
+    offset = ir.Constant(width, 0)
+    for axis, index in enumerate(indices):
+        factors = sizes[axis + 1 :]
+        if array.layout != "C":  # but the elements of the last dimension are neighbours
+            factors = [builder.sdiv(steps[axis], item, flags=["exact"])] * bool(factors)
+        index = index if index.type == width else builder.sext(index, width)
+        for factor in factors:
+            factor = factor if width == I64 else builder.trunc(factor, width)
+            index = builder.mul(index, factor, flags=["nsw"])
+        offset = builder.add(offset, index, flags=["nsw"])
+    if width == I32:
+        offset = builder.sext(offset, I64)
+    return builder.gep(view.data, [offset], inbounds=True)
+
+
+def _vector_access(instruction: Instruction, bound: Bound, call: Call) -> Any:
+    """A load or store of neighbouring elements, of which LLVM makes one vector access."""
+    context, builder, sig, args = call
+    operand, places = bound[0]
+    array = sig.args[0]
+    vector = ir.VectorType(context.get_data_type(array.dtype), operand.elements)
+    pointer = builder.bitcast(_pointer(call, places), vector.as_pointer())
+    lanes = [ir.Constant(I32, i) for i in range(operand.elements)]
+    width = operand.width(itemsize(array))
+    if operand.access == "read":
+        loaded = builder.load(pointer, align=width)
+        parts = [builder.extract_element(loaded, lane) for lane in lanes]
+        return context.make_tuple(builder, sig.return_type, parts)
+    value = ir.Constant(vector, ir.Undefined)
+    for i, lane in enumerate(lanes):
+        value = builder.insert_element(value, builder.extract_value(args[-1], i), lane)
+    builder.store(value, pointer, align=width)
+    return context.get_dummy_value()
+
+
+def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
+    """The instruction's PTX, with registers, addresses and constants in the places of its names."""
+    names, results = {}, []
+    if instruction.result is not None:
+        kind, code = REGISTERS.get(instruction.result.dtype, BITS)
+        results = [(kind, f"={code}")] * instruction.result.count
+        names = _named(instruction.result.name, range(len(results)))
+    inputs: list[tuple[Any, str]] = []
+    for operand, places in bound:
+        found = _operand(instruction, operand, places, call)
+        if isinstance(operand, Literal):
+            names[operand.name] = str(call.sig.args[places[0]].literal_value)
+        first = len(results) + len(inputs)
+        names |= _named(operand.name, range(first, first + len(found)), operand)
+        inputs += found
+    names |= {
+        o.name: "" for o in instruction.operands if isinstance(o, Valid) and o.name not in names
+    }
+    memory = any(isinstance(o, (Memory, Tile)) for o in instruction.operands) or not inputs
+    constraints = [code for _, code in (*results, *inputs)] + ["~{memory}"] * memory
+    returned: ir.Type = ir.VoidType()
+    if results:
+        parts = [kind for kind, _ in results]
+        returned = parts[0] if len(parts) == 1 else ir.LiteralStructType(parts)
+    function = ir.FunctionType(returned, [value.type for value, _ in inputs])
+    text = instruction.ptx.format(**names)
+    text += "" if text.startswith("{") else ";"  # a block of several instructions ends itself
+    asm = ir.InlineAsm(function, text, ",".join(constraints), side_effect=memory)
+    attributes = ("convergent",) if instruction.collective else ()
+    found = call.builder.call(asm, [value for value, _ in inputs], attrs=attributes)
+    return _returned(instruction, call, found)
+
+
+def _named(name: str, places: range, operand: Operand | None = None) -> dict[str, str]:
+    """How the instruction's text names the registers in `places`."""
+    if isinstance(operand, Literal) or not places:
+        return {}
+    text = [f"${i}" for i in places]
+    if isinstance(operand, Tile):
+        return {name: text[0], f"{name}_stride": text[1]}
+    if isinstance(operand, Valid):
+        return {name: f", {text[0]}"}
+    single = {f"{name}{i}": one for i, one in enumerate(text)}
+    return {name: ", ".join(text), **single}
+
+
+def _operand(
+    instruction: Instruction, operand: Operand, places: list[int], call: Call
+) -> list[tuple[Any, str]]:
+    """The values of an operand with their letters in constraints."""
+    builder, value = call.builder, call.args[places[0]]
+    if isinstance(operand, Literal):
+        return []
+    if isinstance(operand, Memory):
+        return [_address(builder, operand.space, _pointer(call, places))]
+    if isinstance(operand, Tile):
+        stride = builder.trunc(_row_length(call, places), I32)
+        return [_address(builder, "any", _pointer(call, places)), (stride, "r")]
+    if isinstance(operand, Registers):
+        parts = [value]
+        if operand.count > 1:
+            parts = cgutils.unpack_tuple(builder, value, operand.count)
+        kind, code = REGISTERS.get(operand.dtype, BITS)
+        return [(p if p.type == kind else builder.bitcast(p, kind), code) for p in parts]
+    if call.sig.args[places[0]] == types.boolean:
+        size = next(o.bytes for o in instruction.operands if isinstance(o, Memory))
+        return [(builder.select(value, ir.Constant(I32, size), ir.Constant(I32, 0)), "r")]
+    return [(builder.mul(value, ir.Constant(I32, itemsize(call.sig.args[0]))), "r")]
+
+
+def _address(builder: Any, place: str, pointer: Any) -> tuple[Any, str]:
+    space, integer, code = ADDRESSES[place]
+    if space != GENERIC:
+        pointer = builder.addrspacecast(pointer, I8.as_pointer(space))
+    address = builder.ptrtoint(pointer, I64)
+    return (address if integer is I64 else builder.trunc(address, integer)), code
+
+
+def _row_length(call: Call, places: list[int]) -> Any:
+    """Elements from one row of a matrix to the next."""
+    array, view, _ = call.array(places)
+    if array.layout == "C":
+        return call.builder.extract_value(view.shape, 1)
+    step = call.builder.extract_value(view.strides, 0)
+    return call.builder.sdiv(step, ir.Constant(I64, itemsize(array)), flags=["exact"])
+
+
+def _returned(instruction: Instruction, call: Call, found: Any) -> Any:
+    """The result as the kernel gets it: nothing, a number, or a tuple."""
+    context, builder = call.context, call.builder
+    result = instruction.result
+    if result is None:
+        return context.get_dummy_value()
+    held = context.get_data_type(register_type(result, None))
+    parts = [found]
+    if result.count > 1:
+        parts = [builder.extract_value(found, i) for i in range(result.count)]
+    parts = [p if p.type == held else builder.bitcast(p, held) for p in parts]
+    if result.count == 1:
+        return parts[0]
+    return context.make_tuple(builder, call.sig.return_type, parts)

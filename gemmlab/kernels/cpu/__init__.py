@@ -1,0 +1,1 @@
+"""The same product on this machine's processor: naive → blocked → numpy."""

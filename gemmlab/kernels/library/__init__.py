@@ -1,0 +1,1 @@
+"""The vendor's library, which the ladders are measured against."""

@@ -1,0 +1,136 @@
+"""Rung 6, warp tiled: a warp computes one compact tile of C.
+
+One change: which elements of C a thread computes. In the rung below, a warp's 32 threads stand in
+two rows of 16, and for each p read 2 groups of As and 16 of Bs. Here they stand in a rectangle that
+is as square as may be: together they read fewer words, each sent to more lanes, so that thread
+tiles can grow. The copies take care of every layout of the operands. Counter to watch: shared load
+wavefronts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from numpy import float32
+
+from gemmlab import cuda
+from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.simt import fours
+from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, elements_held
+from gemmlab.kernels.simt.fours import tile_shapes, updating
+from gemmlab.kernels.simt.warp_tiles import (
+    apart,
+    computable,
+    first_element,
+    first_elements,
+    loading,
+    multiplying,
+)
+from gemmlab.model import traffic
+from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.tiling import Tiling
+
+
+def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    aligned : the rows of A, B and C begin at multiples of 16 bytes
+    """
+    BM, BN, BK = tiling.block
+    TM, TN = tiling.thread
+    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    K_AXIS = 1 if layout[0] == "n" else 0  # of A
+    A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
+
+    first = on_device(first_element(tiling))
+    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned)
+    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned)
+    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
+    load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
+
+    def warp_tiled(alpha, A, B, beta, C):
+        As = cuda.shared.array(A_SHAPE, float32, alignment=16)
+        Bs = cuda.shared.array(B_SHAPE, float32, alignment=16)
+        row = cuda.blockIdx.y * BM
+        col = cuda.blockIdx.x * BN
+        i, j = first(cuda.threadIdx.x)  # this thread's groups begin at As[p, i] and Bs[p, j]
+
+        a = cuda.local.array(TM, float32)
+        b = cuda.local.array(TN, float32)
+        acc = cuda.local.array((TM, TN), float32)
+        part_a = cuda.local.array(PART_A, float32)
+        part_b = cuda.local.array(PART_B, float32)
+        for r in range(TM):
+            for c in range(TN):
+                acc[r, c] = float32(0)
+
+        for start in range(0, A.shape[K_AXIS], BK):
+            begin_a(As, 0, A, row, start, part_a)
+            begin_b(Bs, 0, B, col, start, part_b)
+            end_a(As, 0, part_a)
+            end_b(Bs, 0, part_b)
+            cuda.syncthreads()
+            for p in range(BK):
+                load(As, Bs, p, i, j, a, b)
+                multiply(a, b, acc)
+            cuda.syncthreads()
+
+        update_tile(C, row + i, col + j, DOWN, ACROSS, alpha, acc, beta)
+
+    return warp_tiled
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
+    """What the kernel freezes of a problem: see `build`."""
+    return {"layout": problem.layout, "aligned": aligned_by_fours(problem)}
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """For each p a thread loads tm/4 groups of As and tn/4 of Bs, which feed tm·tn FMAs."""
+    steps, bk = tiling.steps(problem), tiling.block[2]
+    (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
+    first, aligned = first_elements(tiling), aligned_by_fours(problem)
+    loads, stores = copied(problem, tiling)
+    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in fragments],
+        update=fours.update_c(problem, tiling, first, apart(tiling), aligned),
+        barriers=2 * steps,
+        round_trips=steps,
+    )
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that warps and copies cannot be made of."""
+    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
+        raise ValueError(
+            f"tiling {tiling} does not fit the warp-tiled kernel, which needs warp tiles two or "
+            "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "
+            "one stage, and blocks that its threads copy without a remainder, such as "
+            f"{DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 128, 16), warp=(64, 64), thread=(16, 8))
+
+warp_tiled = Kernel(
+    name="warp_tiled",
+    idea="a compact tile of C for each warp",
+    default=DEFAULT,
+    build=build,
+    launch=threads_in_a_row,
+    work=work,
+    check=check,
+    shared_bytes=fours.shared_bytes,
+    variant=variant,
+    tilings=(
+        DEFAULT,
+        Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8)),
+        Tiling(block=(128, 64, 16), warp=(32, 32), thread=(8, 4)),
+    ),
+    layouts=LAYOUTS,
+)

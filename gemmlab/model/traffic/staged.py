@@ -1,0 +1,91 @@
+"""A whole launch of blocks that copy tiles of A and B to shared memory, step by step along k."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gemmlab.formats import number_format
+from gemmlab.model import transactions
+from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
+from gemmlab.model.work import Work
+from gemmlab.problem import Gemm
+from gemmlab.tiling import WARP, Tiling
+
+
+def stored_tiles(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
+    bm, bn, bk = tiling.block
+    a, b = (bm, bk), (bk, bn)
+    left, right = problem.layout
+    return a if left == "n" else a[::-1], b if right == "n" else b[::-1]
+
+
+def copied(
+    problem: Gemm, tiling: Tiling, a: Lanes, b: Lanes, wide_a: int = 1, wide_b: int = 1
+) -> Counter[str]:
+    """Loads of each tile of A by lanes `a`, n/bn times, and of each tile of B by `b`, m/bm times.
+
+    wide_a, wide_b : elements that an access moves
+    Without the tiles that a kernel may ask for beyond the last: there no lane is on.
+    """
+    s = number_format(problem.dtype).bytes
+    (shape_a, shape_b, _), (tile_a, tile_b) = problem.shapes, stored_tiles(problem, tiling)
+    across, down = tiling.grid(problem)
+    of_a = of_matrix("load", s, a, shape_a, tile_a, across, wide_a)
+    return of_a + of_matrix("load", s, b, shape_b, tile_b, down, wide_b)
+
+
+def update_c(problem: Gemm, tiling: Tiling, lanes: Lanes, wide: int = 1) -> Counter[str]:
+    """The epilogue: C is stored once, `wide` elements an access, and loaded before where β ≠ 0."""
+    s, tile = number_format(problem.out_dtype).bytes, tiling.block[:2]
+    shape = problem.m, problem.n
+    update = of_matrix("store", s, lanes, shape, tile, wide=wide)
+    if problem.beta != 0:
+        update += of_matrix("load", s, lanes, shape, tile, wide=wide)
+    return update
+
+
+def staged(
+    problem: Gemm,
+    tiling: Tiling,
+    copies: Counter[str],
+    shared: Iterable[tuple[int, Counter[str]]],
+    update: Counter[str],
+    barriers: int,
+    round_trips: int,
+    flops: Mapping[str, int] | None = None,
+) -> Work:
+    """The whole launch of blocks that go along k tile by tile.
+
+    copies, update : loads of A and B, and the epilogue, over the whole grid
+    shared : (times, transactions) of a block in shared memory
+    barriers, round_trips : of a block, and to memory one after the other
+    flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None
+    """
+    across, down = tiling.grid(problem)
+    blocks = across * down
+    counters = copies + update
+    for times, each in shared:
+        for name, count in each.items():
+            counters[name] += count * times * blocks
+    counters["barriers"] = barriers * blocks
+    return Work(
+        l1_wavefronts=counters.pop("l1_cycles")
+        + counters["shared_load_wavefronts"]
+        + counters["shared_store_wavefronts"],
+        counters=counters,
+        flops=flops or {problem.accumulate: tiling.padded_flops(problem)},
+        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
+        chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
+    )
+
+
+def _of_c(update: Counter[str]) -> int:
+    return update["global_store_sectors"] + update["global_load_sectors"]
+
+
+def _distinct(problem: Gemm, tiling: Tiling) -> int:
+    """Sectors of A and B that blocks need, each once a tile: copied in memory's order."""
+    lanes = [in_turn(WARP, *tile) for tile in stored_tiles(problem, tiling)]
+    return copied(problem, tiling, *lanes)["global_load_sectors"]

@@ -1,0 +1,27 @@
+"""What one launch of a kernel asks of the machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one launch asks of the machine.
+
+    counters : exact transactions, by the names that the simulator and Nsight Compute use
+    flops : operations that each pipe executes, whole tiles included [FLOP]; a pipe is named by its
+        format, as in `Device.peak`: "float32" for FMAs, "float16" or "tf32" for Tensor Cores
+    l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
+    l1_wavefronts : passes through the L1 and shared-memory pipe, one a cycle; where a global access
+        waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
+    chain : (round trips to memory, FMAs) that one thread must do one after the other
+    """
+
+    counters: Counter[str]
+    flops: Mapping[str, int]
+    l2_bytes: int
+    l1_wavefronts: int
+    chain: tuple[int, int]

@@ -1,0 +1,22 @@
+"""A stand-in for Nsight Compute: it says of a piece of the check `counters` what is recorded."""
+
+import sys
+
+from tests.hardware.checks import counters
+from tests.hardware.store import recorded
+
+
+def row(*cells):
+    print(",".join(f'"{cell}"' for cell in cells))
+
+
+if __name__ == "__main__":
+    module, launch, check, piece = sys.argv[-4:]
+    assert (module, launch) == ("-m", "tests.hardware.launch")
+    names = sys.argv[sys.argv.index("--metrics") + 1].split(",")
+    of = {f"{m}.sum": name for name, several in counters.METRICS.items() for m in several}
+    print("==PROF== Connected")
+    row("ID", "Kernel Name", *names)
+    row("", "", *("unit" for name in names))
+    for number, (case, one) in enumerate(recorded("h200", check)[piece].measured.items()):
+        row(number, case, *(f"{one['counters'][of[name]]:,}" for name in names))
