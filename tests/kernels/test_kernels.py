@@ -24,13 +24,15 @@ STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled, kernel
 TURING = (7, 5)  # has no asynchronous copies
 
 
-@LADDER
-@pytest.mark.parametrize("which", range(4))
-def test_edge_shapes(kernel, which):
-    """Every small tiling on all of them; the scales, which only the end of a kernel knows, cycle."""
-    for tiling in SMALL[kernel.name][which : which + 1]:
-        for shape, (alpha, beta) in zip(edge_shapes(tiling), cycle(SCALES), strict=False):
-            check(kernel, Gemm(*shape, alpha=alpha, beta=beta), tiling)
+@pytest.mark.parametrize(
+    ("kernel", "tiling"),
+    [(kernel, tiling) for kernel in kernels.LADDER for tiling in SMALL[kernel.name]],
+    ids=lambda x: getattr(x, "name", str(x)),
+)
+def test_edge_shapes(kernel, tiling):
+    """The scales, which the end of a kernel alone knows, take turns."""
+    for shape, (alpha, beta) in zip(edge_shapes(tiling), cycle(SCALES), strict=False):
+        check(kernel, Gemm(*shape, alpha=alpha, beta=beta), tiling)
 
 
 @LADDER
@@ -127,7 +129,7 @@ def test_tilings_that_are_recorded_or_tested_fit(kernel):
 
 @LADDER
 def test_shared_memory_that_is_stated_is_what_a_block_takes(kernel):
-    """One byte less than stated is refused, for the source or for the launch, and as much is not."""
+    """One byte less than stated is refused, of the source or of the launch, and as much is not."""
     for layout in kernel.layouts:
         problem = Gemm(8, 8, 8, layout=layout)
         for tiling in SMALL[kernel.name]:
