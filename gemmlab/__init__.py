@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Measurement": "measurement",
     "Report": "simt",
-    "cuda": "simt.language",
+    "cuda": "simt.cuda.stand_in",
     "exercises": None,
     "explorers": None,
     "instructions": None,

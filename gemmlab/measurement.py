@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gemmlab.model import Prediction
+from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -32,7 +33,8 @@ class Measurement:
     backend : where it ran: "gpu", "cpu", "simulator", or "recorded" for a replay
     device, device_title : id and name of the processor; "simulator" for the simulated GPU
     samples : durations of the repeated runs [s]; empty where only counts were taken
-    counters : exact transactions, by the names that predictions use; empty for timed runs
+    counters : exact transactions, by the names that predictions use; empty for timed runs, and 0
+        for what did not occur
     resources : what the compiled kernel takes, by the names in `RESOURCES`; empty where unknown
     error, tolerance : of the result, in the measure of `Gemm.error`; it passes if error ≤ tolerance
     provenance : versions, driver, clocks, date, hash of the kernel's source, and so on, as text
@@ -47,7 +49,7 @@ class Measurement:
     error: float
     tolerance: float
     samples: tuple[float, ...] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=TransactionCounters)
     resources: Mapping[str, int] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,6 +59,7 @@ class Measurement:
         unknown = [name for name in self.resources if name not in RESOURCES]
         if unknown:
             raise ValueError(f"resource {unknown[0]!r} is not one of {', '.join(RESOURCES)}")
+        object.__setattr__(self, "counters", TransactionCounters(self.counters))
 
     def __str__(self) -> str:
         """What a console shows: kernel, problem, rate or counts, resources, error and source."""
@@ -102,9 +105,8 @@ class Measurement:
             return {}
         c = self.counters
         return {
-            "global": SECTOR * (c.get("global_load_sectors", 0) + c.get("global_store_sectors", 0)),
-            "shared": LINE
-            * (c.get("shared_load_wavefronts", 0) + c.get("shared_store_wavefronts", 0)),
+            "global": SECTOR * (c["global_load_sectors"] + c["global_store_sectors"]),
+            "shared": LINE * (c["shared_load_wavefronts"] + c["shared_store_wavefronts"]),
         }
 
     @property
@@ -137,5 +139,5 @@ def residual(measured: Measurement, predicted: Prediction) -> dict[str, float]:
         out["seconds"] = measured.seconds - predicted.seconds
     if measured.counters:
         for name in sorted({*measured.counters, *predicted.counters}):
-            out[name] = measured.counters.get(name, 0) - predicted.counters.get(name, 0)
+            out[name] = measured.counters[name] - predicted.counters[name]
     return out

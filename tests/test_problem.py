@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gemmlab.problem import DTYPES, NUMPY_DTYPES, Gemm, Operands, whole_number
+from gemmlab.formats import FORMATS, from_memory, round_to, to_memory
+from gemmlab.problem import Gemm, Operands, whole_number
 
 SHAPES = [(1, 1, 1), (1, 7, 3), (17, 1, 40), (33, 65, 1), (64, 48, 129), (20, 30, 1000)]
 
@@ -25,11 +26,11 @@ def test_matrix_vector_products_stay_below_one_flop_a_byte(size, dtype):
     assert Gemm(1, size, 8192, dtype=dtype).intensity < 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FORMATS)
 def test_bytes_and_intensity_of_a_cube(dtype):
     """Intensity of n³ is 2n / 3s."""
     p = Gemm(96, 96, 96, dtype=dtype)
-    s = DTYPES[dtype].bytes
+    s = FORMATS[dtype].bytes
     assert p.bytes == 3 * s * 96**2
     assert p.intensity == pytest.approx(2 * 96 / (3 * s), rel=1e-15)
 
@@ -73,13 +74,79 @@ def test_numpy_integers_are_sizes():
     assert whole_number("x", 0, least=0) == 0
 
 
-@pytest.mark.parametrize("name", ["dtype", "accumulate"])
-@pytest.mark.parametrize("value", ["float31", "", None, np.float32, ["float32"], 32])
+@pytest.mark.parametrize("name", ["dtype", "accumulate", "out_dtype"])
+@pytest.mark.parametrize("value", ["float31", "", np.float32, ["float32"], 32])
 def test_unknown_formats_are_quoted(name, value):
     with pytest.raises(ValueError) as caught:
         Gemm(4, 4, 4, **{name: value})
     assert f"{name}={value!r}" in str(caught.value)
-    assert all(known in str(caught.value) for known in DTYPES)
+    assert all(known in str(caught.value) for known in FORMATS)
+
+
+def test_a_format_of_operands_must_be_given():
+    with pytest.raises(ValueError, match="dtype=None is not a known format"):
+        Gemm(4, 4, 4, dtype=None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulate", "out_dtype"),
+    [
+        ("float64", "float64", "float64"),
+        ("float32", "float32", "float32"),
+        ("tf32", "float32", "float32"),
+        ("bfloat16", "float32", "bfloat16"),
+        ("float16", "float32", "float16"),
+    ],
+)
+def test_formats_that_are_not_given(dtype, accumulate, out_dtype):
+    p = Gemm(4, 5, 6, dtype=dtype)
+    assert (p.accumulate, p.out_dtype) == (accumulate, out_dtype)
+    assert p == Gemm(4, 5, 6, dtype=dtype, accumulate=accumulate, out_dtype=out_dtype)
+    assert p.formats == (dtype, dtype, out_dtype)
+    assert str(p) == f"4×5×6 {dtype}"
+
+
+def test_formats_of_operands_alone_hold_no_sums_and_no_results():
+    for name in ("tf32", "bfloat16"):
+        with pytest.raises(ValueError, match=f"accumulate='{name}'.*float64, float32, float16"):
+            Gemm(4, 4, 4, accumulate=name)
+    with pytest.raises(ValueError, match="out_dtype='tf32'.*out_dtype='float32'"):
+        Gemm(4, 4, 4, out_dtype="tf32")
+
+
+def test_16_bit_operands_with_results_in_float32():
+    half, mixed = (Gemm(32, 64, 16, dtype="float16", out_dtype=o) for o in (None, "float32"))
+    assert str(mixed) == "32×64×16 float16 to float32"
+    assert mixed != half
+    assert mixed.array_bytes == (2 * 32 * 16, 2 * 16 * 64, 4 * 32 * 64)
+    assert mixed.bytes == sum(mixed.array_bytes) == half.bytes + 2 * 32 * 64
+    assert mixed.tolerance < half.tolerance  # C is not rounded to float16
+    a, b, _ = o = mixed.operands()
+    assert [x.dtype.name for x in o] == ["float16", "float16", "float32"]
+    result = a.astype(np.float32) @ b.astype(np.float32)
+    assert mixed.error(result, o) <= mixed.tolerance < mixed.error(result.astype("float16"), o)
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "scalar"),
+    [("float16", np.float16), ("float32", np.float32), ("float64", np.float64)],
+)
+def test_scalars_are_those_of_the_accumulation(accumulate, scalar):
+    p = Gemm(4, 4, 4, alpha=0.1, beta=-2, dtype="float16", accumulate=accumulate)
+    assert [type(x) for x in p.scalars()] == [scalar, scalar]
+    assert p.scalars() == (scalar(0.1), scalar(-2))
+
+
+def test_poisoned_results_are_nan_in_every_format():
+    for dtype in FORMATS:
+        p = Gemm(4, 4, 4, dtype=dtype)
+        c = p.operands().c
+        poisoned = p.poisoned(c)
+        assert poisoned.dtype == c.dtype
+        assert np.isnan(from_memory(poisoned, p.out_dtype)).all()
+        read = Gemm(4, 4, 4, beta=1, dtype=dtype).poisoned(c)
+        assert np.array_equal(read, c)
+        assert read is not c
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta"])
@@ -100,25 +167,26 @@ def test_problems_are_values():
         Gemm(2, 3, 4).m = 5
 
 
-@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+@pytest.mark.parametrize("dtype", FORMATS)
 @pytest.mark.parametrize("kind", ["normal", "integers"])
 def test_operands(dtype, kind):
     p = Gemm(3, 5, 7, dtype=dtype)
     first, again, other = p.operands(1, kind), p.operands(1, kind), p.operands(2, kind)
     assert [x.shape for x in first] == [(3, 7), (7, 5), (3, 5)]
-    assert {x.dtype for x in first} == {np.dtype(dtype)}
+    assert tuple(x.dtype for x in first) == p.memory
+    values = [from_memory(x, form) for x, form in zip(first, p.formats, strict=True)]
+    assert [to_memory(x, dtype).dtype for x in values[:2]] == [*p.memory[:2]]  # numbers of it
+    assert all(np.array_equal(x, y) for x, y in zip(values, p.values(first), strict=True))
     assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
     assert not all(np.array_equal(x, y) for x, y in zip(first, other, strict=True))
     p.check_operands(first)
     if kind == "integers":
-        assert all(np.array_equal(x, np.round(x)) and np.abs(x).max() <= 2 for x in first)
+        assert all(np.array_equal(x, np.round(x)) and np.abs(x).max() <= 2 for x in values)
 
 
 def test_operands_that_cannot_be_made():
     with pytest.raises(ValueError, match="'uniform'.*normal.*integers"):
         Gemm(3, 5, 7).operands(kind="uniform")
-    with pytest.raises(ValueError, match="bfloat16.*float64, float32, float16"):
-        Gemm(3, 5, 7, dtype="bfloat16").operands()
 
 
 def test_wrong_operands_are_refused():
@@ -134,6 +202,21 @@ def test_wrong_operands_are_refused():
     ):
         with pytest.raises(error, match=text):
             p.check_operands(Operands(*bad))
+    with pytest.raises(TypeError, match="A has dtype float32; .* uint16, which holds bfloat16"):
+        Gemm(3, 5, 7, dtype="bfloat16").check_operands(Operands(a, b, c))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "tf32"])
+def test_products_in_formats_that_numpy_does_not_have(dtype):
+    p = Gemm(9, 5, 40, alpha=0.5, beta=2, dtype=dtype, layout="tn")
+    o = p.operands()
+    a, b, c = p.values(o)
+    right = 0.5 * (a @ b) + 2 * c
+    assert np.array_equal(p.reference(o), right)
+    result = to_memory(round_to(right, p.out_dtype), p.out_dtype)
+    assert p.error(result, o) <= p.tolerance
+    wrong = to_memory(round_to(right * (1 + 2.0**-6), p.out_dtype), p.out_dtype)
+    assert p.error(wrong, o) > p.tolerance
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -11,8 +11,6 @@ from gemmlab.tiling import Tiling
 def test_sizes_of_a_tiling():
     t = Tiling(block=(128, 64, 8), thread=(8, 4), stages=2)
     assert t.threads == 16 * 16
-    assert t.shared_bytes("float32") == 2 * 4 * (128 * 8 + 8 * 64)
-    assert t.shared_bytes("float16") == t.shared_bytes("float32") // 2
     assert t.grid(Gemm(129, 64, 8)) == (1, 2)
     assert t.steps(Gemm(129, 64, 9)) == 2
     assert t.padded_flops(Gemm(129, 64, 9)) == 2 * 256 * 64 * 16

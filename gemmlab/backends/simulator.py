@@ -44,5 +44,5 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         device_title="simulated GPU",
         error=problem.error(result, operands),
         tolerance=problem.tolerance,
-        counters=dict(report.counters),
+        counters=report.counters,
     )

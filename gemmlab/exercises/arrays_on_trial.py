@@ -59,8 +59,12 @@ def hazard(report: Report, case: str) -> Finding | None:
         ("Where", f"line {first.line}: {first.code}"),
     )
     details = {
-        "kind": first.kind, "line": first.line, "code": first.code, "threads": first.threads
-    }  # fmt: skip
+        "kind": first.kind,
+        "line": first.line,
+        "code": first.code,
+        "threads": first.threads,
+        "array": first.array,
+    }
     return Finding(diagnosis, facts, details)
 
 

@@ -72,7 +72,7 @@ def races(kernel: Callable, k: int) -> list[tuple[tuple, str, str]]:
     a, c = np.ones((T, k), np.float32), np.zeros((T, T), np.float32)
     report = simulate(kernel, 1, (T, T), a, c, on_hazard="collect")
     return [
-        (tuple(t[:2] for t in h.threads), OLD if "reads what" in h.message else NEW, h.message)
+        (tuple(t[:2] for t in h.threads), OLD if h.ops[0] == "read" else NEW, h.message)
         for h in report.hazards
         if h.kind == "shared-race"
     ]

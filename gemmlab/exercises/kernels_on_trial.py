@@ -130,19 +130,15 @@ def _hazard(trial: Trial) -> Finding:
 
 def _of_hazard(hazard: Hazard) -> str:
     """The diagnosis that a hazard stands for."""
-    text = hazard.message
     if hazard.kind == "shared-race":
-        return "barrier-before-reading" if "reads what" in text else (
-            "barrier-after-reading" if "overwrites what" in text and "reads" in text
-            else "two-writers"
-        )  # fmt: skip
+        if hazard.ops[0] == "read":
+            return "barrier-before-reading"
+        return "barrier-after-reading" if hazard.ops == ("write", "read") else "two-writers"
     if hazard.kind == "uninitialised-read":
-        alone = "it has not written" in text
-        return "accumulator-not-zeroed" if alone else "tile-not-filled"
+        return "accumulator-not-zeroed" if hazard.space == "local" else "tile-not-filled"
     if hazard.kind == "out-of-bounds":
-        array = text.partition("[")[0]
         return {"A": "load-outside", "B": "load-outside", "C": "store-outside"}.get(
-            array, "tile-outside"
+            hazard.array, "tile-outside"
         )
     return {
         "divergent-barrier": "barrier-not-reached",

@@ -77,8 +77,8 @@ def judge(answer: Any) -> Finding:
 
 def _of_hazard(found: Finding) -> str:
     """The diagnosis of a hazard that has a meaning of its own here."""
-    kind, text = found.details["kind"], found.facts[1][1]
-    if kind == "out-of-bounds" and text.startswith("b["):
+    kind = found.details["kind"]
+    if kind == "out-of-bounds" and found.details["array"] == "b":
         return "not-packed"
     own = {"uninitialised-read": "not-loaded", "divergent-barrier": "lanes-missing"}
     return own.get(kind, found.diagnosis)

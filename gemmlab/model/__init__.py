@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model import occupancy
+from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
@@ -46,7 +47,8 @@ class Prediction:
     times : what each resource needs alone [s]: "math", a memory level, "latency" (the longest chain
         of dependent steps, or one SM's work where there are fewer blocks than SMs)
     limiter : "math", "memory" or "latency"; `bottleneck` names the entry of `times`
-    counters : exact transactions, by the names that the simulator uses; empty without a kernel
+    counters : exact transactions, by the names that the simulator uses; empty without a kernel, and
+        0 for what does not occur
     """
 
     problem: Gemm
@@ -56,7 +58,10 @@ class Prediction:
     flops: int
     bytes: Mapping[str, int]
     times: Mapping[str, float]
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=TransactionCounters)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counters", TransactionCounters(self.counters))
 
     @property
     def bottleneck(self) -> str:

@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator
 
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
+from gemmlab.model.counters import TransactionCounters
 from gemmlab.plots import style
 from gemmlab.plots.sizes import SIZE, size
 
@@ -83,18 +84,18 @@ def counters(
     Without a measurement only the prediction is drawn. Counters that are 0 in both are left out;
     artists of an earlier call are reused where the same counters are shown.
     """
-    counted = measurement.counters if measurement else {}
+    counted = measurement.counters if measurement else TransactionCounters()
     names = tuple(
         name
         for name in sorted({*prediction.counters, *counted})
-        if prediction.counters.get(name, 0) or counted.get(name, 0)
+        if prediction.counters[name] or counted[name]
     )
     if artists is None or artists.names != names:
         artists = _new(ax, names)
     most = 1
     rows = zip(names, artists.predicted, artists.counted, artists.differences, strict=True)
     for name, outer, inner, text in rows:
-        expected, found = prediction.counters.get(name, 0), counted.get(name, 0)
+        expected, found = prediction.counters[name], counted[name]
         most = max(most, expected, found)
         outer.set_width(expected)
         inner.set_width(found)

@@ -1,199 +1,23 @@
 """The simulated GPU: runs a Numba-CUDA kernel in NumPy, counts what the hardware counts.
 
-All threads of all blocks advance together, one operation of the source at a time, so that a small
-GEMM takes milliseconds. Counters and hazards are in `Report`; values in the arrays, changed in
-place as on a GPU.
+    numbers   what a value of a kernel is: numbers over lanes, masks of those that run
+    syntax    from the source of a kernel to a function that runs for all lanes at once
+    races     what a kernel can do wrong, and the shadows that know who touched each element
+    memory    arrays: where an access goes, what it costs, what it moves
+    report    what a launch did: counters, hazards, notes, listing, trace
+    builtins  what a kernel can call: the names of `cuda`, instructions, `print`
+    machine   the parts that run a kernel, and the machine that is made of them
+    launch    `simulate`
+    cuda      the stand-in for `numba.cuda`, whose kernels are launched by `simulate`
+
+Each imports only what stands above it. Counters and hazards are in `Report`; values in the arrays,
+changed in place as on a GPU.
 """
 
-from __future__ import annotations
-
-import inspect
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from gemmlab.device import Device
-from gemmlab.device import device as device_called
-from gemmlab.model.transactions import WARP
-from gemmlab.problem import whole_number
-from gemmlab.simt.allocation import check_shared
-from gemmlab.simt.hazards import Hazard, HazardError
-from gemmlab.simt.l2 import L2
-from gemmlab.simt.loops import StepLimitError
-from gemmlab.simt.machine import Machine
-from gemmlab.simt.memory import Array, from_host, host_view
-from gemmlab.simt.report import Dim3, Report
-from gemmlab.simt.rewrite import rewrite
-from gemmlab.simt.source import UnsupportedError, read_source
-from gemmlab.simt.trace import Access, Trace
-from gemmlab.simt.values import number
-from gemmlab.simt.whole_grid import check_resident, waits_for_grid
+from gemmlab.simt.launch import simulate
+from gemmlab.simt.races.hazards import Hazard, HazardError
+from gemmlab.simt.report.report import Report
+from gemmlab.simt.report.trace import Access
+from gemmlab.simt.syntax.source import UnsupportedError
 
 __all__ = ["Access", "Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
-
-# Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
-LANES = 1 << 16
-SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
-MAX_THREADS = 1024
-MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
-MAX_STEPS = 1 << 16
-
-
-def simulate(
-    fn: Any,
-    grid: int | tuple[int, ...],
-    block: int | tuple[int, ...],
-    *args: Any,
-    shared_bytes: int = 0,
-    on_hazard: str = "raise",
-    max_steps: int = MAX_STEPS,
-    contract: bool = True,
-    device: Device | str | None = None,
-    l2: Device | str | None = None,
-    trace: int | str | tuple[int | str, ...] = (),
-) -> Report:
-    """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
-
-    fn : a plain function or a `cuda.jit` kernel, written with `cuda` of gemmlab or of Numba, or a
-        rung of the ladder, which is built with its own tiling. Numbers and arrays of the scopes
-        around it are read at each launch; of a `cuda.jit` of gemmlab's own, at the first
-    grid, block : one to three sizes
-    args : NumPy arrays, changed in place, and numbers
-    shared_bytes : dynamic shared memory of a block [B]
-    on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
-    max_steps : iterations that the loops of a thread may take in all
-    contract : round a float a·b + c once (FMA), as the compiler does; False rounds twice
-    device : the GPU whose limits on threads and shared memory hold, instead of those of all GPUs
-    l2 : the GPU whose L2 is modelled (`simt.l2`): adds l2_hits, l2_misses, dram_read_bytes and
-        dram_write_bytes to the counters
-    trace : lines of the kernel, by number or by a part of their text, whose first accesses by
-        block 0 are kept in `Report.trace`
-
-    Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
-    kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
-
-    Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
-    a launch that no GPU, or not this one, would take.
-
-    >>> def double(x):
-    ...     i = cuda.grid(1)
-    ...     if i < x.size:
-    ...         x[i] = 2 * x[i]
-    """
-    if on_hazard not in ("raise", "collect"):
-        raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
-    program, function = getattr(fn, "program", {}), _function(fn)
-    grid3, block3 = _dim3("grid", grid), _dim3("block", block)
-    threads = block3[0] * block3[1] * block3[2]
-    gpu = None if device is None else device_called(device)
-    _check_launch(block3, shared_bytes, gpu)
-
-    source = program[function].source if function in program else read_source(function)
-    report = Report(source, grid3, block3, on_hazard)
-    cache = None if l2 is None else L2.of(l2)
-    traced = Trace.of(trace, report.source)
-    report.trace = traced.accesses
-    report.watchers += [cache.watch] if cache else []
-    report.watchers += [traced.watch] if traced.lines else []
-    arrays, values = _bind(function, args, report)
-    blocks = np.arange(grid3[0] * grid3[1] * grid3[2])
-    padded = -(-threads // WARP) * WARP
-    batch = max(1, min(LANES // padded, SHARED_BYTES // max(1, shared_bytes)))
-    if waits_for_grid(function):
-        check_resident(len(blocks), threads, shared_bytes, gpu)
-        batch = len(blocks)
-    with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
-        for start in range(0, len(blocks), batch):
-            machine = Machine(
-                grid3,
-                block3,
-                blocks[start : start + batch],
-                report,
-                shared_bytes,
-                max_steps,
-                contract,
-                program,
-                [array for _, array in arrays],
-                gpu,
-            )
-            if function not in program:
-                program[function] = rewrite(function, source, machine.translate)
-            lock_step = program[function].bind(machine.translate)
-            try:
-                lock_step(machine, *values)
-            except StepLimitError:
-                break
-            # Machine and function refer to each other; apart, they go at once, not at some later
-            # collection of cycles: memory stays that of one batch.
-            lock_step.__globals__.clear()
-            vars(machine).clear()
-    if cache:
-        report.launch.update(cache.finish())
-    for host, array in arrays:
-        if array.written:
-            host[...] = host_view(array)
-    return report
-
-
-def _function(fn: Any) -> Callable:
-    """The Python function of a kernel in any form."""
-    if hasattr(fn, "build"):  # a rung of the ladder
-        if fn.machine != "gpu" or fn.library:
-            raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
-        fn = fn.build(fn.default)
-    return getattr(fn, "py_func", fn)
-
-
-def _check_launch(block: Dim3, shared_bytes: int, gpu: Device | None) -> None:
-    """ValueError for a block that is too large, for any GPU or for `gpu`."""
-    threads = block[0] * block[1] * block[2]
-    most = (gpu and gpu.threads_per_block) or MAX_THREADS
-    if threads > most:
-        whose = f" on {gpu.title}" if gpu else ""
-        raise ValueError(f"a block of {threads} threads is too large; use at most {most}{whose}")
-    if block[2] > MAX_Z:
-        raise ValueError(f"block={block!r} is too deep; use at most {MAX_Z} along z")
-    check_shared(0, shared_bytes, gpu)
-
-
-def _bind(
-    function: Callable, args: tuple[Any, ...], report: Report
-) -> tuple[list[tuple[np.ndarray, Array]], list[Any]]:
-    """Arguments as the kernel sees them; one array passed twice stays one array."""
-    names = list(inspect.signature(function).parameters)
-    if len(names) != len(args):
-        raise TypeError(
-            f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
-            f"not {len(args)}"
-        )
-    stored = report.source.stored_parameters
-    stores = [v for name, v in zip(names, args, strict=True) if name in stored]
-    arrays: list[tuple[np.ndarray, Array]] = []
-    values: list[Any] = []
-    for name, value in zip(names, args, strict=True):
-        if isinstance(value, np.ndarray):
-            known = [array for host, array in arrays if host is value]
-            written = any(value is s for s in stores)
-            array = known[0] if known else from_host(value, name, written, report.releases)
-            if not known:
-                arrays.append((value, array))
-            values.append(array)
-        else:
-            try:
-                values.append(number(value))
-            except TypeError:
-                raise TypeError(
-                    f"argument {name}={value!r} is a {type(value).__name__}; "
-                    "kernels take NumPy arrays and numbers"
-                ) from None
-    return arrays, values
-
-
-def _dim3(name: str, value: Any) -> Dim3:
-    sizes = value if isinstance(value, (tuple, list)) else (value,)
-    if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"{name}={value!r} has {len(sizes)} dimensions; use 1, 2 or 3")
-    whole = [whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes)]
-    x, y, z = [*whole, 1, 1][:3]
-    return x, y, z

@@ -146,7 +146,8 @@ def test_the_simulator_has_the_dynamic_shared_memory_of_the_launch():
         Tiling((1, 8, 1)),
         build,
         launch=lambda problem, tiling: ((problem.m, 1), (problem.n, 1)),
-        shared=lambda problem, tiling: 4 * problem.n,
+        shared_bytes=lambda problem, tiling: 4 * problem.n,
+        dynamic=True,
     )
     assert run(kernel, Gemm(3, 8, 1), "simulator").passed
     with pytest.raises(HazardError, match="out of bounds|out-of-bounds"):
@@ -267,8 +268,8 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
     assert timing.source_hash(asked) != one
     assert timing.source_hash(replace(kernels.tiled, idea="another")) == one
 
-    module = sys.modules["gemmlab.kernels.tiled"]
-    for helper in (module.check, sys.modules["gemmlab.kernels.naive"].launch):
+    module = sys.modules["gemmlab.kernels.simt.tiled"]
+    for helper in (module.check, sys.modules["gemmlab.kernels.simt.naive"].launch):
         monkeypatch.setattr(module, "float32", helper)  # a name that build mentions
         assert timing.source_hash(kernels.tiled) != one
     pads = []
@@ -276,6 +277,9 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
         monkeypatch.setattr(module, "float32", pad)
         pads.append(timing.source_hash(kernels.tiled))
     assert len({one, *pads}) == 3
+    monkeypatch.setattr(module, "float32", sys.modules["gemmlab.kernels.simt.fours"])
+    with pytest.raises(TypeError, match="build mentions the module float32; import its functions"):
+        timing.source_hash(kernels.tiled)
 
 
 def test_residual_needs_the_same_kernel_and_problem():
@@ -345,7 +349,7 @@ def test_gpu_and_simulator_agree_to_the_bit_on_integers(kernel):
     simulate(
         *(kernel.function(problem, tiling), grid, block),
         *(np.float32(problem.alpha), a, b, np.float32(problem.beta), here),
-        shared_bytes=kernel.shared(problem, tiling),
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )
     there = gpu.Runner(kernel, problem, tiling, gpu.Matrices(problem)).compute(problem, operands)
     assert np.array_equal(here, there)

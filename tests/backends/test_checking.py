@@ -21,10 +21,9 @@ def everything_is_large(monkeypatch):
 
 def blas(problem, operands):
     """What a right kernel makes of it, in the problem's own format."""
-    scalar = problem.numpy_dtype.type
-    a, b, c = problem.oriented(operands)
-    out = scalar(problem.alpha) * (a @ b)
-    return out + scalar(problem.beta) * c if problem.beta else out
+    (alpha, beta), (a, b, c) = problem.scalars(), problem.oriented(operands)
+    out = alpha * (a @ b)
+    return out + beta * c if problem.beta else out
 
 
 def spoilt(change):
@@ -160,12 +159,12 @@ def test_the_error_is_that_of_the_compared_rows():
 
 
 def test_formats_that_round_whole_numbers_are_not_probed_with_them():
-    problem = replace(PROBLEM, dtype="float16")
+    problem = replace(PROBLEM, dtype="float16", out_dtype="float16")
     assert "exact" in check(replace(problem, k=8), blas, replace(problem, k=8).operands()).how
 
     def summed_in_float32(problem, operands):
         wide = [x.astype(np.float32) for x in operands]
-        return blas(replace(problem, dtype="float32"), wide).astype(np.float16)
+        return blas(replace(problem, dtype="float32", out_dtype="float32"), wide).astype(np.float16)
 
     problem = replace(problem, k=1000)
     error, how = check(problem, summed_in_float32, problem.operands())

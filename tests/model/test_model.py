@@ -1,15 +1,18 @@
 """Predictions: the worked numbers of GPU matrix multiplication, limits, and bad input."""
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
 
 from gemmlab import kernels
 from gemmlab.device import device
+from gemmlab.formats import FORMATS
 from gemmlab.model import occupancy, predict
 from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
-from gemmlab.problem import DTYPES, Gemm
+from gemmlab.model.work import Work
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 V100 = device("v100")
@@ -96,7 +99,7 @@ def test_one_thread_is_limited_by_latency():
 def test_a_kernel_is_never_predicted_faster_than_the_ideal(kernel, name):
     for shape in ((1, 1, 1), (16, 16, 4096), (256, 256, 256), (1000, 50, 333), (4096, 4096, 4096)):
         p, tiling = Gemm(*shape), kernel.default
-        if kernel.shared(p, tiling) > device(name).shared_bytes_per_block:
+        if kernel.shared_bytes(p, tiling) > device(name).shared_bytes_per_block:
             with pytest.raises(ValueError, match="B of shared memory is too large"):
                 predict(p, name, kernel=kernel)
             tiling = replace(tiling, stages=2)
@@ -165,7 +168,7 @@ def test_a_kernel_for_gpus_is_not_predicted_on_a_cpu():
     assert predict(Gemm(64, 64, 64), cpu).seconds > 0
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FORMATS)
 def test_every_format_with_a_peak_is_predicted(dtype):
     for d in map(device, ("v100", "h200")):
         if dtype in d.peak:
@@ -175,6 +178,44 @@ def test_every_format_with_a_peak_is_predicted(dtype):
         else:
             with pytest.raises(ValueError, match=f"no peak for dtype '{dtype}'"):
                 predict(Gemm(64, 64, 64, dtype=dtype), d)
+
+
+@dataclass(frozen=True)
+class Emulating:
+    """A kernel that makes float32 products of three in float16, and splits its operands before."""
+
+    name: str = "emulating"
+
+    def choose(self, tiling):
+        return Tiling(block=(128, 128, 32))
+
+    def launch(self, problem, tiling):
+        return tiling.grid(problem), (256, 1)
+
+    def shared_bytes(self, problem, tiling):
+        return 4 * 2 * 128 * 32
+
+    def work(self, problem, tiling):
+        splits = 4 * (problem.m * problem.k + problem.k * problem.n)
+        flops = {"float16": 3 * problem.flops, "float32": splits}
+        return Work(Counter(), flops, l2_bytes=0, l1_wavefronts=0, chain=(1, 1))
+
+
+def test_a_kernel_on_several_pipes_takes_as_long_as_the_slowest():
+    p, gpu = Gemm(8192, 8192, 8192), device("h200")
+    emulated = predict(p, gpu, Emulating())
+    assert emulated.flops == p.flops
+    assert emulated.times["math"] == pytest.approx(
+        3 * p.flops / gpu.peak["float16"] * 32 * gpu.sms / 4096, rel=1e-12
+    )  # 4096 blocks on 132 SMs: one SM has 32
+    assert emulated.flops_per_second > 4 * gpu.peak["float32"]
+    with pytest.raises(ValueError, match="Tesla V100.* has no peak for dtype 'tf32'|V100"):
+        predict(p, V100, OnTf32())
+
+
+class OnTf32(Emulating):
+    def work(self, problem, tiling):
+        return replace(super().work(problem, tiling), flops={"tf32": problem.flops})
 
 
 def test_resident_blocks():
@@ -250,16 +291,17 @@ def test_what_limits_each_rung():
     """One wavefront a cycle feeds 4 warps' FMAs a cycle: an 8×8 thread tile just does.
 
     Loads of 128 bits take two wavefronts where lanes share words: those of A in *vectorised*, and
-    all in *warp tiled*; else four.
+    all in *warp tiled* and *pipelined*; else four.
     """
     p = Gemm(8192, 8192, 8192)
-    plain, wide, warp = (predict(p, "h200", k) for k in kernels.LADDER[3:])
+    plain, wide, warp, ahead = (predict(p, "h200", k) for k in kernels.LADDER[3:])
     fmas = p.flops // 2 // 32
     loads = [x.counters["shared_load_wavefronts"] / fmas for x in (plain, wide, warp)]
     assert loads[:2] == [(8 + 8) / 64, (2 * 2 + 2 * 4) / 64]
     assert loads[2] == pytest.approx((4 * 2 + 2 * 2) / 128, rel=1e-3)
     assert [x.bottleneck for x in (plain, wide, warp)] == ["l1", "math", "math"]
-    assert warp.seconds > 0.99 * p.flops / device("h200").peak["float32"]
+    assert ahead.bottleneck == "math"
+    assert ahead.seconds > 0.99 * p.flops / device("h200").peak["float32"]
 
 
 def test_copies_ahead_divide_the_round_trips_to_memory():
@@ -268,5 +310,5 @@ def test_copies_ahead_divide_the_round_trips_to_memory():
     chains = {}
     for stages in (2, 3, 5):
         tiling = Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8), stages=stages)
-        chains[stages] = kernels.warp_tiled.work(p, tiling).chain
+        chains[stages] = kernels.pipelined.work(p, tiling).chain
     assert chains == {2: (512, 8192), 3: (256, 8192), 5: (128, 8192)}

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy import float32, int32, uint32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.atomics import UPDATES, in_order
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.updates import SharedShadow
+from gemmlab.simt.builtins.atomics import UPDATES, in_order
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.shared_shadow import SharedShadow
 from tests.support.launches import lines
 
 FULL = 0xFFFFFFFF

@@ -96,7 +96,7 @@ def test_batches_make_no_difference(kernel, monkeypatch):
     """Grids larger than what is simulated at once: the same values and the same counts."""
     results = []
     for lanes in (1 << 16, 256, 64, 1):
-        monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+        monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
         out = np.zeros(1000, np.float32)
         report = simulate(kernel, 16, 64, integers(1000), out)
         results.append((out.tolist(), report.counters, report.by_line))
@@ -189,6 +189,6 @@ def test_instructions_line_by_line():
 def test_instructions_do_not_depend_on_batches(monkeypatch):
     counts = []
     for lanes in (1 << 16, 64):
-        monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+        monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
         counts.append(simulate(counted, 20, 64, np.ones(1000), np.zeros(1000)).by_line)
     assert counts[0] == counts[1]

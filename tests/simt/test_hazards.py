@@ -11,8 +11,9 @@ from numpy import float32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.hazards import KINDS, Shadow
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.hazards import KINDS
+from gemmlab.simt.races.shadow import Shadow
 from tests.support.language_kernels import copy, double, put, uniform_loop
 from tests.support.launches import integers, line_of
 
@@ -157,7 +158,7 @@ def read_back(x):
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 def test_races_that_another_reader_could_hide(kernel, grid, block, kind, lanes, monkeypatch):
     """A thread that reads an element last, and writes it, does not undo that others read it."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     x = np.ones(64, np.float32)
     found = simulate(kernel, grid, block, x, on_hazard="collect").hazards
     assert (kind, line_of(kernel, "# fault")) in [(h.kind, h.line) for h in found]
@@ -236,7 +237,7 @@ def test_a_hazard_in_a_device_function_is_at_its_line():
 
 
 def test_hazards_name_the_block_of_any_batch(monkeypatch):
-    monkeypatch.setattr("gemmlab.simt.LANES", 32)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     with pytest.raises(HazardError) as caught:
         simulate(copy, (2, 3), 32, np.zeros(96), np.zeros(64), 1, 5)
     assert caught.value.hazard.kind == "global-race"  # blocks of one column write the same
@@ -256,18 +257,18 @@ def test_the_step_limit_counts_a_thread_not_the_grid():
 
 
 def test_an_interrupt_leaves_the_arrays_as_they_were(monkeypatch):
-    from gemmlab.simt.machine import Machine
+    from gemmlab.simt.memory.memory import Memory
 
     calls = itertools.count()
-    store = Machine.store
+    store = Memory.store
 
     def interrupted(*args):
         if next(calls) == 3:
             raise KeyboardInterrupt
         store(*args)
 
-    monkeypatch.setattr(Machine, "store", interrupted)
-    monkeypatch.setattr("gemmlab.simt.LANES", 32)
+    monkeypatch.setattr(Memory, "store", interrupted)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     x = integers(320)
     with pytest.raises(KeyboardInterrupt):
         simulate(double, 10, 32, x)

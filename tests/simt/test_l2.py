@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmlab import Gemm, cuda, device, kernels, simulate
-from gemmlab.simt import l2
-from gemmlab.simt.l2 import L2, smaller_before
+from gemmlab.simt.memory.array import l2
+from gemmlab.simt.memory.l2 import L2, smaller_before
 
 LINE = 128
 
@@ -114,7 +114,7 @@ def test_arrays_lie_apart_and_the_same_array_does_not():
 @pytest.mark.parametrize("lanes", [1 << 16, 512])
 def test_a_product_that_fits_reads_its_matrices_once(lanes, monkeypatch):
     """The compulsory bytes of the problem, whatever the batches; without l2=, no such counters."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     problem = Gemm(64, 48, 80)
     a, b, c = problem.operands()
     tiling = kernels.tiled.default

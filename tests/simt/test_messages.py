@@ -9,7 +9,7 @@ from numpy import float32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import Hazard
-from gemmlab.simt.notes import Note
+from gemmlab.simt.report.notes import Note
 from tests.simt.test_shared_memory import static_bytes
 from tests.support.launches import hazards, line_of
 
@@ -52,7 +52,7 @@ def some_blocks_return(x):
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 def test_a_note_names_the_block(lanes, monkeypatch):
     """A block of which all threads have returned has nothing to note."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     report = simulate(some_blocks_return, 4, 8, np.zeros((1, 32)))
     (note,) = report.notes
     assert (note.block, note.thread, note.count) == ((1, 0, 0), (3, 0, 0), 5)

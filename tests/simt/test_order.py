@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy import float32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.global_shadow import GlobalShadow
-from gemmlab.simt.release import Releases
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.release import Releases
 from tests.support.launches import hazards, line_of
 
 THREADS = 96  # of a block
@@ -326,7 +326,7 @@ UNORDERED = (
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 @pytest.mark.parametrize("kernel", ORDERED + UNORDERED)
 def test_one_block_tells_another_by_a_flag(kernel, lanes, monkeypatch):
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     x, out, flag = np.zeros(1, np.float32), np.zeros(1, np.float32), np.zeros(2, np.int32)
     found = hazards(kernel, 2, 32, x, out, flag)
     if kernel in ORDERED:

@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab.simt.host import SimulatedKernel
-from gemmlab.simt.language import stand_in
+from gemmlab.simt.cuda.host import SimulatedKernel
+from gemmlab.simt.cuda.stand_in import stand_in
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "numba_examples.md"

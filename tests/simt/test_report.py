@@ -16,8 +16,8 @@ from gemmlab import Gemm, cuda, device, kernels, plots, simulate
 from gemmlab.model import transactions
 from gemmlab.plots.access import lines, wavefronts
 from gemmlab.simt import Access, HazardError
-from gemmlab.simt.report import Report, derived
-from gemmlab.simt.source import read_source
+from gemmlab.simt.report.report import Report, derived
+from gemmlab.simt.syntax.source import read_source
 
 
 def copy(x, out, stride):
@@ -76,9 +76,9 @@ def counted_by_hand():
     report = Report(source, (1, 1, 1), (32, 1, 1), "collect")
     line = source.first_line + 2
     for name, value in (("inst_executed", 4), ("thread_inst_executed", 100), ("inst_fp", 1)):
-        report.count(source, line, name, value)
-    report.count(source, line, "barriers", 2)
-    report.count(other, line, "barriers", 5)
+        report.counters_of(source, line)[name] += value
+    report.counters_of(source, line)["barriers"] += 2
+    report.counters_of(other, line)["barriers"] += 5
     return report, source, other, line
 
 
@@ -198,7 +198,7 @@ def test_a_trace_is_bounded_and_knows_which_lanes_ran(monkeypatch):
     assert [a.turn for a in report.trace] == list(range(8))
     assert report.trace[3].addresses[report.trace[3].active].tolist() == [12] * 16
     assert report.trace[0].active.sum(axis=1).tolist() == [16, 0]
-    monkeypatch.setattr("gemmlab.simt.LANES", 32)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     again = copied(1, blocks=4, trace="out[i]")
     assert len(again.trace) == 2  # of block 0 alone
     assert copied(1).trace == []
@@ -438,7 +438,7 @@ def outside(x):
 @pytest.mark.parametrize("lanes", [1 << 16, 32])
 def test_each_kind_is_kept_once_a_line_with_its_count(lanes, monkeypatch):
     """Elements 30 to 93 of 64, three times; 31 - t is another thread's, in each of 3 blocks."""
-    monkeypatch.setattr("gemmlab.simt.LANES", lanes)
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
     report = simulate(outside, 2, 32, np.zeros(64, np.float32), on_hazard="collect")
     (hazard,) = report.hazards
     assert (hazard.kind, hazard.count) == ("out-of-bounds", 3 * 30)

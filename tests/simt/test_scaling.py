@@ -6,7 +6,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import Gemm, cuda, kernels, simulate
-from gemmlab.simt import LANES
+from gemmlab.simt.launch import LANES
 
 THREADS = 256
 ONE_BATCH = LANES // THREADS  # blocks

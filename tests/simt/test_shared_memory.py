@@ -9,7 +9,7 @@ from numpy import float32, float64, int16, int32, uint8, uint32
 from gemmlab import cuda, device, simulate
 from gemmlab.device import names
 from gemmlab.simt import HazardError
-from gemmlab.simt.updates import SharedShadow
+from gemmlab.simt.races.shared_shadow import SharedShadow
 from tests.support.launches import hazards, integers, line_of
 
 

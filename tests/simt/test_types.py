@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy import float32, int32, uint32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt import arithmetic
-from gemmlab.simt.arithmetic import fma
+from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.numbers.arithmetic import fma
 from tests.support.launches import lines
 
 TYPES = [np.dtype(t) for t in ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]]

@@ -5,7 +5,9 @@ import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt import HazardError, bits
+from gemmlab.simt import HazardError
+from gemmlab.simt.builtins import bits
+from tests.support.launches import lines
 
 FULL = 0xFFFFFFFF
 
@@ -181,3 +183,19 @@ def test_bits(dtype):
             text.count("1"), width - len(text.lstrip("0")), place, int(text[::-1], 2)
         ]  # fmt: skip
     assert int(bits.popc(np.int32(-1))) == 32
+
+
+def waits_and_shuffles(x):
+    v = x[cuda.threadIdx.x]
+    cuda.syncwarp()  # waits
+    x[cuda.threadIdx.x] = cuda.shfl_xor_sync(FULL, v, 1)
+    cuda.syncwarp()
+
+
+def test_a_wait_of_the_warp_is_no_shuffle():
+    report = simulate(waits_and_shuffles, 1, 64, np.arange(64, dtype=np.float32))
+    assert report.instructions["inst_syncwarp"] == 2 * 2
+    assert report.instructions["inst_shuffle"] == 2
+    assert report.instructions["inst_barrier"] == 0
+    assert report.counters["barriers"] == 0
+    assert lines(report)["cuda.syncwarp()  # waits"]["inst_syncwarp"] == 2

@@ -8,7 +8,7 @@ from numpy import float64
 
 from gemmlab import device, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.language import stand_in as cuda
+from gemmlab.simt.cuda.stand_in import stand_in as cuda
 
 
 def total(x, parts, out, waits):
@@ -33,7 +33,7 @@ def total(x, parts, out, waits):
 
 
 def test_a_sum_over_all_blocks(monkeypatch):
-    monkeypatch.setattr("gemmlab.simt.LANES", 64)  # batches of one block, for other kernels
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 64)  # batches of one block, for other kernels
     x, parts, out = np.arange(640.0), np.zeros(10), np.zeros(1)
     report = simulate(total, 10, 64, x, parts, out, True)
     assert out[0] == x.sum()

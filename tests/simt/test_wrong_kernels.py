@@ -7,7 +7,7 @@ import pytest
 
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.hazards import KINDS
+from gemmlab.simt.races.hazards import KINDS
 from tests.support.right_kernels import RIGHT, trials
 from tests.support.wrong_kernels import FILES, load
 

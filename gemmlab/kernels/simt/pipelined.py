@@ -212,7 +212,7 @@ pipelined = Kernel(
     variant=variant,
     tilings=(
         DEFAULT,
-        Tiling(block=(128, 128, 16), warp=(64, 64), thread=(16, 8), stages=3),
+        Tiling(block=(128, 256, 8), warp=(64, 64), thread=(16, 8), stages=4),
         Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8), stages=3),
         Tiling(block=(64, 64, 16), warp=(32, 32), thread=(8, 4), stages=3),
     ),

@@ -7,7 +7,7 @@ import pytest
 from numpy import float64
 
 from gemmlab import simulate
-from gemmlab.simt.language import stand_in as cuda
+from gemmlab.simt.cuda.stand_in import stand_in as cuda
 
 RNG = np.random.default_rng(7)
 

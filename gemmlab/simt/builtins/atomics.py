@@ -1,0 +1,120 @@
+"""`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.simt.memory.access import locate
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.races.tracking import track_global, track_shared
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+
+def _increment(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    return np.where(old >= limit, 0, old + 1)
+
+
+def _decrement(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    return np.where((old == 0) | (old > limit), limit, old - 1)
+
+
+# What an element becomes: a function of its old value and the lane's operand.
+UPDATES: dict[str, Callable] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "max": np.maximum,
+    "min": np.minimum,
+    "nanmax": np.fmax,
+    "nanmin": np.fmin,
+    "and_": np.bitwise_and,
+    "or_": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "inc": _increment,
+    "dec": _decrement,
+    "exch": lambda old, value: value,
+}
+
+
+def update(m: Machine, name: str, array: Any, index: Any, value: Any) -> Any:
+    """Update `array[index]` for one active lane after the other; returns the old values."""
+    return _atomic(m, name, array, index, UPDATES[name], (value,))
+
+
+def exchange(m: Machine, array: Any, index: Any, old: Any, value: Any) -> Any:
+    """`cuda.atomic.cas`: store `value` where the element equals `old`; returns the old values."""
+    return _atomic(m, "cas", array, index, _swap, (value, old))
+
+
+def compare_and_swap(m: Machine, array: Any, old: Any, value: Any) -> Any:
+    """`cuda.atomic.cas` on the first element."""
+    return exchange(m, array, np.int64(0), old, value)
+
+
+def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
+    return np.where(now == old, value, now)
+
+
+def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operands: tuple) -> Any:
+    line = m.calls.line
+    if not isinstance(array, Array) or array.space not in ("global", "shared"):
+        raise TypeError(
+            f"line {line}: cuda.atomic.{name} needs an array in global or shared memory"
+        )
+    if name in ("and_", "or_", "xor", "inc", "dec") and array.dtype.kind not in "iu":
+        raise TypeError(f"line {line}: cuda.atomic.{name} needs integers, not {array.dtype}")
+    found, mask = locate(m, array, index, line, "atomic")
+    if isinstance(found, Array):
+        raise TypeError(f"line {line}: {array.name} has {array.ndim} dimensions; index them all")
+    result = np.zeros(m.lanes.shape, array.dtype)
+    if mask is False:
+        return result
+    m.copies.check(m, line, "atomic", array, found, mask)
+    m.tally.tick(line, "inst_atomic")
+    if mask is not None:
+        found = np.where(mask, found, 0)
+    on = m.lanes.full(mask)
+    rows = np.nonzero(on)[0]
+    at = m.lanes.spread(found)[on]
+    given = [m.lanes.spread(np.asarray(v).astype(array.dtype))[on] for v in operands]
+    count_access(m, line, "atomic", array, found, mask)
+    if array.space == "global":
+        track_global(m, line, "atomic", array, found, mask)
+        cells, keys = (at,), at
+    else:
+        track_shared(m, line, "atomic", array, found, mask)
+        cells, keys = (rows, at), rows * array.buffer.shape[1] + at
+    array.owner.exact = None  # of integers that had wrapped before
+    result[on] = in_order(array.buffer, cells, keys, new, given)
+    return result
+
+
+def in_order(
+    buffer: np.ndarray, cells: tuple, keys: np.ndarray, new: Callable, given: list
+) -> np.ndarray:
+    """Apply the updates one after the other; returns the old value of each lane.
+
+    cells : the index into `buffer` of each lane; keys : a number that tells elements apart
+    """
+    order = np.argsort(keys, kind="stable")
+    _, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    old = np.empty(len(keys), buffer.dtype)
+    if isinstance(new, np.ufunc) and len(first) < counts.max():  # few elements, many lanes each
+        for start, count in zip(first, counts, strict=True):
+            lanes = order[start : start + count]
+            cell = tuple(c[lanes[0]] for c in cells)
+            chain = np.concatenate([[buffer[cell]], given[0][lanes]]).astype(buffer.dtype)
+            chain = new.accumulate(chain, dtype=buffer.dtype)
+            old[lanes], buffer[cell] = chain[:-1], chain[-1]
+        return old
+    for turn in range(int(counts.max())):
+        lanes = order[first[counts > turn] + turn]
+        cell = tuple(c[lanes] for c in cells)
+        old[lanes] = buffer[cell]
+        buffer[cell] = new(old[lanes], *(g[lanes] for g in given)).astype(buffer.dtype)
+    return old

@@ -1,0 +1,285 @@
+"""Instructions of `gemmlab.instructions` on the simulated GPU: move, count, check, compute.
+
+An access of 8 or 16 bytes is one request, and counted as hardware serves it; the elements that it
+moves are checked one by one. An asynchronous copy counts as the load and the store that it makes.
+Nsight Compute has its stores in no counter of stores, and as sectors of a 16-byte copy the distinct
+pairs of a line that it reads and a sector that it writes: the same where neighbouring lanes copy
+neighbouring 16 bytes. (Measured on an H200: tests/hardware/checks/wide_accesses.py.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.instructions.instruction import (
+    Instruction,
+    Literal,
+    Memory,
+    Registers,
+    Tile,
+    Valid,
+)
+from gemmlab.instructions.layout_functions import LayoutFunction
+from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
+from gemmlab.simt.builtins.async_copies import Copy
+from gemmlab.simt.builtins.collective import collective
+from gemmlab.simt.memory.access import fetch, put
+from gemmlab.simt.memory.allocation import shared_array
+from gemmlab.simt.memory.array import Array, row_major
+from gemmlab.simt.memory.wide import Place, count_wide, find
+from gemmlab.simt.numbers.masks import both, without
+from gemmlab.simt.syntax.source import UnsupportedError
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+KINDS = (Instruction, SharedView, LayoutFunction)  # what a kernel may name
+
+
+def executed(m: Machine, value: Instruction | SharedView | LayoutFunction) -> Callable:
+    """The function that a kernel calls by a name of `gemmlab.instructions`."""
+    if isinstance(value, SharedView):
+        return partial(_view, m)
+    return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
+
+
+def refused(m: Machine, line: int, text: str, error: type[Exception] = TypeError) -> Exception:
+    """An error that names the line of the kernel and shows it."""
+    return error(f"line {line}: {text}: {m.calls.source.code(line)}")
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a number, as NumPy abbreviates it; "O" for what is no number."""
+    if isinstance(value, bool):
+        return "b"
+    dtype = None if isinstance(value, Array) else getattr(value, "dtype", None)
+    return "O" if dtype is None else dtype.kind
+
+
+def _of_layout(m: Machine, function: LayoutFunction, *args: Any, **kws: Any) -> Any:
+    m.tally.tick(m.calls.line, "inst_integer")
+    if kws:
+        raise refused(m, m.calls.line, f"{function.name} takes its arguments by position")
+    try:
+        return function(*args)
+    except (TypeError, IndexError) as error:
+        raise refused(m, m.calls.line, str(error), type(error)) from None
+
+
+def _view(m: Machine, *args: Any, **kws: Any) -> Array:
+    """`shared_view`: an array over dynamic shared memory."""
+    if kws or len(args) != 3:
+        raise refused(m, m.calls.line, "shared_view takes shape, dtype and offset, by position")
+    shape, dtype, offset = args
+    whole = shared_array(m, (0,), dtype)
+    sizes = tuple(shape if isinstance(shape, tuple) else (shape,))
+    if not all(kind_of(s) in "iu" and s >= 1 for s in sizes):
+        given = ", ".join(map(str, sizes))
+        text = f"shared_view: shape=({given}); use whole sizes of at least 1"
+        raise refused(m, m.calls.line, text, ValueError)
+    if kind_of(offset) not in "iu" or np.min(offset) != np.max(offset):
+        text = f"shared_view: offset is {shown(offset)}; use one number of bytes"
+        raise refused(m, m.calls.line, text)
+    sizes, start = tuple(np.int64(s) for s in sizes), int(np.min(offset))
+    end = start + int(np.prod(sizes)) * whole.itemsize
+    if start % whole.itemsize or start < 0 or end > m.launch.shared_bytes:
+        raise ValueError(
+            f"line {m.calls.line}: a view of bytes {start} to {end} does not fit into "
+            f"shared_bytes={m.launch.shared_bytes}, or does not begin at an element"
+        )
+    first = np.int64(start // whole.itemsize)
+    view = Array("shared", whole.buffer, sizes, row_major(sizes), first, shadow=whole.shadow)
+    view.alignment = BASE_ALIGNMENT
+    return view
+
+
+def shown(value: Any) -> str:
+    """A value as an error quotes it: one number, or the type of several."""
+    if isinstance(value, Array):
+        return f"the array {value.name}"
+    if isinstance(value, tuple):
+        types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
+        same = len(set(types)) == 1
+        return f"a tuple of {len(types)} {types[0]}" if same else f"a tuple of {', '.join(types)}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"a {value.dtype} of each thread"
+    return f"{value} ({value.dtype})" if isinstance(value, np.generic) else repr(value)
+
+
+def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> Any:
+    line, kind = m.calls.line, instruction.kind
+    _check_capability(m, instruction, line)
+    if kws:
+        raise refused(m, line, f"{instruction.name} takes its operands by position")
+    bound = list(_bind(m, instruction, args, line))
+    if m.masks[-1] is False:
+        return _nothing(instruction, bound)
+    if instruction.meaning is not None:
+        return collective(m, instruction, bound, line)
+    if kind == "async_copy":
+        return _copy(m, instruction, bound, line)
+    if kind in ("async_commit", "async_wait"):
+        m.tally.tick(line, f"inst_{kind}")
+        return m.copies.commit(m) if not bound else m.copies.wait(m, int(bound[0][1]), line)
+    operand, (array, index) = bound[0]
+    place = find(m, instruction, operand, array, index, line)
+    m.tally.tick(line, f"inst_{array.space}_{kind}")
+    count_wide(m, place, line)
+    if operand.access == "read":
+        return _result(instruction, _read(m, place, line))
+    return _write(m, place, bound[1][1], line)
+
+
+def _check_capability(m: Machine, instruction: Instruction, line: int) -> None:
+    gpu = m.launch.gpu
+    refusal = gpu and instruction.refusal(gpu.compute_capability)
+    if refusal:
+        source = m.calls.source
+        text = f"{refusal}: {gpu.title}\n  {source.file}, line {line}: {source.code(line)}"
+        raise UnsupportedError(text)
+
+
+def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Iterator:
+    """The operands with their arguments: an array with its indices, or a value."""
+    rest, name = list(args), instruction.name
+    for operand in instruction.operands:
+        if isinstance(operand, Valid) and not rest:
+            break
+        if not rest:
+            raise refused(m, line, f"{name} takes more than {len(args)} arguments")
+        first = rest.pop(0)
+        if isinstance(operand, (Memory, Tile)):
+            if not isinstance(first, Array):
+                text = f"{operand.name} of {name} is {shown(first)}, not an array"
+                raise refused(m, line, text)
+            index, rest = rest[: first.ndim], rest[first.ndim :]
+            text = _unfit(name, operand, first, index)
+            if text:
+                raise refused(m, line, text)
+            yield operand, (first, index)
+        else:
+            text = _unfit_value(operand, first)
+            if text:
+                raise refused(m, line, f"{name}: {text}")
+            if isinstance(operand, Literal) and not 0 <= int(first) <= operand.most:
+                text = f"{name}: {operand.name}={int(first)}; use 0 to {operand.most}"
+                raise refused(m, line, text, ValueError)
+            yield operand, first
+    if rest:
+        text = f"{name} takes {len(args) - len(rest)} arguments, not {len(args)}"
+        raise refused(m, line, text)
+
+
+def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str | None:
+    """Why an instruction does not take this array, or these indices; None where it does."""
+    if operand.access == "write" and array.space == "constant":
+        return f"{name} writes, and {array.name or 'a constant array'} cannot be written"
+    if isinstance(operand, Tile):
+        if array.space not in ("global", "shared"):
+            return f"{name} takes an array in global or shared memory; this is in {array.space}"
+        if array.ndim != 2 or array.dtype != operand.dtype:
+            given = f"{array.name}, {array.dtype} of {array.ndim} dimensions"
+            return f"{name} takes a matrix of {operand.dtype}, not {given}"
+    else:
+        if operand.space not in ("any", array.space):
+            return (
+                f"{name} takes an array in {operand.space} memory; {array.name} is in "
+                f"{array.space} memory"
+            )
+        text = operand.refusal(array.dtype, array.dtype.kind, array.itemsize)
+        if text:
+            return f"{name} {text}"
+    if len(index) < array.ndim:
+        return f"{name}: {array.name} takes {array.ndim} indices, not {len(index)}"
+    wrong = [part for part in index if kind_of(part) not in "iu"]
+    return (
+        f"{name}: an index of {array.name} is {shown(wrong[0])}, not an integer" if wrong else None
+    )
+
+
+def _unfit_value(operand: Registers | Literal | Valid, value: Any) -> str | None:
+    """Why an operand that is no array does not take this value; None where it does."""
+    if isinstance(operand, Registers):
+        parts = [value]
+        if operand.count > 1:
+            parts = value if isinstance(value, tuple) else []
+        if len(parts) == operand.count and all(kind_of(p) in operand.kinds for p in parts):
+            return None
+        return operand.refusal(shown(value))
+    if isinstance(operand, Literal):
+        if kind_of(value) in "iu":
+            return None
+        return f"{operand.name} is {shown(value)}; use a whole number from 0 to {operand.most}"
+    if kind_of(value) in "biu":
+        return None
+    return f"{operand.name} is {shown(value)}; use True or False, or a number of elements"
+
+
+def _read(m: Machine, place: Place, line: int) -> tuple:
+    if place.mask is False:
+        return tuple(place.array.dtype.type(0) for _ in range(place.count))
+    return tuple(fetch(m, line, place.array, place.at + i, place.mask) for i in range(place.count))
+
+
+def _write(m: Machine, place: Place, values: tuple, line: int) -> None:
+    if place.mask is not False:
+        for i, value in enumerate(values):
+            put(m, line, place.array, place.at + i, place.mask, value)
+
+
+def _nothing(instruction: Instruction, bound: list) -> Any:
+    """A result of the right form for lanes that do not run."""
+    result = instruction.result
+    if result is None:
+        return None
+    dtype = result.carrier or bound[0][1][0].dtype
+    return _result(instruction, [dtype.type(0)] * result.count)
+
+
+def _result(instruction: Instruction, values: Any) -> Any:
+    result = instruction.result
+    if result is None:
+        return None
+    return values[0] if result.count == 1 else tuple(values[: result.count])
+
+
+def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """Begin a copy of the elements that are valid, and of zeros for the others."""
+    (into, to), (source, origin) = bound[0], bound[1]
+    if to[0].dtype != origin[0].dtype:
+        types = f"from {origin[0].dtype} to {to[0].dtype}"
+        text = f"{instruction.name} copies between arrays of one type, not {types}"
+        raise refused(m, line, text)
+    m.tally.tick(line, "inst_async_copy")
+    count = source.width(origin[0].itemsize) // origin[0].itemsize
+    valid: Any = np.int64(count)
+    if len(bound) > 2:
+        valid = np.asarray(bound[2][1])
+        valid = np.where(valid, count, 0) if valid.dtype.kind == "b" else valid
+        wrong = both(m.masks[-1], np.less(valid, 0) | np.greater(valid, count))
+        if wrong is not False:
+            given = int(m.lanes.spread(valid)[m.lanes.full(wrong)][0])
+            text = f"{instruction.name} of {given} elements; valid is 0 to {count}"
+            m.findings.hazard("out-of-bounds", line, wrong, text)
+        valid = np.clip(valid, 0, count)
+    reading = both(m.masks[-1], np.greater(valid, 0))
+    read = find(m, instruction, source, *origin, line, reading, valid)
+    copying = without(m.masks[-1], without(reading, read.mask))
+    write = find(m, instruction, into, *to, line, copying)
+    count_wide(m, read, line)
+    count_wide(m, write, line)
+    zero, values, reads = origin[0].dtype.type(0), [], []
+    for i in range(count):
+        lanes = both(read.mask, np.greater(valid, i))
+        at = read.at + i if lanes is None else np.where(lanes, read.at + i, 0)
+        value = zero if lanes is False else fetch(m, line, read.array, at, lanes)
+        values.append(value if lanes is None else np.where(lanes, value, zero))
+        reads.append(lanes)
+    if write.mask is not False:
+        to = write.array, write.at, write.mask
+        source = read.array, read.at, tuple(reads)
+        m.copies.begin(m, Copy(*to, tuple(values), m.copies.committed, line, *source))

@@ -1,0 +1,134 @@
+"""What the lanes of a warp do together: votes, matches and shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.model.transactions import WARP
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+
+def taking_part(m: Machine, mask: Any, name: str, kind: str) -> np.ndarray:
+    """The active lanes, (blocks, warps, 32); a hazard where `mask` names none or leaves out one.
+
+    name : of the function, for messages; kind : of instruction that it counts as
+    """
+    line, lanes = m.calls.line, m.lanes
+    m.tally.tick(line, kind)
+    on = lanes.in_warps(lanes.full(m.masks[-1]))
+    bits = lanes.in_warps(np.asarray(mask).astype(np.int64))
+    own = (bits >> np.arange(WARP)) & 1 == 1
+    if (on & ~own).any():
+        text = f"thread {{thread}} calls cuda.{name} with a mask that leaves it out"
+        m.findings.hazard("divergent-barrier", line, (on & ~own).reshape(lanes.shape), text)
+    named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
+    alive = lanes.in_warps(lanes.full(m.alive()))
+    missing = named & (alive & ~on)[..., None, :]
+    if missing.any():
+        b, w, i, other = (int(v) for v in np.argwhere(missing)[0])
+        waits = np.zeros(lanes.shape, bool)
+        waits[b, w * WARP + i] = True
+        text = f"thread {{thread}} waits in cuda.{name} for thread {{other}}, which is not there"
+        m.findings.hazard("divergent-barrier", line, waits, text, other=w * WARP + other)
+    return on
+
+
+# Where a shuffle reads: from the lane and the operand to a lane, itself where that is outside.
+def _up(lane: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    return np.where(lane - delta >= 0, lane - delta, lane)
+
+
+def _down(lane: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    return np.where(lane + delta < WARP, lane + delta, lane)
+
+
+SHUFFLES: dict[str, Callable] = {
+    "shfl_sync": lambda lane, source: np.broadcast_to(source % WARP, lane.shape),
+    "shfl_up_sync": _up,
+    "shfl_down_sync": _down,
+    "shfl_xor_sync": lambda lane, bits: (lane ^ bits) % WARP,
+}
+
+
+def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
+    """The `value` of another lane of the warp; a hazard where that lane does not take part."""
+    on = taking_part(m, mask, name, "inst_shuffle")
+    operand = m.lanes.in_warps(np.asarray(where).astype(np.int64))
+    lane = np.broadcast_to(np.arange(WARP), operand.shape)
+    source = SHUFFLES[name](lane, operand)
+    present = np.take_along_axis(on, source, axis=-1)
+    lost = (on & ~present).reshape(m.lanes.shape)
+    if lost.any():
+        other = int(source.reshape(lost.shape)[m.lanes.first(lost)])
+        text = f"thread {{thread}} reads lane {other} in cuda.{name}, which does not take part"
+        m.findings.hazard("uninitialised-read", m.calls.line, lost, text)
+    return m.lanes.of_warps(np.take_along_axis(m.lanes.in_warps(value), source, axis=-1))
+
+
+def _vote(m: Machine, name: str, mask: Any, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The lanes that take part, and those for which `predicate` holds, (blocks, warps, 32)."""
+    on = taking_part(m, mask, name, "inst_vote")
+    return on, m.lanes.in_warps(np.not_equal(predicate, 0))
+
+
+def all_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+    """Whether `predicate` holds in all lanes that take part."""
+    on, yes = _vote(m, "all_sync", mask, predicate)
+    return m.lanes.of_warps((yes | ~on).all(axis=-1, keepdims=True))
+
+
+def any_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+    """Whether `predicate` holds in any lane that takes part."""
+    on, yes = _vote(m, "any_sync", mask, predicate)
+    return m.lanes.of_warps((yes & on).any(axis=-1, keepdims=True))
+
+
+def eq_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+    """Whether `predicate` is the same in all lanes that take part."""
+    on, yes = _vote(m, "eq_sync", mask, predicate)
+    same = (yes | ~on).all(axis=-1, keepdims=True) | ~(yes & on).any(axis=-1, keepdims=True)
+    return m.lanes.of_warps(same)
+
+
+def _ballot(lanes: np.ndarray) -> np.ndarray:
+    """Lanes as the bits of an integer, (…, 1); unsigned 32-bit, as the hardware's register."""
+    return (lanes << np.arange(WARP)).sum(axis=-1, keepdims=True).astype(np.uint32)
+
+
+def ballot_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+    """A bit for each lane that takes part and for which `predicate` holds."""
+    on, yes = _vote(m, "ballot_sync", mask, predicate)
+    return m.lanes.of_warps(_ballot(yes & on).astype(np.int32))
+
+
+def match_any_sync(m: Machine, mask: Any, value: Any) -> Any:
+    """A bit for each lane that takes part and has the same value."""
+    on = taking_part(m, mask, "match_any_sync", "inst_vote")
+    values = m.lanes.in_warps(value)
+    same = (values[..., :, None] == values[..., None, :]) & on[..., None, :]
+    return m.lanes.of_warps(_ballot(same)[..., 0].astype(np.int32))
+
+
+def match_all_sync(m: Machine, mask: Any, value: Any) -> tuple:
+    """The lanes that take part, or 0, and whether all of them have the same value."""
+    on = taking_part(m, mask, "match_all_sync", "inst_vote")
+    values = m.lanes.in_warps(value)
+    first = np.take_along_axis(values, on.argmax(axis=-1)[..., None], axis=-1)
+    same = ((values == first) | ~on).all(axis=-1, keepdims=True)
+    lanes = np.where(same, _ballot(on), 0).astype(np.int32)
+    return m.lanes.of_warps(lanes), m.lanes.of_warps(same)
+
+
+def lanemask_lt(m: Machine) -> Any:
+    """A bit for each lane of the warp with a smaller number."""
+    return ((np.int64(1) << m.lanes.thread % WARP) - 1).astype(np.uint32)
+
+
+def activemask(m: Machine) -> Any:
+    """A bit for each active lane of the warp."""
+    return m.lanes.of_warps(_ballot(m.lanes.in_warps(m.lanes.full(m.masks[-1]))))

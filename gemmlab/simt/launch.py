@@ -1,0 +1,185 @@
+"""A launch on the simulated GPU: checked, cut into batches of blocks, run, reported.
+
+All threads of all blocks of a batch advance together, one operation of the source at a time, so
+that a small GEMM takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.device import device as device_called
+from gemmlab.model.transactions import WARP
+from gemmlab.problem import whole_number
+from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
+from gemmlab.simt.machine.loops import StepLimitError
+from gemmlab.simt.machine.machine import Launch, Machine
+from gemmlab.simt.memory.allocation import check_shared
+from gemmlab.simt.memory.array import Array, from_host, host_view
+from gemmlab.simt.memory.l2 import L2
+from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.numbers.values import number
+from gemmlab.simt.report.report import Report
+from gemmlab.simt.report.trace import Trace
+from gemmlab.simt.syntax.source import read_source
+
+# Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
+LANES = 1 << 16
+SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
+MAX_THREADS = 1024
+MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
+MAX_STEPS = 1 << 16
+
+
+def simulate(
+    fn: Any,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Any,
+    shared_bytes: int = 0,
+    on_hazard: str = "raise",
+    max_steps: int = MAX_STEPS,
+    contract: bool = True,
+    device: Device | str | None = None,
+    l2: Device | str | None = None,
+    trace: int | str | tuple[int | str, ...] = (),
+) -> Report:
+    """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
+
+    fn : a plain function or a `cuda.jit` kernel, written with `cuda` of gemmlab or of Numba, or a
+        rung of the ladder, which is built with its own tiling. Numbers and arrays of the scopes
+        around it are read at each launch; of a `cuda.jit` of gemmlab's own, at the first
+    grid, block : one to three sizes
+    args : NumPy arrays, changed in place, and numbers
+    shared_bytes : dynamic shared memory of a block [B]
+    on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
+    max_steps : iterations that the loops of a thread may take in all
+    contract : round a float a·b + c once (FMA), as the compiler does; False rounds twice
+    device : the GPU whose limits on threads and shared memory hold, instead of those of all GPUs
+    l2 : the GPU whose L2 is modelled (`simt.memory.l2`): adds l2_hits, l2_misses, dram_read_bytes
+        and dram_write_bytes to the counters
+    trace : lines of the kernel, by number or by a part of their text, whose first accesses by
+        block 0 are kept in `Report.trace`
+
+    Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
+    kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
+
+    Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
+    a launch that no GPU, or not this one, would take.
+
+    >>> def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] = 2 * x[i]
+    """
+    if on_hazard not in ("raise", "collect"):
+        raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
+    program, function = getattr(fn, "program", {}), _function(fn)
+    gpu = None if device is None else device_called(device)
+    sizes = _dim3("grid", grid), _dim3("block", block)
+    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu)
+    _check(launch)
+
+    source = program[function].source if function in program else read_source(function)
+    report = Report(source, *sizes, on_hazard)
+    cache = None if l2 is None else L2.of(l2)
+    traced = Trace.of(trace, report.source)
+    report.trace = traced.accesses
+    report.watchers += [cache.watch] if cache else []
+    report.watchers += [traced.watch] if traced.lines else []
+    arrays, values = _bind(function, args, report)
+    at_once = _at_once(function, launch)
+    with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
+        for start in range(0, launch.blocks, at_once):
+            batch = np.arange(start, min(start + at_once, launch.blocks))
+            machine = Machine(launch, batch, report, program, [array for _, array in arrays])
+            try:
+                machine.run(function, source, values)
+            except StepLimitError:
+                break
+            machine.take_apart()
+    if cache:
+        report.launch.update(cache.finish())
+    for host, array in arrays:
+        if array.written:
+            host[...] = host_view(array)
+    return report
+
+
+def _function(fn: Any) -> Callable:
+    """The Python function of a kernel in any form."""
+    if hasattr(fn, "build"):  # a rung of the ladder
+        if fn.machine != "gpu" or fn.library:
+            raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
+        fn = fn.build(fn.default)
+    return getattr(fn, "py_func", fn)
+
+
+def _check(launch: Launch) -> None:
+    """ValueError for a block that is too large, for any GPU or for the one that is named."""
+    gpu = launch.gpu
+    most = (gpu and gpu.threads_per_block) or MAX_THREADS
+    if launch.threads > most:
+        whose = f" on {gpu.title}" if gpu else ""
+        raise ValueError(
+            f"a block of {launch.threads} threads is too large; use at most {most}{whose}"
+        )
+    if launch.block[2] > MAX_Z:
+        raise ValueError(f"block={launch.block!r} is too deep; use at most {MAX_Z} along z")
+    check_shared(0, launch.shared_bytes, gpu)
+
+
+def _at_once(function: Callable, launch: Launch) -> int:
+    """How many blocks are simulated together: all of them where one waits for all."""
+    if waits_for_grid(function):
+        check_resident(launch.blocks, launch.threads, launch.shared_bytes, launch.gpu)
+        return launch.blocks
+    padded = -(-launch.threads // WARP) * WARP
+    return max(1, min(LANES // padded, SHARED_BYTES // max(1, launch.shared_bytes)))
+
+
+def _bind(
+    function: Callable, args: tuple[Any, ...], report: Report
+) -> tuple[list[tuple[np.ndarray, Array]], list[Any]]:
+    """Arguments as the kernel sees them; one array passed twice stays one array."""
+    names = list(inspect.signature(function).parameters)
+    if len(names) != len(args):
+        raise TypeError(
+            f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
+            f"not {len(args)}"
+        )
+    stored = report.source.stored_parameters
+    stores = [v for name, v in zip(names, args, strict=True) if name in stored]
+    arrays: list[tuple[np.ndarray, Array]] = []
+    values: list[Any] = []
+    for name, value in zip(names, args, strict=True):
+        if isinstance(value, np.ndarray):
+            known = [array for host, array in arrays if host is value]
+            written = any(value is s for s in stores)
+            array = known[0] if known else from_host(value, name, written, report.releases)
+            if not known:
+                arrays.append((value, array))
+            values.append(array)
+        else:
+            try:
+                values.append(number(value))
+            except TypeError:
+                raise TypeError(
+                    f"argument {name}={value!r} is a {type(value).__name__}; "
+                    "kernels take NumPy arrays and numbers"
+                ) from None
+    return arrays, values
+
+
+def _dim3(name: str, value: Any) -> Dim3:
+    sizes = value if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"{name}={value!r} has {len(sizes)} dimensions; use 1, 2 or 3")
+    whole = [whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes)]
+    x, y, z = [*whole, 1, 1][:3]
+    return x, y, z

@@ -1,0 +1,74 @@
+"""The functions of a kernel that are running, and where the last call was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmlab.model.counters import Counters
+from gemmlab.simt.machine.variables import merged
+from gemmlab.simt.numbers.masks import Masks
+from gemmlab.simt.numbers.overflow import Wrapped
+from gemmlab.simt.numbers.values import Unassigned
+from gemmlab.simt.syntax.source import Source, unsupported
+
+
+@dataclass
+class Frame:
+    """A function that is running: the kernel, or a device function that it calls.
+
+    depth : of the mask of its lanes in the stack of masks; value : what it returns, by lane
+    counters : of the lines that it has executed
+    """
+
+    source: Source
+    depth: int
+    value: Any = None
+    counters: dict[int, Counters] = field(default_factory=dict)
+
+
+class Calls:
+    """The calls of a kernel: `frames`, the kernel first; `place` and `line` of the last call."""
+
+    def __init__(self, masks: Masks, source: Source) -> None:
+        self.masks = masks
+        self.frames = [Frame(source, depth=0)]
+        self.place: tuple = ()  # file, line, column
+        self.line = 0
+
+    @property
+    def source(self) -> Source:
+        """The source of the function that is running."""
+        return self.frames[-1].source
+
+    def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
+        """Call a function that the kernel names, and keep the place of the call."""
+        self.place, self.line = place, place[1]
+        value = function(*args, **keywords)
+        if type(value) is Wrapped and not value.line:
+            value.line = place[1]
+        return value
+
+    def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
+        """Run a device function for the active lanes; returns its value."""
+        if any(frame.source is source for frame in self.frames):
+            name = f"{source.tree.name}, which calls itself,"
+            raise unsupported(self.source, self.line, name, "write a loop")
+        self.masks.append(self.masks[-1])
+        depth = len(self.masks) - 1
+        self.frames.append(Frame(source, depth))
+        function(*args, **keywords)
+        del self.masks[depth:]
+        return self.frames.pop().value
+
+    def return_(self, value: Any, line: int) -> None:
+        """Stop the active lanes until the end of the function, which gets `value` for them."""
+        frame = self.frames[-1]
+        if value is not None:
+            if len(self.frames) == 1:
+                raise unsupported(frame.source, line, "a value that a kernel returns",
+                                  "write it to an array")  # fmt: skip
+            earlier = Unassigned("") if frame.value is None else frame.value
+            frame.value = merged(self.masks[-1], earlier, value, "return value", line)
+        self.masks.drop(frame.depth)

@@ -1,0 +1,145 @@
+"""Loops: all lanes make an iteration together, and a loop ends when no lane is left in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.memory import Memory
+from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
+from gemmlab.simt.numbers.values import Range, Together
+from gemmlab.simt.report.findings import Findings
+from gemmlab.simt.report.tally import Tally
+
+
+class StepLimitError(Exception):
+    """A loop ran longer than the step budget allows."""
+
+
+@dataclass
+class Loop:
+    """An open loop: the depth of its mask in the stack; the lanes that have met `break`.
+
+    turns, line : its iterations so far, and where it stands
+    """
+
+    depth: int
+    broken: Mask = False
+    turns: int = 0
+    line: int = 0
+
+
+class Loops:
+    """What the rewritten loops of a kernel call.
+
+    open : the loops that run, the innermost last; steps : the iterations of all loops so far
+    """
+
+    def __init__(
+        self, masks: Masks, tally: Tally, findings: Findings, memory: Memory, max_steps: int
+    ) -> None:
+        self.masks, self.tally, self.findings, self.memory = masks, tally, findings, memory
+        self.max_steps, self.steps = max_steps, 0
+        self.open: list[Loop] = []
+
+    def begin(self) -> None:
+        """Enter a loop."""
+        self.masks.append(self.masks[-1])
+        self.open.append(Loop(depth=len(self.masks) - 1))
+
+    def while_(self, test: Any, line: int) -> bool:
+        """Whether any lane begins another iteration."""
+        self._step(line)
+        self.masks[-1] = both(self.masks[-1], np.not_equal(test, 0))
+        self.masks.append(self.masks[-1])
+        if self.masks[-1] is False:
+            self.masks.pop()
+            return False
+        return True
+
+    def iterate(self, values: Any, line: int) -> Iterator[Any]:
+        """The values of the variable of a `for` loop, one iteration after the other."""
+        if not isinstance(values, Range):
+            for value in self._items(values, line):
+                if self.masks[-1] is False:
+                    return
+                self.masks.append(self.masks[-1])
+                yield value
+            return
+        start, stop, step = values.start, values.stop, values.step
+        if np.ndim(start) == np.ndim(stop) == np.ndim(step) == 0:
+            if step == 0:
+                raise ValueError(f"line {line}: the step of range is 0")
+            for value in range(int(start), int(stop), int(step)):
+                if self.masks[-1] is False:
+                    return
+                self._step(line)
+                self.masks.append(self.masks[-1])
+                yield np.int64(value)
+            return
+        value = np.asarray(start)
+        while True:
+            more = np.where(np.greater(step, 0), value < stop, value > stop)
+            self.masks[-1] = both(self.masks[-1], more)
+            if self.masks[-1] is False:
+                return
+            self._step(line)
+            self.masks.append(self.masks[-1])
+            yield value
+            value = value + step
+
+    def _items(self, values: Any, line: int) -> Iterator[Any]:
+        """The items of a tuple, an array, `enumerate` or `zip`."""
+        if isinstance(values, tuple):
+            return iter(values)
+        if isinstance(values, Together):
+            return zip(*(self._items(source, line) for source in values.sources), strict=False)
+        if isinstance(values, Range) and all(np.ndim(b) == 0 for b in values.bounds):
+            return (np.int64(i) for i in range(*(int(b) for b in values.bounds)))
+        if not isinstance(values, Array):
+            raise TypeError(f"line {line}: cannot iterate over {values!r}; use range")
+        return (self.memory.load(values, np.int64(i), line) for i in range(int(values.shape[0])))
+
+    def end_iteration(self) -> None:
+        """Let the lanes that met `continue` run again."""
+        self.masks.pop()
+
+    def end(self) -> Mask:
+        """Leave the loop: the lanes that met `break` run again; returns their mask."""
+        self.masks.pop()
+        return self.open.pop().broken
+
+    def else_(self) -> bool:
+        """Leave the loop for its `else`; returns whether any lane enters."""
+        broken = self.end()
+        self.masks.append(without(self.masks[-1], broken))
+        return self.masks[-1] is not False
+
+    def end_else(self) -> None:
+        """Leave the `else` of a loop."""
+        self.masks.pop()
+
+    def break_(self) -> None:
+        """Stop the active lanes until the end of the loop."""
+        loop = self.open[-1]
+        loop.broken = either(loop.broken, self.masks[-1])
+        self.masks.drop(loop.depth)
+
+    def continue_(self) -> None:
+        """Stop the active lanes until the end of the iteration."""
+        self.masks.drop(self.open[-1].depth + 1)
+
+    def _step(self, line: int) -> None:
+        self.tally.tick(line, "inst_control")
+        self.steps += 1
+        loop = self.open[-1]
+        loop.turns, loop.line = loop.turns + 1, line
+        if self.steps > self.max_steps:
+            longest = max(self.open, key=lambda loop: loop.turns)  # not a short loop inside it
+            text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
+            self.findings.hazard("step-limit", longest.line, self.masks[-1], text)
+            raise StepLimitError

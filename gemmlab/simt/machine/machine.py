@@ -1,0 +1,104 @@
+"""The simulated GPU: all threads of a batch of blocks, in lock-step.
+
+A rewritten kernel calls the methods of a machine's parts: `variables`, `operations`, `branches`,
+`loops`, `memory` and `calls`; the functions of `builtins` get the machine as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.simt.builtins.async_copies import Copies
+from gemmlab.simt.machine.branches import Branches
+from gemmlab.simt.machine.calls import Calls
+from gemmlab.simt.machine.loops import Loops
+from gemmlab.simt.machine.operations import Operations
+from gemmlab.simt.machine.scope import Scope
+from gemmlab.simt.machine.variables import Variables
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.memory import Memory
+from gemmlab.simt.numbers.lanes import Dim3, Lanes
+from gemmlab.simt.numbers.masks import Mask, Masks, without
+from gemmlab.simt.races.waits import Waits
+from gemmlab.simt.report.findings import Findings
+from gemmlab.simt.report.report import Report
+from gemmlab.simt.report.tally import Tally
+from gemmlab.simt.syntax.rewrite import Program
+from gemmlab.simt.syntax.source import Source
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is launched: what `simulate` is asked for, checked."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    max_steps: int
+    contract: bool
+    gpu: Device | None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+class Machine:
+    """One batch of blocks, by their linear indices, and what runs them.
+
+    lanes : which blocks and threads; masks : which of them run; calls : of which function
+    waits : what barriers have put in order; memory, copies : what is in memory, or on its way
+    findings, tally : hazards and counts, on their way to the report
+    variables, operations, branches, loops : what a rewritten kernel calls
+    scope : what its names mean
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        blocks: np.ndarray,
+        report: Report,
+        program: Program,
+        global_arrays: list[Array],
+    ) -> None:
+        self.launch, self.report = launch, report
+        self.lanes = Lanes(launch.grid, launch.block, blocks)
+        self.masks = Masks([self.lanes.present])
+        self.calls = Calls(self.masks, report.source)
+        self.waits = Waits(len(blocks))
+        self.findings = Findings(report, self.lanes, self.calls)
+        self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
+        self.memory = Memory(self, global_arrays)
+        self.copies = Copies()
+        self.variables = Variables(self.masks, self.calls)
+        self.operations = Operations(self.tally, launch.contract)
+        self.branches = Branches(self.masks, self.tally)
+        self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
+        self.scope = Scope(self, program)
+
+    def run(self, function: Callable, source: Source, values: list) -> None:
+        """Run a kernel on the values of its parameters."""
+        self.scope.bound(function, source)(self, *values)
+
+    def take_apart(self) -> None:
+        """Let go of all parts.
+
+        They refer to each other; apart, they go at once, not at some later collection of cycles,
+        so that memory stays that of one batch.
+        """
+        self.scope.take_apart()
+        vars(self).clear()
+
+    def alive(self) -> Mask:
+        """The threads for which a barrier waits: those that have not returned."""
+        return without(self.masks[0], self.waits.absent)

@@ -1,0 +1,74 @@
+"""Operators of a kernel: computed as Numba types them, and counted."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.report.tally import Tally
+
+COMPARE = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
+
+
+class Operations:
+    """What the rewritten operators of a kernel call.
+
+    contract : whether a float a·b + c is rounded once
+    """
+
+    def __init__(self, tally: Tally, contract: bool) -> None:
+        self.tally, self.contract = tally, contract
+
+    def binary(self, op: str, a: Any, b: Any, line: int) -> Any:
+        """`a op b` for each lane."""
+        result = arithmetic.binary(op, a, b)
+        self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
+        return result
+
+    def unary(self, op: str, a: Any, line: int) -> Any:
+        """`op a` for each lane."""
+        result = arithmetic.unary(op, a)
+        self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
+        return result
+
+    def not_(self, value: Any) -> Any:
+        """Lanes where `value` is zero."""
+        return np.equal(value, 0)
+
+    def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
+        """A comparison for each lane."""
+        result = COMPARE[op](a, b)
+        floats = "f" in (getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b))
+        self.tally.tick(line, "inst_fp" if floats else "inst_integer")
+        return result
+
+    def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
+        """The sum a·b ± c: one instruction where the machine contracts, else two."""
+        if not (self.contract and arithmetic.fuses(a, b, c)):
+            return self.binary(op, self.binary("Mult", a, b, line), c, line)
+        self.tally.tick(line, "inst_fp")
+        return arithmetic.fma(a, b, c if op == "Add" else -c)
+
+    def fused_right(self, op: str, c: Any, a: Any, b: Any, line: int) -> Any:
+        """The sum c ± a·b: one instruction where the machine contracts, else two."""
+        if not (self.contract and arithmetic.fuses(a, b, c)):
+            return self.binary(op, c, self.binary("Mult", a, b, line), line)
+        self.tally.tick(line, "inst_fp")
+        return arithmetic.fma(a if op == "Add" else -a, b, c)
+
+    def fma(self, a: Any, b: Any, c: Any, line: int) -> Any:
+        """`cuda.fma`: a·b + c, rounded once."""
+        self.tally.tick(line, "inst_fp")
+        if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
+            a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
+        return arithmetic.fma(a, b, c)

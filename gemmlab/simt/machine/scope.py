@@ -1,0 +1,155 @@
+"""What the names of a kernel mean: device functions, `cuda`, instructions, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.builtins import atomics, barriers, bits, elementwise, instructions, warps
+from gemmlab.simt.builtins.grid import GridGroup
+from gemmlab.simt.builtins.printing import print_lanes
+from gemmlab.simt.memory import allocation
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers.values import ADVICE, translate
+from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
+from gemmlab.simt.syntax.rewrite import Program, rewrite
+from gemmlab.simt.syntax.source import Source, read_source
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+WAITS = ("syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or", "syncwarp")
+VOTES = (
+    *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
+    *("activemask", "lanemask_lt"),
+)
+# Lock-step execution keeps the order of memory that these ask for; a nap changes nothing.
+FENCES = ("threadfence_block", "nanosleep")
+
+
+def _nothing(*_: Any) -> None:
+    """An instruction without an effect on what is simulated."""
+
+
+class Scope:
+    """The values of the enclosing scopes as one machine works with them.
+
+    program : functions in lock-step form; each is rewritten when it is first met
+    functions : device functions, by what the source names; made : lock-step functions so far
+    """
+
+    def __init__(self, m: Machine, program: Program) -> None:
+        self.m, self.program = m, program
+        self.functions: dict[Any, Callable] = {}
+        self.made: list[Callable] = []
+        self.cuda = _positions(m) | _calls(m)
+
+    def translate(self, value: Any) -> Any:
+        """A value as the rewritten kernel uses it; TypeError for what kernels cannot use."""
+        path = intrinsic_path(value)
+        if path is not None:
+            return self.cuda[path]
+        if isinstance(value, instructions.KINDS):
+            return instructions.executed(self.m, value)
+        if is_cuda(value):
+            raise TypeError("use one of its names, such as cuda.grid")
+        function = getattr(value, "py_func", value)
+        if getattr(function, "__name__", "") not in ADVICE and hasattr(function, "__code__"):
+            if function not in self.functions:
+                self.functions[function] = self._device_function(function)
+            return self.functions[function]
+        if value is print:
+            return partial(print_lanes, self.m)
+        if isinstance(value, np.ufunc):
+            return partial(elementwise.call, self.m, value)
+        if isinstance(value, np.ndarray):
+            return Array("constant", np.ascontiguousarray(value).ravel(), value.shape)
+        return translate(value)
+
+    def bound(self, function: Callable, source: Source | None = None) -> Callable:
+        """The lock-step form of a function, with the values of its scopes put in."""
+        if function not in self.program:
+            source = source or read_source(function)
+            self.program[function] = rewrite(function, source, self.translate)
+        self.made.append(self.program[function].bind(self.translate))
+        return self.made[-1]
+
+    def _device_function(self, function: Callable) -> Callable:
+        bound: list[Callable] = []  # when it is first called
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            if not bound:
+                bound.append(self.bound(function))
+            source = self.program[function].source
+            return self.m.calls.run(source, bound[0], self.m, *args, **keywords)
+
+        return call
+
+    def take_apart(self) -> None:
+        """Let go of all values; a function and the names that it works with refer to each other."""
+        for function in self.made:
+            function.__globals__.clear()
+        vars(self).clear()
+
+
+def _positions(m: Machine) -> dict[str, Any]:
+    """The names of `cuda` that say where a thread stands, and how large the launch is."""
+    lanes = m.lanes
+    (x, y, _), (gx, gy, _), thread, block = lanes.block, lanes.grid, lanes.thread, lanes.blocks
+    here = SimpleNamespace(x=thread % x, y=thread // x % y, z=thread // (x * y))
+    at = SimpleNamespace(x=block % gx, y=block // gx % gy, z=block // (gx * gy))
+    threads, blocks = (
+        SimpleNamespace(**{axis: np.int64(n) for axis, n in zip("xyz", sizes, strict=True)})
+        for sizes in (lanes.block, lanes.grid)
+    )
+    axes = [[getattr(part, axis) for part in (at, threads, here, blocks)] for axis in "xyz"]
+    position = [at * threads + here for at, threads, here, _ in axes]
+    extent = [threads * blocks for _, threads, _, blocks in axes]
+
+    def leading(values: list) -> Callable:
+        def pick(ndim: Any) -> Any:
+            count = int(ndim)
+            if not 1 <= count <= 3:
+                raise ValueError(f"line {m.calls.line}: {count} dimensions; use 1, 2 or 3")
+            return values[0] if count == 1 else tuple(values[:count])
+
+        return pick
+
+    return {
+        "threadIdx": here,
+        "blockIdx": at,
+        "blockDim": threads,
+        "gridDim": blocks,
+        "grid": leading(position),
+        "gridsize": leading(extent),
+        "laneid": thread % WARP,
+        "warpsize": np.int64(WARP),
+    }
+
+
+def _calls(m: Machine) -> dict[str, Callable]:
+    """The names of `cuda` that are called."""
+    whole_grid = GridGroup(m)
+    return {
+        "shared.array": partial(allocation.shared_array, m),
+        "local.array": partial(allocation.local_array, m),
+        "const.array_like": partial(allocation.constant_array, m),
+        "atomic.cas": partial(atomics.exchange, m),
+        "atomic.compare_and_swap": partial(atomics.compare_and_swap, m),
+        **{f"atomic.{name}": partial(atomics.update, m, name) for name in atomics.UPDATES},
+        **{name: partial(getattr(barriers, name), m) for name in WAITS},
+        "threadfence": partial(barriers.threadfence, m),
+        "threadfence_system": partial(barriers.threadfence, m),
+        **dict.fromkeys(FENCES, _nothing),
+        "cg.this_grid": lambda: whole_grid,
+        **{name: partial(getattr(warps, name), m) for name in VOTES},
+        **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},
+        **{name: getattr(bits, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
+        "fma": lambda a, b, c: m.operations.fma(a, b, c, m.calls.line),
+        "cbrt": np.cbrt,
+    }

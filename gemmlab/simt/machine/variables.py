@@ -1,0 +1,77 @@
+"""Local variables, which differ between lanes after an assignment by some of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers.masks import Mask, Masks
+from gemmlab.simt.numbers.values import Range, Unassigned
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.calls import Calls
+
+
+class Variables:
+    """What the rewritten assignments of a kernel call."""
+
+    def __init__(self, masks: Masks, calls: Calls) -> None:
+        self.masks, self.calls = masks, calls
+
+    def unassigned(self, name: str) -> Unassigned:
+        """What a local variable holds before its first assignment."""
+        return Unassigned(name)
+
+    def assign(self, old: Any, new: Any, name: str, line: int) -> Any:
+        """The value of variable `name` after an assignment by the active lanes."""
+        if isinstance(new, Array):
+            new.name = new.name or name
+        if isinstance(new, Unassigned):
+            raise NameError(f"line {line}: {new.name!r} is read before it is assigned")
+        mask = self.masks[-1]
+        if mask is self.masks[self.calls.frames[-1].depth]:  # all that have not returned
+            return new
+        return merged(mask, old, new, name, line)
+
+    def unpack(self, value: Any, count: int, line: int) -> tuple:
+        """The `count` parts of a tuple."""
+        if not isinstance(value, tuple) or len(value) != count:
+            raise ValueError(f"line {line}: cannot unpack {value!r} into {count} names")
+        return value
+
+
+def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
+    """The value `new` in the lanes of `mask`, and `old` in the others."""
+    if mask is None or new is old or isinstance(old, Unassigned):
+        return new
+    if mask is False:
+        return old
+    for kind in (tuple, Range, Array):
+        if isinstance(old, kind) != isinstance(new, kind):
+            raise TypeError(f"line {line}: {name!r} changes its type between branches")
+    if isinstance(new, tuple):
+        if len(new) != len(old):
+            raise TypeError(f"line {line}: {name!r} changes its length between branches")
+        return tuple(merged(mask, *pair, name, line) for pair in zip(old, new, strict=True))
+    if isinstance(new, Range):
+        pairs = zip(old.bounds, new.bounds, strict=True)
+        return Range(*(merged(mask, *pair, name, line) for pair in pairs))
+    if isinstance(new, Array):
+        return _merged_view(mask, old, new, name, line)
+    return np.where(mask, new, old)
+
+
+def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array:
+    """A view of one array whose offset and shape may differ between lanes."""
+    if new.space == "local":
+        return new
+    if new.buffer is not old.buffer or new.strides != old.strides:
+        raise TypeError(
+            f"line {line}: {name!r} is one array in some threads and another one in others; "
+            "choose between elements, not between arrays"
+        )
+    pairs = zip(old.shape, new.shape, strict=True)
+    shape = tuple(merged(mask, *pair, name, line) for pair in pairs)
+    return new.view(shape, new.strides, merged(mask, old.offset, new.offset, name, line))

@@ -1,0 +1,1 @@
+"""Arrays of the simulated GPU: where an access goes, what it costs, what it moves."""

@@ -1,0 +1,260 @@
+"""Loads and stores: find the element of each lane, count, check, move the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.numbers.lanes import same_in_blocks
+from gemmlab.simt.numbers.masks import Mask, both, without
+from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
+from gemmlab.simt.numbers.values import widen
+from gemmlab.simt.races.hazards import Element
+from gemmlab.simt.races.tracking import track_global, track_shared
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+
+SPACES = ("global", "shared", "local", "constant")
+LOADS = {space: f"inst_{space}_load" for space in SPACES}
+STORES = {space: f"inst_{space}_store" for space in SPACES}
+
+
+def load(m: Machine, array: Array, index: Any, line: int) -> Any:
+    """`array[index]` for each active lane, or a view where fewer indices than dimensions are given.
+
+    Lanes that are off get an arbitrary value.
+    """
+    if not isinstance(array, Array):
+        raise TypeError(f"line {line}: {array!r} is not an array")
+    found, mask = locate(m, array, index, line, "read")
+    if isinstance(found, Array):
+        return found
+    if mask is False:
+        return array.dtype.type(0)
+    m.tally.tick(line, LOADS[array.space])
+    count_access(m, line, "load", array, found, mask)
+    value = fetch(m, line, array, found, mask)
+    return value if array.owner.exact is None else _exact_too(m, array, found, value)
+
+
+def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
+    """The elements `at` of the active lanes, checked but not counted."""
+    if array.space == "local":
+        return _load_local(m, line, array, at, mask)
+    if array.space == "shared":
+        m.copies.check(m, line, "read", array, at, mask)
+        track_shared(m, line, "read", array, at, mask)
+        return _shared_values(m, array, at)
+    if array.space == "global" and array.shadow is not None:
+        track_global(m, line, "read", array, at, mask)
+    return array.buffer[at]
+
+
+def store(m: Machine, array: Array, index: Any, value: Any, line: int) -> None:
+    """`array[index] = value` for each active lane."""
+    found, mask = locate(m, array, index, line, "write")
+    if isinstance(found, Array):
+        raise TypeError(f"line {line}: assign to single elements of {array.name}, one at a time")
+    if mask is False:
+        return
+    if array.space == "constant":
+        raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+    m.tally.tick(line, STORES[array.space])
+    count_access(m, line, "store", array, found, mask)
+    put(m, line, array, found, mask, value)
+
+
+def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) -> None:
+    """Set the elements `at` in the active lanes, checked but not counted."""
+    value = convert(value, array.dtype, line)
+    if type(value) is Wrapped or array.owner.exact is not None:
+        _keep_exact(m, array, at, mask, value)
+    if array.space == "global":
+        track_global(m, line, "write", array, at, mask, value)
+        elements, _ = m.lanes.of(at, mask)
+        array.buffer[elements] = m.lanes.spread(value)[m.lanes.full(mask)]
+    elif array.space == "shared":
+        m.copies.check(m, line, "write", array, at, mask)
+        track_shared(m, line, "write", array, at, mask, value)
+        _store_shared(m, array, at, mask, value)
+    else:
+        _store_local(m, array, at, mask, value)
+
+
+def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[Any, Mask]:
+    """The element of each lane in the array's buffer, and the lanes whose index is valid.
+
+    Lanes that are off get element 0. A view instead, where `index` leaves dimensions open. An
+    index outside the array is a hazard; negative ones count from the end, as in Numba.
+    op : what is done with the element: "read", "write" or "atomic"
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    met = (array, m.masks[-1], *parts) if array.space == "shared" else ()
+    known = m.memory.located.get(met) if met else None
+    if known is not None:
+        return known
+    if len(parts) > array.ndim:
+        raise IndexError(
+            f"line {line}: {array.name} has {array.ndim} dimensions, not {len(parts)}: "
+            f"{m.calls.source.code(line)}"
+        )
+    mask, offset = m.masks[-1], array.offset
+    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
+    for axis in range(len(parts) - 1, -1, -1):
+        part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
+        if isinstance(part, slice):
+            start = 0 if part.start is None else _bound(part.start, extent)
+            stop = extent if part.stop is None else _bound(part.stop, extent)
+            offset = offset + start * stride
+            shape.insert(0, np.maximum(stop - start, 0))
+            strides.insert(0, stride)
+        else:
+            part, mask = _within(m, array, axis, parts, mask, line, op)
+            offset = offset + (part if stride == 1 else part * stride)
+    if shape:
+        return array.view(tuple(shape), tuple(strides), offset), mask
+    if isinstance(mask, np.ndarray):
+        offset = np.where(mask, offset, 0)
+    plain = met and mask is m.masks[-1] and not any(type(p) is Wrapped for p in parts)
+    if plain and same_in_blocks(np.asarray(offset), mask):
+        m.memory.located.put(met, (offset, mask))
+    return offset, mask
+
+
+def _bound(value: Any, extent: Any) -> Any:
+    """The bound of a slice, brought into 0 … extent as Python does it."""
+    value = widen(value)
+    return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)[()]
+
+
+def _within(
+    m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
+) -> tuple[Any, Mask]:
+    """An index counted from 0, and the lanes whose index is inside."""
+    part, extent = parts[axis], array.shape[axis]
+    if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
+        raise TypeError(
+            f"line {line}: {array.name} is indexed with {part.dtype} numbers; use integers: "
+            f"{m.calls.source.code(line)}"
+        )
+    overflown = False
+    if type(part) is Wrapped:
+        overflown = check_exact(m, array, axis, parts, mask, line, op)
+        part = np.asarray(part)[()]
+    part = widen(part)
+    low, high = m.memory.extent(part)
+    if np.ndim(extent) == 0 and low >= 0 and high < extent:
+        return part, mask
+    bad = (part >= extent) | (part < -extent)
+    outside = both(mask, bad)
+    if outside is not False:
+        reported = without(outside, overflown)
+        if reported is not False:
+            lane = m.lanes.first(reported)
+            size = int(m.lanes.spread(extent)[lane])
+            place = _asked_for(m, array, parts, lane)
+            text = f"{place} is outside, its dimension {axis} has {size} elements"
+            m.findings.hazard("out-of-bounds", line, reported, text, element=place, op=op)
+        mask = both(mask, ~bad)
+    if np.ndim(part) == 0:
+        return (part + extent if part < 0 else part), mask
+    return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
+
+
+def check_exact(
+    m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
+) -> Mask:
+    """The lanes whose index has wrapped (`numbers.overflow`); a hazard if there are any."""
+    part = parts[axis]
+    lanes = both(mask, np.asarray(part) != exact(part))
+    if lanes is not False:
+        lane = m.lanes.first(lanes)
+        wrong = _asked_for(m, array, parts, lane)
+        meant = _asked_for(m, array, (*parts[:axis], exact(part), *parts[axis + 1 :]), lane)
+        text = f"thread {{thread}} means {meant} and gets {wrong}"
+        where = f"line {part.line}" if part.line != line else "this line"
+        text += f", because the index wraps in {where}, where it is put into {part.kind}"
+        m.findings.hazard("index-overflow", line, lanes, text, element=wrong, op=op)
+    return lanes
+
+
+def _asked_for(m: Machine, array: Array, parts: tuple, lane: tuple[int, int]) -> Element:
+    """The element that a lane asks for by the indices `parts`."""
+    index = (None if isinstance(p, slice) else int(m.lanes.spread(p)[lane]) for p in parts)
+    return Element(array.name, array.space, tuple(index))
+
+
+def _keep_exact(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
+    """Keep the exact values of integers that wrapped, beside the elements that get them."""
+    owner = array.owner
+    if owner.exact is None:
+        owner.exact = array.buffer.astype(np.int64)
+    if type(value) is Wrapped:
+        owner.narrow = value.kind, value.line
+    on = m.lanes.full(mask)
+    row, thread = np.nonzero(on)
+    elements = m.lanes.spread(at)[on]
+    places = {"shared": (row, elements), "local": (elements, row, thread)}
+    owner.exact[places.get(array.space, (elements,))] = m.lanes.spread(exact(value))[on]
+
+
+def _exact_too(m: Machine, array: Array, at: Any, value: Any) -> Any:
+    """A loaded `value`, with its exact value where the stored integer had wrapped."""
+    at = m.lanes.spread(at)
+    places = {"shared": (m.lanes.row, at), "local": (at, m.lanes.row, m.lanes.thread)}
+    kept = array.owner.exact[places.get(array.space, (at,))]
+    return wrapped(m.lanes.spread(value), kept, *array.owner.narrow)
+
+
+def _shared_values(m: Machine, array: Array, at: Any) -> Any:
+    at = np.asarray(at)
+    if at.ndim == 0:
+        return array.buffer[:, at].reshape(-1, 1)
+    if len(at) == 1:
+        return array.buffer.take(at[0], axis=1)
+    return array.buffer[m.lanes.row, at]
+
+
+def _store_shared(m: Machine, array: Array, at: Any, mask: Mask, value: np.ndarray) -> None:
+    if mask is None and np.ndim(at) == 2 and len(at) == 1:
+        array.buffer[:, np.broadcast_to(at, (1, m.lanes.threads))[0]] = m.lanes.spread(value)
+        return
+    elements, places = m.lanes.of(at, mask)
+    array.buffer[places // m.lanes.threads, elements] = m.lanes.spread(value).reshape(-1)[places]
+
+
+def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
+    if np.ndim(at) == 0:
+        written, value = array.shadow[int(at)], array.buffer[int(at)].copy()
+    else:
+        at = m.lanes.spread(at)
+        value = array.buffer[at, m.lanes.row, m.lanes.thread]
+        shadow = np.broadcast_to(array.shadow, array.buffer.shape)
+        written = shadow[at, m.lanes.row, m.lanes.thread]
+    unset = both(mask, ~written)
+    if unset is not False:
+        first = int(m.lanes.spread(at)[m.lanes.full(unset)][0])
+        place = array.element(first)
+        text = f"thread {{thread}} reads {place}, which it has not written"
+        m.findings.hazard("uninitialised-read", line, unset, text, element=place, op="read")
+    return value
+
+
+def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: np.ndarray) -> None:
+    everywhere = mask is None
+    if np.ndim(at) == 0 and (everywhere or array.shadow[int(at)].all()):
+        np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
+        array.shadow[int(at)] = True
+        return
+    if array.shadow.shape != array.buffer.shape:
+        array.shadow = np.broadcast_to(array.shadow, array.buffer.shape).copy()
+    on = m.lanes.full(mask)
+    rows, threads = np.nonzero(on)
+    elements = m.lanes.spread(at)[on]
+    array.buffer[elements, rows, threads] = m.lanes.spread(value)[on]
+    array.shadow[elements, rows, threads] = True

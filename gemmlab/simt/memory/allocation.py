@@ -1,0 +1,100 @@
+"""Arrays that a kernel makes: shared by a block, or of each thread's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers.values import as_dtype
+from gemmlab.simt.races.shared_shadow import SharedShadow
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+# Shared arrays of a fixed size may take 48 KB a block together: CUDA C++ Programming Guide,
+# Compute Capabilities (more must be allocated dynamically, by opting in).
+STATIC_SHARED_BYTES = 48 * 1024
+# With dynamic memory, what no GPU exceeds: compute capabilities 9.0 and 10.0, same table.
+SHARED_BYTES = 227 * 1024
+
+
+def check_shared(static: int, dynamic: int, gpu: Device | None, place: str = "") -> None:
+    """ValueError for more shared memory [B] than `gpu`, or any GPU, has for a block."""
+    most = (gpu and gpu.shared_bytes_per_block) or SHARED_BYTES
+    if static + dynamic > most:
+        arrays = f"{static} B of shared arrays and " if static else ""
+        raise ValueError(
+            f"{place}{arrays}shared_bytes={dynamic} are too much for "
+            f"{gpu.title if gpu else 'any GPU'}; a block may use {most} B"
+        )
+
+
+def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> Array:
+    """The shared array of a block that this place in the source makes: the same at every call."""
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    if sizes == (0,):
+        return _dynamic_array(m, as_dtype(dtype), alignment)
+    key = (m.calls.place, sizes, as_dtype(dtype))
+    if key not in m.memory.shared:
+        size = int(np.prod(sizes))
+        buffer = np.zeros((len(m.lanes.blocks), size), as_dtype(dtype))
+        whole = tuple(np.int64(s) for s in sizes)
+        m.memory.shared[key] = Array("shared", buffer, whole, shadow=_shadow(m, size))
+        m.memory.shared[key].alignment = int(alignment or buffer.itemsize)
+        m.memory.static_bytes += size * buffer.itemsize
+        place = f"line {m.calls.line}: {m.calls.source.code(m.calls.line)}\n  "
+        if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
+            raise ValueError(
+                f"{place}shared arrays of {m.memory.static_bytes} B a block are too "
+                f"large; use at most {STATIC_SHARED_BYTES} B, or shape 0 with shared_bytes="
+            )
+        check_shared(m.memory.static_bytes, m.launch.shared_bytes, m.launch.gpu, place)
+    return m.memory.shared[key]
+
+
+def _shadow(m: Machine, size: int) -> SharedShadow:
+    shadow = SharedShadow(size)
+    if m.waits.syncs is not None:
+        shadow.order(m.waits.syncs)
+    return shadow
+
+
+def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
+    """The block's dynamic shared memory: one and the same memory, whatever its type.
+
+    Who touched it is tracked by units of the smallest type that it is viewed as.
+    """
+    key = ("dynamic", dtype)
+    if key not in m.memory.shared:
+        if ("dynamic", None) not in m.memory.shared:
+            whole_words = -(-m.launch.shared_bytes // 16) * 16
+            memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
+            m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
+            shadow = _shadow(m, whole_words // dtype.itemsize)
+            shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
+        m.memory.dynamic.refine(dtype.itemsize)
+        size = m.launch.shared_bytes // dtype.itemsize
+        buffer = m.memory.shared["dynamic", None].buffer.view(dtype)[:, :size]
+        m.memory.shared[key] = Array("shared", buffer, (np.int64(size),), shadow=m.memory.dynamic)
+        m.memory.shared[key].alignment = int(alignment or dtype.itemsize)
+    return m.memory.shared[key]
+
+
+def local_array(m: Machine, shape: Any, dtype: Any) -> Array:
+    """An array of each thread's own, not yet written."""
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    size = int(np.prod(sizes))
+    buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), as_dtype(dtype))
+    array = Array("local", buffer, tuple(np.int64(s) for s in sizes))
+    array.shadow = np.zeros((size, 1, 1), bool)  # which elements have been written
+    return array
+
+
+def constant_array(_: Machine, array: Any) -> Array:
+    """`cuda.const.array_like`: a constant array as it is."""
+    if not isinstance(array, Array) or array.space != "constant":
+        raise TypeError("cuda.const.array_like takes an array of an enclosing scope")
+    return array

@@ -1,0 +1,122 @@
+"""Arrays as a kernel sees them, in global, shared, local and constant memory.
+
+An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too.
+Global buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.hazards import Element
+from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.shared_shadow import SharedShadow
+
+
+class Array:
+    """A view of a buffer: element (i, j, …) lies at offset + i·strides[0] + j·strides[1] + …"""
+
+    in_rows = False  # whether lanes point at rows that a warp reads together
+
+    def merges(self, op: str) -> bool:
+        """Whether shared memory may serve neighbouring groups of lanes of a wide access at once."""
+        return op == "load" and not self.in_rows
+
+    def __init__(
+        self,
+        space: str,
+        buffer: np.ndarray,
+        shape: tuple,
+        strides: tuple | None = None,
+        offset: Any = np.int64(0),  # noqa: B008, a NumPy integer is a value
+        name: str = "",
+        shadow: SharedShadow | GlobalShadow | None = None,
+        owner: Array | None = None,
+    ) -> None:
+        self.space, self.buffer, self.shape = space, buffer, shape
+        self.strides = row_major(shape) if strides is None else strides
+        self.offset, self.name, self.shadow = offset, name, shadow
+        self.owner = owner or self  # the array that this one is a view of
+        self.alignment = 256  # bytes of which its address is a multiple; what cudaMalloc gives
+        # Of integers that wrapped: what each element would be, the type, and the line.
+        self.exact: np.ndarray | None = None
+        self.narrow = ("", 0)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The format of an element."""
+        return self.buffer.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.buffer.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        """Number of elements."""
+        return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
+
+    @property
+    def written(self) -> bool:
+        """Whether a global array has been stored to."""
+        return self.shadow is not None and self.shadow.written
+
+    def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
+        """Another shape over the same memory."""
+        return Array(
+            self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
+        )
+
+    def element(self, flat: Any) -> Element:
+        """An element of the buffer, by its indices in the array that owns it, such as As[3, 0]."""
+        owner, rest = self.owner, int(flat) - int(self.owner.offset)
+        index = dict.fromkeys(range(owner.ndim), 0)
+        for axis in sorted(index, key=lambda i: -owner.strides[i]):
+            if owner.shape[axis] > 1:
+                index[axis], rest = divmod(rest, int(owner.strides[axis]))
+        return Element(owner.name, owner.space, tuple(index.values()))
+
+
+def row_major(shape: tuple) -> tuple:
+    """Strides in elements of a C-contiguous array."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * int(shape[i + 1])
+    return tuple(strides)
+
+
+def from_host(array: np.ndarray, name: str, stored: bool, releases: Releases) -> Array:
+    """An argument array in simulated global memory: a copy of the memory that it spans.
+
+    Who touches its elements is tracked where the kernel may store to it.
+    Raises ValueError for strides that are negative or not whole elements.
+    """
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {array.dtype}; use booleans, integers or floats")
+    if any(s < 0 or s % array.itemsize for s in array.strides):
+        raise ValueError(f"{name} has strides {array.strides} B; use positive whole elements")
+    strides = tuple(s // array.itemsize for s in array.strides)
+    span = 1 + sum((d - 1) * s for d, s in zip(array.shape, strides, strict=True))
+    buffer = np.zeros(span if array.size else 0, array.dtype)
+    shape = tuple(np.int64(d) for d in array.shape)
+    shadow = GlobalShadow(len(buffer), releases) if stored else None
+    result = Array("global", buffer, shape, strides, np.int64(0), name, shadow)
+    host_view(result)[...] = array
+    return result
+
+
+def host_view(array: Array) -> np.ndarray:
+    """The elements of a global array, as a NumPy view of its buffer."""
+    strides = tuple(s * array.itemsize for s in array.strides)
+    shape = tuple(int(d) for d in array.shape)
+    return np.lib.stride_tricks.as_strided(array.buffer, shape, strides)

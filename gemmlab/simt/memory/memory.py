@@ -1,0 +1,76 @@
+"""The memory of a batch of blocks, as a rewritten kernel reads and writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.simt.memory import access
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.identity_cache import IdentityCache
+from gemmlab.simt.numbers.masks import both
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+    from gemmlab.simt.races.shared_shadow import SharedShadow
+
+
+class Memory:
+    """The arrays of a batch of blocks, and caches for accesses that loops repeat.
+
+    global_arrays : the arguments that are arrays
+    shared : shared arrays, by the place in the source that makes them, shape and type
+    static_bytes : of the shared arrays whose size the source states
+    dynamic : the shadow of dynamic shared memory
+    counted, again : transactions of accesses, by their pattern and by identity
+    located : elements by array and index; extents : least and greatest value of an index
+    """
+
+    def __init__(self, m: Machine, global_arrays: list[Array]) -> None:
+        self.m, self.global_arrays = m, global_arrays
+        self.shared: dict[tuple, Array] = {}
+        self.static_bytes = 0
+        self.dynamic: SharedShadow | None = None
+        self.counted: dict[tuple, tuple[int, int, int]] = {}
+        self.located, self.again = IdentityCache(256), IdentityCache(256)
+        self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
+
+    def load(self, array: Any, index: Any, line: int) -> Any:
+        """The element `array[index]` of each lane, counted and checked."""
+        if isinstance(array, tuple):
+            return self._item(array, index, line)
+        return access.load(self.m, array, index, line)
+
+    def store(self, array: Any, index: Any, value: Any, line: int) -> None:
+        """Set `array[index]` in each active lane, counted and checked."""
+        if not isinstance(array, Array):
+            raise TypeError(f"line {line}: {array!r} does not support item assignment")
+        if value is None:
+            raise TypeError(f"line {line}: None is not a number, and cannot be stored")
+        access.store(self.m, array, index, value, line)
+
+    def _item(self, items: tuple, index: Any, line: int) -> Any:
+        """The item of a tuple of each active lane; a negative index counts from its end."""
+        count, lanes = len(items), self.m.lanes
+        if np.ndim(index) == 0 and -count <= index < count:
+            return items[int(index)]
+        bad = np.less(index, -count) | np.greater_equal(index, count)
+        outside = both(self.m.masks[-1], bad)
+        if outside is not False:
+            wrong = lanes.spread(index)[lanes.first(outside)]
+            raise IndexError(f"line {line}: there is no item {wrong} in a tuple of {count}")
+        if len({np.asarray(item).dtype for item in items}) > 1:
+            raise TypeError(f"line {line}: lanes pick from a tuple whose items differ in type")
+        return np.choose(index % count, items)
+
+    def extent(self, index: Any) -> tuple[int, int]:
+        """The least and the greatest value of an index; kept for the last few arrays."""
+        if np.ndim(index) == 0:
+            return int(index), int(index)
+        known = self.extents.get(id(index))
+        if known is None:  # keeping the array keeps its id from being used again
+            if len(self.extents) >= 32:
+                self.extents.clear()
+            known = self.extents[id(index)] = (index, int(index.min()), int(index.max()))
+        return known[1], known[2]

@@ -1,0 +1,173 @@
+"""Operators with the number types that Numba gives them, where NumPy's differ.
+
+Integers grow to 64 bits before an operation, unsigned only where both operands are; a float32
+with an integer of 32 bits or more is float64, except as the base of a power.
+Source: Numba, "NBEP 1: Changes in integer typing", and the types of its operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gemmlab.numerics.fma import sum_to_odd, two_sum
+from gemmlab.simt.numbers.values import Unassigned, number
+
+# The name in `ast` of an operator, and the function of it.
+BINARY: dict[str, Callable] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mult": np.multiply,
+    "Div": np.true_divide,
+    "FloorDiv": np.floor_divide,
+    "Mod": np.remainder,
+    "Pow": np.power,
+    "BitAnd": np.bitwise_and,
+    "BitOr": np.bitwise_or,
+    "BitXor": np.bitwise_xor,
+    "LShift": np.left_shift,
+    "RShift": np.right_shift,
+}
+UNARY: dict[str, Callable] = {
+    "UAdd": np.positive,
+    "USub": np.negative,
+    "Invert": np.invert,
+}
+_LOGIC = ("BitAnd", "BitOr", "BitXor")
+_SHIFTS = ("LShift", "RShift")
+_SIGNED, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+
+# A function, and the types that its operands get; None for the type that they have.
+Plan = tuple[Callable, np.dtype | None, np.dtype | None]
+_plans: dict[tuple[str, str, str], Plan] = {}
+
+
+def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
+    """The types in which operator `op` computes with operands of types `a` and `b`.
+
+    >>> operands("Add", np.dtype(np.int32), np.dtype(np.uint8))[0].name
+    'int64'
+    >>> operands("Pow", np.dtype(np.float32), np.dtype(np.int64))[0].name
+    'float32'
+    """
+    if "c" in (a.kind, b.kind) and op in ("FloorDiv", "Mod"):
+        raise TypeError(f"{op} of {a} and {b} is not defined; use real numbers")
+    if a.kind in "fc" or b.kind in "fc":
+        if op in _LOGIC + _SHIFTS:
+            raise TypeError(f"{op} of {a} and {b} is not defined; use integers")
+        if op == "Pow" and a.kind == "f" and b.kind not in "fc":
+            return a, a
+        if np.uint16 in (a, b):  # Numba has no safe way from it to float32
+            a, b = (np.dtype(np.uint32) if t == np.uint16 else t for t in (a, b))
+        common = np.promote_types(a, b)
+        return common, common
+    if op in _LOGIC and a == b == np.bool_:
+        return a, b
+    if op in _SHIFTS:
+        common = _UNSIGNED if a.kind == "u" else _SIGNED
+    else:
+        common = _UNSIGNED if a.kind == b.kind == "u" else _SIGNED
+    return common, common
+
+
+def _plan(op: str, a: np.dtype, b: np.dtype) -> Plan:
+    first, second = operands(op, a, b)
+    plan = BINARY[op], None if first == a else first, None if second == b else second
+    _plans[op, a.char, b.char] = plan
+    return plan
+
+
+def _number(value: Any) -> Any:
+    """An operand that is no NumPy number, as one."""
+    if isinstance(value, Unassigned):
+        value._read()
+    return number(value)
+
+
+def binary(op: str, a: Any, b: Any) -> Any:
+    """`a op b` as Numba types it, for each lane."""
+    if not isinstance(a, (np.ndarray, np.generic)):
+        a = _number(a)
+    if not isinstance(b, (np.ndarray, np.generic)):
+        b = _number(b)
+    plan = _plans.get((op, a.dtype.char, b.dtype.char)) or _plan(op, a.dtype, b.dtype)
+    function, first, second = plan
+    if first is not None:
+        a = a.astype(first)
+    if second is not None:
+        b = b.astype(second)
+    return function(a, b)
+
+
+def unary(op: str, a: Any) -> Any:
+    """`op a` as Numba types it: integers grow to 64 bits."""
+    if not isinstance(a, (np.ndarray, np.generic)):
+        a = _number(a)
+    if a.dtype.kind in "iu" or (a.dtype.kind == "b" and op != "Invert"):
+        a = a.astype(_UNSIGNED if a.dtype.kind == "u" else _SIGNED, copy=False)
+    return UNARY[op](a)
+
+
+def fuses(a: Any, b: Any, c: Any) -> bool:
+    """Whether a·b + c is one FMA: floats, and the product of the sum's type."""
+    kinds = tuple([getattr(v, "dtype", None) for v in (a, b, c)])
+    return False if None in kinds else _fuse(*kinds)
+
+
+@cache
+def _fuse(a: np.dtype, b: np.dtype, c: np.dtype) -> bool:
+    product = operands("Mult", a, b)[0]
+    return product.kind == "f" and operands("Add", product, c)[0] == product
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a·b + c, rounded once, in the type of a·b; for each lane.
+
+    In float32 and float16 the product is exact in float64; in float64 it is the sum of two. Where
+    rounding to float64 could turn a later rounding, the sum is rounded to odd first. The algorithm
+    for float64 is that of the source of `sum_to_odd`.
+
+    >>> float(fma(np.float32(1 + 2**-12), np.float32(1 + 2**-12), np.float32(-1)) * 2**24)
+    8193.0
+    """
+    dtype = operands("Mult", a.dtype, b.dtype)[0]
+    if dtype == np.float64:
+        return _fma64(*(v.astype(np.float64, copy=False) for v in (a, b, c)))
+    product = np.multiply(a, b, dtype=np.float64)
+    total = np.add(product, c, dtype=np.float64)
+    result = total.astype(dtype)
+    if dtype == np.float32:
+        rest = np.asarray(total).view(np.int64)
+        rest &= 0x1FFFFFFF  # the bits below those of a float32
+        # Halfway between two float32, perhaps only after rounding; or subnormal, with fewer bits.
+        if (rest == 0x10000000).any() or _subnormal(result).any():
+            return sum_to_odd(product, np.asarray(c).astype(np.float64)).astype(dtype)
+    return result
+
+
+def _subnormal(x: Any) -> Any:
+    """Which float32 numbers are below the normal ones, and not zero."""
+    bits = np.asarray(x).view(np.int32) & 0x7FFFFFFF
+    return (bits - 1).view(np.uint32) < 0x00800000  # a zero wraps to the largest number
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """(p, e) with p the rounded product and p + e the exact one, short of over- and underflow."""
+    p = a * b
+    high = []
+    for v in (a, b):
+        t = v * 134217729.0  # 2**27 + 1: Veltkamp's splitting
+        high.append(t - (t - v))
+    (ah, bh), (al, bl) = high, (a - high[0], b - high[1])
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def _fma64(a: Any, b: Any, c: Any) -> Any:
+    p, pe = _two_product(a, b)
+    low, rest = two_sum(c, pe)
+    high, more = two_sum(p, low)
+    result = high + sum_to_odd(more, rest)
+    return np.where(np.isfinite(result), result, p + c)[()]

@@ -1,0 +1,115 @@
+"""The lanes of a batch of blocks: their number, their places, and arrays over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.numbers.masks import Mask
+
+Dim3 = tuple[int, int, int]
+
+
+class Lanes:
+    """The lanes of a batch of blocks.
+
+    grid, block : sizes of the launch, as (x, y, z)
+    blocks : linear indices of the batch's blocks, (blocks, 1); row : their places in the batch
+    threads : lanes of a block: whole warps, of which the last may have lanes without a thread
+    thread : linear indices of the lanes in their block, (1, threads)
+    shape : (blocks, threads); present : the mask of the lanes that have a thread
+    """
+
+    def __init__(self, grid: Dim3, block: Dim3, blocks: np.ndarray) -> None:
+        self.grid, self.block = grid, block
+        threads = block[0] * block[1] * block[2]
+        self.threads = -(-threads // WARP) * WARP
+        self.blocks = blocks.reshape(-1, 1)
+        self.row = np.arange(len(blocks)).reshape(-1, 1)
+        self.thread = np.arange(self.threads).reshape(1, -1)
+        self.shape = (len(blocks), self.threads)
+        self.present: Mask = None if threads == self.threads else self.thread < threads
+
+    # Values and masks as arrays over all lanes
+
+    def full(self, mask: Mask) -> np.ndarray:
+        """A mask as an array (blocks, threads)."""
+        if mask is None or mask is False:
+            return np.full(self.shape, mask is None)
+        return np.broadcast_to(mask, self.shape)
+
+    def spread(self, value: Any) -> np.ndarray:
+        """A value as an array over all lanes, (blocks, threads)."""
+        return np.broadcast_to(value, self.shape)
+
+    def in_warps(self, value: Any) -> np.ndarray:
+        """A value as an array over all lanes, warp by warp, (blocks, warps, 32)."""
+        return np.broadcast_to(value, self.shape).reshape(len(self.blocks), -1, WARP)
+
+    def of_warps(self, value: np.ndarray) -> np.ndarray:
+        """A value of each warp or of its lanes, (blocks, warps, 1 or 32), for each lane."""
+        shape = (len(self.blocks), self.threads // WARP, WARP)
+        return np.broadcast_to(value, shape).reshape(self.shape)
+
+    def of(self, value: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+        """The values of the active lanes, and the places of these lanes, both flat."""
+        on = self.full(mask)
+        return self.spread(value)[on], np.flatnonzero(on)
+
+    def warps_of(self, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+        """Elements and active lanes as (blocks, warps, 32); one block where all do the same."""
+        at = np.asarray(at)
+        rows = 1 if same_in_blocks(at, mask) else len(self.blocks)
+        warps = (rows, self.threads // WARP, WARP)
+        shape = (rows, self.threads)
+        on = np.ones(warps, bool) if mask is None else np.broadcast_to(mask, shape).reshape(warps)
+        return np.broadcast_to(at, shape).reshape(warps), on
+
+    # Where a lane stands
+
+    def first(self, mask: Mask) -> tuple[int, int]:
+        """The row and the thread of the first lane of a mask."""
+        return divmod(int(self.full(mask).argmax()), self.threads)
+
+    def thread_at(self, thread: int) -> Dim3:
+        """A thread's place in its block, from its linear index."""
+        return position(thread, self.block)
+
+    def block_at(self, block: int) -> Dim3:
+        """A block's place in the grid, from its linear index."""
+        return position(block, self.grid)
+
+    def thread_name(self, thread: int) -> str:
+        """A thread's place as messages write it."""
+        return short(self.thread_at(thread), self.block)
+
+    def block_name(self, block: int) -> str:
+        """A block's place as messages write it."""
+        return short(self.block_at(block), self.grid)
+
+
+def same_in_blocks(at: np.ndarray, mask: Mask) -> bool:
+    """Whether every block of the batch makes the same access."""
+    return (at.ndim < 2 or len(at) == 1) and (not isinstance(mask, np.ndarray) or len(mask) == 1)
+
+
+def position(index: int, extent: Dim3) -> Dim3:
+    """The place (x, y, z) of a linear index.
+
+    >>> position(7, (4, 2, 1))
+    (3, 1, 0)
+    """
+    x, y, _ = extent
+    return (index % x, index // x % y, index // (x * y))
+
+
+def short(position: Dim3, extent: Dim3) -> str:
+    """A position with as many of its coordinates as the launch has dimensions.
+
+    >>> short((3, 1, 0), (4, 2, 1))
+    '(3, 1)'
+    """
+    used = max([i + 1 for i, e in enumerate(extent) if e > 1], default=1)
+    return "(" + ", ".join(str(p) for p in position[:used]) + ")"

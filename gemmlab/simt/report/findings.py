@@ -1,0 +1,116 @@
+"""Hazards of a batch of blocks, put into words and handed to the report of the launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.numbers.lanes import Lanes
+from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.races.hazards import Element, Hazard, Touch
+from gemmlab.simt.races.shadow import Clash
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.calls import Calls
+    from gemmlab.simt.report.report import Report
+
+Lane = tuple[int, int]  # the linear indices of a block and of a thread of it
+
+
+class Findings:
+    """Reports hazards by the lanes at fault; `text` may name {thread} and {other}."""
+
+    def __init__(self, report: Report, lanes: Lanes, calls: Calls) -> None:
+        self.report, self.lanes, self.calls = report, lanes, calls
+
+    def hazard(
+        self,
+        kind: str,
+        line: int,
+        lanes: Mask,
+        text: str,
+        *,
+        other: int | None = None,
+        element: Element | None = None,
+        op: str = "",
+        against: Touch | None = None,
+    ) -> None:
+        """Report that the first of `lanes` is at fault, and `other`, a thread of its block.
+
+        element, op : what it touches, and how; against : what the other one does to it
+        """
+        row, thread = self.lanes.first(lanes)
+        block = int(self.lanes.blocks[row, 0])
+        threads = (thread,) if other is None else (thread, other)
+        touches = self.touch(op, line, (block, thread)) if op else None, against
+        count = int(self.lanes.full(lanes).sum())
+        self._add(kind, line, text, block, threads, element, touches, count)
+
+    def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None:
+        """Report that a lane reads or updates an element that nobody has written."""
+        block, thread = lane
+        verb = {"read": "reads", "atomic": "updates"}[op]
+        text = f"thread {{thread}} {verb} {element}, which nobody has written"
+        touches = (self.touch(op, line, lane),)
+        self._add("uninitialised-read", line, text, block, (thread,), element, touches, count)
+
+    def race(
+        self,
+        line: int,
+        clash: Clash,
+        lane: Lane,
+        other: Lane,
+        element: Element,
+        values: str,
+        count: int,
+    ) -> None:
+        """Report that `lane` clashes with `other` at an element, which holds `values`."""
+        (block, thread), (other_block, other_thread) = lane, other
+        name, why = "thread {other}", "with no barrier"
+        if block != other_block:
+            name += f" of block {self.lanes.block_name(other_block)}"
+            why = "and nothing orders the two blocks"
+        else:
+            why += " or syncwarp" if thread // WARP == other_thread // WARP else ""
+            why += " between them"
+        text = f"thread {{thread}} {clash.text.format(name)}, {element}{values}, {why}"
+        (op, other_op), threads = clash.ops, (thread, other_thread)
+        touches = self.touch(op, line, lane), self.touch(other_op, clash.line, other)
+        kind = f"{element.space}-race"
+        self._add(kind, line, text, block, threads, element, touches, count)
+
+    def touch(self, op: str, line: int, lane: Lane) -> Touch:
+        """What a lane does to an element."""
+        return Touch(op, line, self.lanes.block_at(lane[0]), self.lanes.thread_at(lane[1]))
+
+    def _add(
+        self,
+        kind: str,
+        line: int,
+        text: str,
+        block: int,
+        threads: tuple[int, ...],
+        element: Element | None,
+        touches: tuple[Touch | None, ...],
+        count: int,
+    ) -> None:
+        names = [self.lanes.thread_name(t) for t in threads]
+        message = text.format(thread=names[0], other=names[-1])
+        message += f" [block {self.lanes.block_name(block)}, thread {names[0]}]"
+        source, element = self.calls.source, element or Element("", "", ())
+        self.report.add(
+            Hazard(
+                kind=kind,
+                line=line,
+                code=source.code(line),
+                block=self.lanes.block_at(block),
+                threads=tuple(self.lanes.thread_at(t) for t in threads),
+                message=message,
+                file=source.file,
+                count=count,
+                array=element.array,
+                index=element.index,
+                space=element.space,
+                touches=tuple(touch for touch in touches if touch),
+            )
+        )

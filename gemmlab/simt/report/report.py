@@ -1,0 +1,148 @@
+"""What a simulated launch did: counters, line by line, and hazards."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gemmlab.model.counters import (
+    OPS,
+    TRANSACTIONS,
+    Counters,
+    InstructionCounters,
+    TransactionCounters,
+)
+from gemmlab.model.transactions import SECTOR
+from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.races.hazards import Hazard, HazardError
+from gemmlab.simt.races.release import Releases
+from gemmlab.simt.report.listing import Listing, listing
+from gemmlab.simt.report.notes import Note
+from gemmlab.simt.report.trace import Access
+from gemmlab.simt.syntax.source import Source
+
+
+class Report:
+    """What a simulated launch did.
+
+    counters : totals by name, in Nsight Compute's words (`model.counters.TRANSACTIONS`); 0 for a
+        counter that did not occur, KeyError for a name that is none
+    instructions : the same of warp instructions (`model.counters.INSTRUCTIONS`)
+    derived : ratios of them, as `derived` gives them
+    by_line : counters of each line of the kernel's file, device functions in it included
+    by_file : the same for every file, by_file[file][line]
+    hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
+    notes : what is no fault but worth knowing: threads that had returned before a barrier
+    trace : accesses of the lines that were traced
+    grid, block : of the launch, as (x, y, z)
+    """
+
+    def __init__(self, source: Source, grid: Dim3, block: Dim3, on_hazard: str) -> None:
+        self.source, self.grid, self.block, self.on_hazard = source, grid, block, on_hazard
+        self.by_line: dict[int, Counters] = {}
+        self.by_file = defaultdict(dict, {source.file: self.by_line})
+        self.sources = {(source.file, source.first_line): source}  # the kernel, device functions
+        self.launch = Counters()  # what belongs to no line
+        self.watchers: list[Callable] = []  # called with each access to memory, before it is made
+        self.releases = Releases()  # of global memory, by fences and atomics
+        self.hazards: list[Hazard] = []
+        self.notes: tuple[Note, ...] = ()
+        self.trace: list[Access] = []
+
+    @property
+    def counters(self) -> TransactionCounters:
+        """Totals over all lines, by name; a prediction has the same."""
+        total = self._total()
+        return TransactionCounters({k: v for k, v in total.items() if k in TRANSACTIONS})
+
+    @property
+    def instructions(self) -> InstructionCounters:
+        """Totals of warp instructions over all lines, by name."""
+        total = self._total()
+        return InstructionCounters({k: v for k, v in total.items() if k not in TRANSACTIONS})
+
+    def _total(self) -> Counter[str]:
+        """Totals over all lines, without zeros."""
+        lines = [counts for file in self.by_file.values() for counts in file.values()]
+        return sum(lines, Counter(self.launch))
+
+    @property
+    def derived(self) -> dict[str, float]:
+        """Ratios of the totals."""
+        return derived(self._total())
+
+    @property
+    def divergence(self) -> dict[int, float]:
+        """Active lanes per warp instruction, 32 at best, for each line of the kernel's file."""
+        found = {line: derived(counts) for line, counts in sorted(self.by_line.items())}
+        return {line: d["active_lanes"] for line, d in found.items() if "active_lanes" in d}
+
+    def counters_of(self, source: Source, line: int) -> Counters:
+        """The counters of `line`, a line of the function in `source`."""
+        lines = self.by_file[source.file]
+        if line not in lines:
+            self.sources.setdefault((source.file, source.first_line), source)
+            lines[line] = Counters()
+        return lines[line]
+
+    def add(self, hazard: Hazard) -> None:
+        """Keep a hazard, or raise HazardError at once where that was asked for."""
+        if self.on_hazard == "raise":
+            raise HazardError(hazard)
+        for i, known in enumerate(self.hazards):
+            if (known.kind, known.file, known.line) == (hazard.kind, hazard.file, hazard.line):
+                self.hazards[i] = replace(known, count=known.count + hazard.count)
+                return
+        self.hazards.append(hazard)
+
+    def note(self, note: Note) -> None:
+        """Keep a note, once a line."""
+        for i, known in enumerate(self.notes):
+            if (known.file, known.line) == (note.file, note.line):
+                more = replace(known, count=known.count + note.count)
+                self.notes = (*self.notes[:i], more, *self.notes[i + 1 :])
+                return
+        self.notes += (note,)
+
+    def listing(self) -> Listing:
+        """The source with the counters beside each line, as text and as a table in notebooks."""
+        return listing(self)
+
+    def _repr_html_(self) -> str:
+        return self.listing()._repr_html_()
+
+    def __repr__(self) -> str:
+        name = self.source.tree.name
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"<Report of {name}{self.grid}{self.block}: {len(self.hazards)} hazards{notes}>"
+
+
+def derived(counts: Mapping[str, int]) -> dict[str, float]:
+    """Ratios of counters, each where its denominator is not 0.
+
+    global_load_sectors_per_request : 4 for 32 neighbouring 4-byte elements, 32 at worst
+    global_load_efficiency : bytes that lanes ask for / bytes of the sectors that move; above 1
+        where lanes share an element
+    shared_load_wavefronts_per_request : 1 without bank conflicts, for elements of 4 bytes
+    active_lanes : lanes that run per warp instruction, 32 at best
+
+    The same for stores and atomics.
+
+    >>> derived({"global_load_requests": 2, "global_load_sectors": 8, "global_load_bytes": 256})
+    {'global_load_sectors_per_request': 4.0, 'global_load_efficiency': 1.0}
+    """
+    ratios: dict[str, tuple[str, str, int]] = {}
+    for op in OPS:
+        at = f"global_{op}_"
+        ratios[f"{at}sectors_per_request"] = f"{at}sectors", f"{at}requests", 1
+        ratios[f"{at}efficiency"] = f"{at}bytes", f"{at}sectors", SECTOR
+    for op in OPS:
+        at = f"shared_{op}_"
+        ratios[f"{at}wavefronts_per_request"] = f"{at}wavefronts", f"{at}requests", 1
+    ratios["active_lanes"] = "thread_inst_executed", "inst_executed", 1
+    return {
+        name: counts[over] / (unit * counts[under])
+        for name, (over, under, unit) in ratios.items()
+        if counts.get(over) and counts.get(under)
+    }

@@ -1,0 +1,94 @@
+"""Counts, line by line, what a batch of blocks does.
+
+Each operation of the source counts as one instruction of every warp with an active lane:
+`inst_executed`, and `thread_inst_executed` for the active lanes, as Nsight Compute's
+smsp__inst_executed and smsp__thread_inst_executed. They are split by kind (`model.counters`). A
+compiler emits more for some operations (a division), fewer for others (what it hoists out of a
+loop, merges or leaves out), so these compare lines and kernels with each other, not with the
+hardware's counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gemmlab.model.counters import Counters
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.numbers.lanes import Lanes
+from gemmlab.simt.numbers.masks import Mask, Masks, both, without
+from gemmlab.simt.races.waits import Waits
+from gemmlab.simt.report.findings import Findings
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.calls import Calls
+    from gemmlab.simt.report.report import Report
+
+
+class Tally:
+    """Adds to the counters of the report, for the lanes that run.
+
+    running : warps and lanes of recent masks, by the identity of the mask
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        lanes: Lanes,
+        masks: Masks,
+        calls: Calls,
+        waits: Waits,
+        findings: Findings,
+    ) -> None:
+        self.report, self.lanes, self.masks, self.calls = report, lanes, masks, calls
+        self.waits, self.findings = waits, findings
+        self.running: dict[int, tuple[Mask, int, int]] = {}
+
+    def counters(self, line: int) -> Counters:
+        """The counters of a line of the function that runs."""
+        known = self.calls.frames[-1].counters
+        counters = known.get(line)
+        if counters is None:
+            counters = known[line] = self.report.counters_of(self.calls.source, line)
+        return counters
+
+    def tick(self, line: int, kind: str) -> None:
+        """Count an operation of `line` as one instruction of each warp with an active lane."""
+        mask = self.masks[-1]
+        found = self.running.get(id(mask))
+        if found is None:  # keeping the mask keeps its id from being used again
+            if len(self.running) >= 64:
+                self.running.clear()
+            if self.waits.absent is not False:
+                self._check_absent(mask, line)
+            found = self.running[id(mask)] = (mask, *self._active(mask))
+        counters = self.counters(line)
+        _, warps, lanes = found
+        if warps:
+            counters["inst_executed"] += warps
+            counters["thread_inst_executed"] += lanes
+            counters[kind] += warps
+
+    def _active(self, mask: Mask) -> tuple[int, int]:
+        """Warps with an active lane, and active lanes."""
+        if mask is False:
+            return 0, 0
+        blocks, threads = self.lanes.shape
+        if mask is None:
+            return blocks * threads // WARP, blocks * threads
+        on = np.broadcast_to(mask, (mask.shape[0], threads))
+        times = blocks // mask.shape[0]
+        return (
+            int(on.reshape(-1, WARP).any(axis=1).sum()) * times,
+            int(np.count_nonzero(on)) * times,
+        )
+
+    def _check_absent(self, mask: Mask, line: int) -> None:
+        """A hazard where lanes go on that were not there when the rest of the grid waited."""
+        left = both(self.waits.absent, mask) if mask is not False else False
+        if left is not False:
+            text = "thread {thread} goes on, but the whole grid waited in line "
+            text += f"{self.waits.line} without it"
+            self.findings.hazard("divergent-barrier", line, left, text)
+            self.waits.absent = without(self.waits.absent, left)

@@ -1,0 +1,140 @@
+"""The names of `cuda` that mean something in a kernel, whichever `cuda` they come from."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+# What a kernel may use of `cuda`, by dotted path; `machine.names` gives each its meaning.
+INTRINSICS = (
+    "threadIdx",
+    "blockIdx",
+    "blockDim",
+    "gridDim",
+    "grid",
+    "gridsize",
+    "laneid",
+    "warpsize",
+    "syncthreads",
+    "syncthreads_count",
+    "syncthreads_and",
+    "syncthreads_or",
+    "syncwarp",
+    "threadfence",
+    "threadfence_block",
+    "threadfence_system",
+    "nanosleep",
+    "shfl_sync",
+    "shfl_up_sync",
+    "shfl_down_sync",
+    "shfl_xor_sync",
+    "all_sync",
+    "any_sync",
+    "eq_sync",
+    "ballot_sync",
+    "match_any_sync",
+    "match_all_sync",
+    "activemask",
+    "lanemask_lt",
+    "selp",
+    "fma",
+    "popc",
+    "brev",
+    "clz",
+    "ffs",
+    "cbrt",
+    "shared.array",
+    "local.array",
+    "const.array_like",
+    "atomic.add",
+    "atomic.sub",
+    "atomic.max",
+    "atomic.min",
+    "atomic.nanmax",
+    "atomic.nanmin",
+    "atomic.and_",
+    "atomic.or_",
+    "atomic.xor",
+    "atomic.inc",
+    "atomic.dec",
+    "atomic.exch",
+    "atomic.cas",
+    "atomic.compare_and_swap",
+    "cg.this_grid",
+)
+NAMESPACES = ("shared", "local", "const", "atomic", "cg")
+
+
+class Intrinsic:
+    """A name that has a meaning only inside a kernel."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"cuda.{self.path}"
+
+    def _misused(self, *args: object, **kwargs: object) -> Any:
+        raise RuntimeError(
+            f"cuda.{self.path} has a meaning only inside a kernel; "
+            "run the kernel with gemmlab.simulate(kernel, grid, block, *arguments)"
+        )
+
+    __call__ = __index__ = __int__ = __float__ = _misused
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("x", "y", "z"):
+            self._misused()
+        raise AttributeError(f"cuda.{self.path} has no attribute {name!r}")
+
+
+class Namespace:
+    """`cuda.shared`, `cuda.local`, `cuda.const`, `cuda.atomic` and `cuda.cg`."""
+
+    def __init__(self, name: str) -> None:
+        for path in INTRINSICS:
+            if path.startswith(f"{name}."):
+                setattr(self, path.partition(".")[2], Intrinsic(path))
+
+
+class Names:
+    """The names of `cuda` that kernels are written with, as attributes."""
+
+    def __init__(self) -> None:
+        for name in NAMESPACES:
+            setattr(self, name, Namespace(name))
+        for path in INTRINSICS:
+            if "." not in path:
+                setattr(self, path, Intrinsic(path))
+
+
+def intrinsic_path(value: object) -> str | None:
+    """The dotted path of a `cuda` name, from whichever of the two it came, or None."""
+    if isinstance(value, Intrinsic):
+        return value.path
+    numba_cuda = sys.modules.get("numba.cuda")
+    return _paths(numba_cuda).get(id(value)) if numba_cuda else None
+
+
+@cache
+def _paths(numba_cuda: ModuleType) -> dict[int, str]:
+    """The paths of Numba's own names, by the identity of what they name."""
+    paths = {}
+    for path in INTRINSICS:
+        found: Any = numba_cuda
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is not None and not isinstance(found, int):
+            paths[id(found)] = path
+    return paths
+
+
+def is_cuda(value: object) -> bool:
+    """Whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
+    if isinstance(value, (Names, Namespace)):
+        return True
+    numba_cuda = sys.modules.get("numba.cuda")
+    known = [numba_cuda, *(getattr(numba_cuda, name, None) for name in NAMESPACES)]
+    return value is not None and any(value is k for k in known)

@@ -1,0 +1,151 @@
+"""Statements of a kernel, rewritten to run over all lanes at once."""
+
+from __future__ import annotations
+
+import ast
+
+from gemmlab.simt.syntax.expressions import (
+    ARRAY,
+    INDEX,
+    NEXT,
+    TUPLE,
+    VALUE,
+    Expressions,
+    M,
+    load_name,
+    on_machine,
+    plain_parameters,
+    set_name,
+)
+
+
+class Statements(Expressions):
+    """Rewrites statements, and with them a whole function."""
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """The function f(m, *args) that does for all lanes what `node` does for one."""
+        a = node.args
+        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
+            raise self.refuse(node, "a parameter other than a plain name", "use plain names")
+        parameters = [p.arg for p in a.args]
+        own = sorted(self.locals - set(parameters))
+        start: list[ast.stmt] = [
+            set_name(name, on_machine("variables.unassigned", ast.Constant(name))) for name in own
+        ]
+        body = start + self.block(node.body)
+        arguments = plain_parameters(M, *parameters)
+        arguments.defaults = [self.constant(v, node) for v in self.defaults]
+        return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in statements:
+            result = self.visit(statement)
+            out.extend(result if isinstance(result, list) else [result])
+        return out or [ast.Pass()]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if isinstance(node.value, ast.Constant):
+            return ast.Pass()  # a docstring
+        return ast.Expr(self.visit(node.value))
+
+    def visit_Pass(self, node: ast.Pass) -> ast.stmt:
+        return node
+
+    def store(self, target: ast.expr, value: ast.expr, depth: int = 0) -> list[ast.stmt]:
+        """Assign to a name, an element, or a tuple of these, `depth` tuples deep."""
+        if isinstance(target, ast.Name):
+            named = ast.Constant(target.id), ast.Constant(target.lineno)
+            return [
+                set_name(
+                    target.id, on_machine("variables.assign", load_name(target.id), value, *named)
+                )
+            ]
+        if isinstance(target, ast.Subscript):
+            where = [self.visit(target.value), self.visit(target.slice)]
+            return [
+                ast.Expr(on_machine("memory.store", *where, value, ast.Constant(target.lineno)))
+            ]
+        if isinstance(target, ast.Tuple):
+            sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
+            name = f"{TUPLE}{depth}"
+            out: list[ast.stmt] = [set_name(name, on_machine("variables.unpack", value, *sizes))]
+            for i, element in enumerate(target.elts):
+                part = ast.Subscript(load_name(name), ast.Constant(i), ast.Load())
+                out += self.store(element, part, depth + 1)
+            return out
+        raise self.refuse(target, type(target).__name__, "assign to a name or an element")
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        if len(node.targets) == 1:
+            return self.store(node.targets[0], self.visit(node.value))
+        out: list[ast.stmt] = [set_name(VALUE, self.visit(node.value))]
+        for target in node.targets:
+            out += self.store(target, load_name(VALUE))
+        return out
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        return self.store(node.target, self.visit(node.value)) if node.value else [ast.Pass()]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        target, line = node.target, ast.Constant(node.lineno)
+        if isinstance(target, ast.Name):
+            old = ast.copy_location(load_name(target.id), target)
+            value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+            return self.store(target, self.visit(value))
+        if not isinstance(target, ast.Subscript):
+            raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
+        # Array and index are evaluated once.
+        element = load_name(ARRAY), load_name(INDEX)
+        value = self.operation(node, on_machine("memory.load", *element, line), None, node.value)
+        return [
+            set_name(ARRAY, self.visit(target.value)),
+            set_name(INDEX, self.visit(target.slice)),
+            ast.Expr(on_machine("memory.store", *element, value, line)),
+        ]
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        test = on_machine("branches.if_", self.visit(node.test), ast.Constant(node.lineno))
+        out: list[ast.stmt] = [ast.If(test, self.block(node.body), [])]
+        if node.orelse:
+            out.append(ast.If(on_machine("branches.else_"), self.block(node.orelse), []))
+        return [*out, ast.Expr(on_machine("branches.end_if"))]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        test = on_machine("loops.while_", self.visit(node.test), ast.Constant(node.lineno))
+        body = [*self.block(node.body), ast.Expr(on_machine("loops.end_iteration"))]
+        return [
+            ast.Expr(on_machine("loops.begin")),
+            ast.While(test, body, []),
+            *self.after_loop(node),
+        ]
+
+    def after_loop(self, node: ast.While | ast.For) -> list[ast.stmt]:
+        """The end of a loop, and its `else`, for the lanes that have met no `break`."""
+        if not node.orelse:
+            return [ast.Expr(on_machine("loops.end"))]
+        orelse = ast.If(on_machine("loops.else_"), self.block(node.orelse), [])
+        return [orelse, ast.Expr(on_machine("loops.end_else"))]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        values = on_machine("loops.iterate", self.visit(node.iter), ast.Constant(node.lineno))
+        body = [
+            *self.store(node.target, load_name(NEXT)),
+            *self.block(node.body),
+            ast.Expr(on_machine("loops.end_iteration")),
+        ]
+        return [
+            ast.Expr(on_machine("loops.begin")),
+            ast.For(ast.Name(NEXT, ast.Store()), values, body, []),
+            *self.after_loop(node),
+        ]
+
+    def visit_Break(self, node: ast.Break) -> ast.stmt:
+        return ast.Expr(on_machine("loops.break_"))
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        return ast.Expr(on_machine("loops.continue_"))
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        value = self.visit(node.value) if node.value else ast.Constant(None)
+        return ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
