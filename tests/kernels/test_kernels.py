@@ -30,22 +30,15 @@ TURING = (7, 5)  # has no asynchronous copies
     ids=lambda x: getattr(x, "name", str(x)),
 )
 def test_edge_shapes(kernel, tiling):
-    """The scales, which the end of a kernel alone knows, take turns."""
+    """The scales take turns: only the end of a kernel knows them."""
     for shape, (alpha, beta) in zip(edge_shapes(tiling), cycle(SCALES), strict=False):
         check(kernel, Gemm(*shape, alpha=alpha, beta=beta), tiling)
 
 
-@LADDER
-@pytest.mark.parametrize(("alpha", "beta"), SCALES)
-def test_scales(kernel, alpha, beta):
-    for shape in ((35, 18, 21), (36, 20, 24)):
-        check(kernel, Gemm(*shape, alpha=alpha, beta=beta), SMALL[kernel.name][0])
-
-
 @pytest.mark.parametrize("kernel", STAGED, ids=lambda k: k.name)
-@pytest.mark.parametrize("shape", [(70, 40, 5), (132, 260, 44), (200, 261, 43)], ids=str)
+@pytest.mark.parametrize("shape", [(70, 40, 5), (132, 260, 20), (200, 261, 67)], ids=str)
 def test_default_tilings(kernel, shape):
-    """Less than a tile; several blocks both ways and more steps than stages, aligned and not."""
+    """Less than a tile; several blocks both ways, aligned; and not, with more steps than stages."""
     check(kernel, Gemm(*shape, beta=1))
 
 
@@ -58,13 +51,11 @@ def test_default_tilings(kernel, shape):
 def test_stored_transposed_and_copied_either_way(layout, kernel, capability):
     """Rows of 17, 29 and 33 elements are not aligned, and of those of 36, 44 and 12 all are."""
     one, two, three = SMALL[kernel.name]
-    for shape, tilings in {
-        **{(70, 33, 17): (one, two), (36, 44, 12): (one, two)},  # nothing aligned, everything
-        **{(33, 44, 17): (one,), (36, 29, 12): (two,), (40, 24, 20): (three,)},
-        **{(1, 50, 9): (three,), (1, 1, 1): (one,), (4, 2, 1): (two,)},
-    }.items():
-        for tiling in tilings:
-            check(kernel, Gemm(*shape, alpha=2, beta=0.5, layout=layout), tiling, capability)
+    runs = [((70, 33, 17), one), ((70, 33, 17), two), ((36, 44, 12), one), ((36, 44, 12), two)]
+    if capability is None:  # on Turing, pipelined copies by the functions of warp_tiled
+        runs += [((33, 44, 17), one), ((36, 29, 12), two), ((1, 50, 9), three), ((4, 2, 1), one)]
+    for shape, tiling in runs:
+        check(kernel, Gemm(*shape, alpha=2, beta=0.5, layout=layout), tiling, capability)
 
 
 @pytest.mark.parametrize("kernel", STAGED[1:], ids=lambda k: k.name)
@@ -93,7 +84,7 @@ def test_other_formats_stay_within_their_tolerance(kernel, dtype):
 
 
 @LADDER
-@pytest.mark.parametrize("shape", [(40, 24, 300), (17, 33, 65)])
+@pytest.mark.parametrize("shape", [(40, 24, 200), (17, 33, 65)])
 def test_random_operands_stay_within_the_tolerance(kernel, shape):
     problem = Gemm(*shape, alpha=1.5, beta=-0.25)
     operands = problem.operands(seed=3)
