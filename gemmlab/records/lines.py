@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -91,13 +91,15 @@ def to_lines(measurement: Measurement) -> tuple[str, str]:
 
 
 def _unusual(value: Gemm | Tiling) -> dict[str, Any]:
-    """The fields of a problem or a tiling without which it would be another."""
-    kept = {f.name: getattr(value, f.name) for f in fields(value)}
-    for f in fields(value):
-        rest = {name: v for name, v in kept.items() if name != f.name}
-        if f.default is not MISSING and type(value)(**rest) == value:
-            kept = rest
-    return kept
+    """The fields of a problem or a tiling that are not as usual."""
+    return {f.name: getattr(value, f.name) for f in fields(value) if not _usual(value, f)}
+
+
+def _usual(value: Gemm | Tiling, f: Field) -> bool:
+    """Whether a field has its default, or what another field makes of the default None."""
+    if f.default is None:
+        return replace(value, **{f.name: None}) == value
+    return f.default is not MISSING and getattr(value, f.name) == f.default
 
 
 def from_lines(shared: str, own: str, where: str = "these lines") -> Measurement:

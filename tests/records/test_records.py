@@ -92,7 +92,10 @@ RESOURCES = dict.fromkeys(RESOURCE_NAMES, 1)
         measured(),
         measured(kernel=kernels.cublas),
         measured(problem=Gemm(1, 2, 3, alpha=0.1, beta=-2.5, dtype="float16", layout="tn")),
+        measured(problem=Gemm(1, 2, 3, dtype="float64", accumulate="float32")),
+        measured(problem=Gemm(1, 2, 3, dtype="bfloat16", out_dtype="float32")),
         measured(tiling=Tiling((8, 8, 8))),
+        *(measured(kernel=k) for k in kernels.LADDER),
         measured(resources=RESOURCES),
         measured(error=0.0),
         measured(device_title="Größe ×"),
@@ -120,6 +123,21 @@ def test_what_is_usual_is_not_written():
     assert own["provenance"].keys() == {"date", "sm_clock_hz", "power_watts"}
     assert not own["provenance"].keys() & shared["provenance"].keys()
     assert (own["shortest_ns"], own["over_ns"]) == (12346, [0, 7654, 2654])
+
+
+@pytest.mark.parametrize(
+    ("formats", "written"),
+    [
+        ({"dtype": "tf32"}, {"dtype": "tf32"}),
+        ({"dtype": "float64", "accumulate": "float64"}, {"dtype": "float64"}),
+        ({"dtype": "float16", "out_dtype": "float16"}, {"dtype": "float16"}),
+        ({"accumulate": "float64"}, {"accumulate": "float64"}),
+        ({"out_dtype": "float16"}, {"out_dtype": "float16"}),
+    ],
+)
+def test_formats_that_follow_from_others_are_not_written(formats, written):
+    _, own = map(json.loads, lines.to_lines(measured(problem=Gemm(8, 8, 8, **formats))))
+    assert own["problem"] == {"m": 8, "n": 8, "k": 8, **written}
 
 
 def test_source_says_where_and_when():
