@@ -21,6 +21,7 @@ VENV = ROOT / ".venv"
 STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment of a .venv made here
 UV = "uv>=0.8,<1"
 GRACE = 15.0  # seconds between Ctrl-C and the end of a verb
+MOST_WORKERS = 8  # of the tests
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 
 # verb -> (lock file of what it needs, whether it also uses a GPU, one line of help)
@@ -332,9 +333,15 @@ def lab(extra: "list[str]") -> int:
     return call("-m", "jupyterlab", *arguments, *extra)
 
 
+def workers() -> int:
+    """How many processes test: one for each core, but no more than fit into memory and one GPU."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return min(len(usable(0)) if usable else os.cpu_count() or 1, MOST_WORKERS)
+
+
 def test(extra: "list[str]") -> int:
-    """Everything that pyproject.toml names, or the paths given."""
-    return call("-m", "pytest", *extra)
+    """What pyproject.toml names, or the paths given, in parallel; `-n0` is one process."""
+    return call("-m", "pytest", f"--numprocesses={workers()}", *extra)
 
 
 def book(extra: "list[str]") -> int:

@@ -44,7 +44,7 @@ class FakeGpu:
         )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def points():
     return plan(KERNELS, PROBLEMS, H200)
 

@@ -9,6 +9,7 @@ import platform
 import textwrap
 import tokenize
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib import metadata
 from types import CodeType, FunctionType, ModuleType
 
@@ -88,8 +89,13 @@ def tokens(of: FunctionType | ModuleType) -> str:
 
     A formatted string is one token, which Python 3.11 makes of it; later ones take it apart.
     """
+    return _tokens(textwrap.dedent(inspect.getsource(of)))
+
+
+@lru_cache(maxsize=256)
+def _tokens(source: str) -> str:
+    """`tokens` of a text."""
     code, previous, begun = [], tokenize.NEWLINE, []
-    source = textwrap.dedent(inspect.getsource(of))
     lines = source.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == _FORMATTED[0]:

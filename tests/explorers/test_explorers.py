@@ -91,6 +91,7 @@ def test_a_moved_point_looks_as_if_drawn_anew(roofline):
     assert roofline.picture.png == fresh.picture.png
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_device_and_every_format(roofline):
     assert len(roofline.device.options) == len(names())
     for title in roofline.device.options:

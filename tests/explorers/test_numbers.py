@@ -50,6 +50,7 @@ def test_the_sentence_says_what_is_drawn(rounding):
     assert "".join(texts[32:48]) == "0011110111001101"
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("mode", ROUNDINGS)
 def test_every_mode(rounding, mode):
     rounding.rounding.value = mode
@@ -76,6 +77,7 @@ def test_beyond_and_below_the_range(rounding):
     assert "has no bound here" in rounding.message
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("dtype", CHOICES)
 @pytest.mark.parametrize("x", [0.1, -0.1, 1e-45, 65519.0, 3.4e38, 1e300, -1e300, 0.0])
 def test_no_two_marks_look_alike_and_x_is_in_sight(dtype, x):
@@ -93,6 +95,12 @@ def test_no_two_marks_look_alike_and_x_is_in_sight(dtype, x):
     assert ("x, further out" in written) == far
     beyond = not np.isfinite(explorer.rounded)
     assert ("∞" in written or "−∞" in written) == beyond
+
+
+@pytest.mark.parametrize("x", [1e-45, 65519.0, -1e300])
+def test_extremes_are_drawn(x):
+    explorer = Rounding(x, "float16")
+    assert explorer.picture.png != Rounding(-x, "float16").picture.png
 
 
 def test_what_cannot_be_shown():

@@ -1,7 +1,8 @@
-"""Every rung of the ladder on edge shapes: exact on integers, no hazards, and it compiles."""
+"""Every rung on edge shapes: exact on integers, no hazards, counts as predicted; it compiles."""
 
 import math
 from dataclasses import replace
+from itertools import cycle
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from gemmlab.simt import UnsupportedError
 from gemmlab.simt.cuda.stand_in import stand_in
 from gemmlab.tiling import Tiling
 from tests.support.edge_shapes import SCALES, edge_shapes
+from tests.support.rungs import arguments, check, simulated
 from tests.support.small_tilings import SMALL
 
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
@@ -22,46 +24,22 @@ STAGED = (kernels.register_tiled, kernels.vectorised, kernels.warp_tiled, kernel
 TURING = (7, 5)  # has no asynchronous copies
 
 
-def arguments(problem, operands):
-    """The arguments of a kernel, with C poisoned where it must not be read."""
-    alpha, beta = problem.scalars()
-    return alpha, operands.a, operands.b, beta, problem.poisoned(operands.c)
-
-
-def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
-    tiling = kernel.choose(tiling)
-    args = arguments(problem, operands)
-    report = simulate(
-        kernel.function(problem, tiling, capability),
-        *kernel.launch(problem, tiling),
-        *args,
-        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
-        device=device,
-    )
-    assert report.hazards == []
-    return args[-1]
-
-
-@LADDER
-@pytest.mark.parametrize(("alpha", "beta"), SCALES)
-def test_exact_on_integers(kernel, alpha, beta):
-    tilings = SMALL[kernel.name]
-    if kernel in STAGED:  # slower: each of them with some of the scales
-        tilings = [tilings[SCALES.index((alpha, beta)) % len(tilings)]]
-    for tiling in tilings:
-        for shape in edge_shapes(tiling):
-            problem = Gemm(*shape, alpha=alpha, beta=beta)
-            operands = problem.operands(kind="integers")
-            result = simulated(kernel, problem, operands, tiling)
-            assert np.array_equal(result, problem.reference(operands)), (shape, tiling)
+@pytest.mark.parametrize(
+    ("kernel", "tiling"),
+    [(kernel, tiling) for kernel in kernels.LADDER for tiling in SMALL[kernel.name]],
+    ids=lambda x: getattr(x, "name", str(x)),
+)
+def test_edge_shapes(kernel, tiling):
+    """The scales take turns: only the end of a kernel knows them."""
+    for shape, (alpha, beta) in zip(edge_shapes(tiling), cycle(SCALES), strict=False):
+        check(kernel, Gemm(*shape, alpha=alpha, beta=beta), tiling)
 
 
 @pytest.mark.parametrize("kernel", STAGED, ids=lambda k: k.name)
-def test_default_tilings_are_exact_below_and_beyond_a_tile(kernel):
-    for problem in (Gemm(1, 1, 1), Gemm(70, 40, 5, beta=1.0), Gemm(132, 260, 68)):
-        operands = problem.operands(kind="integers")
-        result = simulated(kernel, problem, operands)
-        assert np.array_equal(result, problem.reference(operands)), problem
+@pytest.mark.parametrize("shape", [(70, 40, 5), (132, 260, 20), (200, 261, 67)], ids=str)
+def test_default_tilings(kernel, shape):
+    """Less than a tile; several blocks both ways, aligned; and not, with more steps than stages."""
+    check(kernel, Gemm(*shape, beta=1))
 
 
 @pytest.mark.parametrize(
@@ -72,12 +50,12 @@ def test_default_tilings_are_exact_below_and_beyond_a_tile(kernel):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_stored_transposed_and_copied_either_way(layout, kernel, capability):
     """Rows of 17, 29 and 33 elements are not aligned, and of those of 36, 44 and 12 all are."""
-    for shape in ((33, 29, 17), (36, 44, 12), (33, 44, 17), (36, 29, 12), (1, 1, 1), (4, 2, 1)):
-        for tiling in SMALL[kernel.name][:2]:
-            problem = Gemm(*shape, alpha=2, beta=0.5, layout=layout)
-            operands = problem.operands(kind="integers")
-            result = simulated(kernel, problem, operands, tiling, capability)
-            assert np.array_equal(result, problem.reference(operands)), (shape, tiling)
+    one, two, three = SMALL[kernel.name]
+    runs = [((70, 33, 17), one), ((70, 33, 17), two), ((36, 44, 12), one), ((36, 44, 12), two)]
+    if capability is None:  # on Turing, pipelined copies by the functions of warp_tiled
+        runs += [((33, 44, 17), one), ((36, 29, 12), two), ((1, 50, 9), three), ((4, 2, 1), one)]
+    for shape, tiling in runs:
+        check(kernel, Gemm(*shape, alpha=2, beta=0.5, layout=layout), tiling, capability)
 
 
 @pytest.mark.parametrize("kernel", STAGED[1:], ids=lambda k: k.name)
@@ -100,17 +78,17 @@ def test_builds_that_differ_by_alignment(kernel):
 def test_other_formats_stay_within_their_tolerance(kernel, dtype):
     problem = Gemm(33, 18, 40, alpha=0.5, beta=2, dtype=dtype, accumulate="float32")
     operands = problem.operands()
-    result = simulated(kernel, problem, operands)
+    result, _ = simulated(kernel, problem, operands)
     assert result.dtype == dtype
     assert problem.error(result, operands) <= problem.tolerance
 
 
 @LADDER
-@pytest.mark.parametrize("shape", [(40, 24, 300), (17, 33, 65)])
+@pytest.mark.parametrize("shape", [(40, 24, 200), (17, 33, 65)])
 def test_random_operands_stay_within_the_tolerance(kernel, shape):
     problem = Gemm(*shape, alpha=1.5, beta=-0.25)
     operands = problem.operands(seed=3)
-    result = simulated(kernel, problem, operands, SMALL[kernel.name][0])
+    result, _ = simulated(kernel, problem, operands, SMALL[kernel.name][0])
     assert 0 < problem.error(result, operands) <= problem.tolerance
 
 

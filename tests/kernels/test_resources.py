@@ -3,6 +3,7 @@
 import math
 import re
 import subprocess
+from functools import cache
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ import pytest
 
 from gemmlab import Gemm, device, kernels
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.problem import LAYOUTS
 
 pytestmark = pytest.mark.ptxas
 
@@ -35,12 +35,11 @@ class Usage(NamedTuple):
     shared: int
 
 
-def assemble(ptx, ptxas, folder, registers=None):
+def assemble(ptx, capability, ptxas, folder, registers=None):
     """The `Usage` of the one kernel in `ptx`; a failure shows what the assembler said."""
-    source = folder / "kernel.ptx"
+    source, arch = folder / "kernel.ptx", "sm_{}{}".format(*capability)
     source.write_text(ptx, "utf-8")
-    (target,) = re.findall(r"^\.target (\w+)", ptx, re.MULTILINE)
-    command = [ptxas, "-v", "-arch", target, source, "-o", folder / "kernel.cubin"]
+    command = [ptxas, "-v", "-arch", arch, source, "-o", folder / "kernel.cubin"]
     command += [] if registers is None else ["-maxrregcount", str(registers)]
     answer = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert answer.returncode == 0, answer.stderr
@@ -61,6 +60,15 @@ def usage(text):
 
 
 def compiled(kernel, problem, tiling, capability, ptxas, folder):
+    """The `Usage` of a rung on one GPU, its PTX compiled for the least GPU with that function."""
+    function = kernel.variant(problem, capability)
+    least = next(c for c in CAPABILITIES if kernel.variant(problem, c) == function)
+    ptx = compiled_ptx(kernel, problem, tiling, least)
+    return assemble(ptx, capability, ptxas, folder, kernel.compile(tiling).get("max_registers"))
+
+
+@cache
+def compiled_ptx(kernel, problem, tiling, capability):
     from numba import types
     from numba.cuda import dispatcher
 
@@ -69,7 +77,7 @@ def compiled(kernel, problem, tiling, capability, ptxas, folder):
     matrix = types.Array(getattr(types, problem.dtype), 2, "C")
     scalar = matrix.dtype
     options = dict(kernel.compile(tiling))
-    registers = options.pop("max_registers", None)
+    options.pop("max_registers", None)  # the assembler's
     options.setdefault("launch_bounds", math.prod(kernel.launch(problem, tiling)[1]))
     cuda = numba_cuda()
     with pytest.MonkeyPatch.context() as patch:
@@ -82,17 +90,22 @@ def compiled(kernel, problem, tiling, capability, ptxas, folder):
             cc=capability,
             **options,
         )
-    return assemble(ptx, ptxas, folder, registers)
+    return ptx
 
 
 def variants(kernel, capability):
-    """A problem for each different function that a kernel has on one GPU."""
+    """A problem for each different function that a kernel has on one GPU.
+
+    Without asynchronous copies `pipelined` copies as `warp_tiled`, which has all layouts: there it
+    has the two in which A and B are each stored either way.
+    """
     found = {}
     for problem in PROBLEMS:
-        for layout in LAYOUTS:
-            if layout in kernel.layouts:
-                one = Gemm(problem.m, problem.n, problem.k, beta=problem.beta, layout=layout)
-                found.setdefault(str(kernel.variant(one, capability)), one)
+        for layout in kernel.layouts:
+            one = Gemm(problem.m, problem.n, problem.k, beta=problem.beta, layout=layout)
+            function = kernel.variant(one, capability)
+            if layout in ("nn", "tt") or function.get("asynchronous", True):
+                found.setdefault(str(function), one)
     return list(found.values())
 
 
@@ -123,6 +136,24 @@ def test_every_recorded_tiling_fits_an_sm(kernel, ptxas, tmp_path):
         assert found.spills == 0, f"{tiling}: {found}"
 
 
+@pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled], ids=lambda k: k.name)
+def test_a_function_becomes_one_text_for_all_gpus(kernel):
+    """So that it is compiled once here; numbers of names and the target apart."""
+
+    def text(capability):
+        ptx = compiled_ptx(kernel, PROBLEMS[0], kernel.default, capability)
+        ptx = re.sub(r"^\.target .*|_ZN\w+", "", ptx, flags=re.MULTILINE)
+        numbers = {}
+        return re.sub(
+            r"_cudapy_smem_\d+", lambda m: str(numbers.setdefault(m[0], len(numbers))), ptx
+        )
+
+    newest = kernel.variant(PROBLEMS[0], CAPABILITIES[-1])
+    same = [c for c in CAPABILITIES if kernel.variant(PROBLEMS[0], c) == newest]
+    assert len(same) >= 2
+    assert len({text(c) for c in (same[0], same[-1])}) == 1
+
+
 def test_a_spilling_kernel_is_found(ptxas, tmp_path):
     """Sixty-four sums in 32 registers."""
     from numba import float32, types
@@ -143,8 +174,8 @@ def test_a_spilling_kernel_is_found(ptxas, tmp_path):
 
     matrix = types.Array(types.float32, 2, "C")
     ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    whole = assemble(ptx, ptxas, tmp_path)
-    few = assemble(ptx, ptxas, tmp_path, registers=32)
+    whole = assemble(ptx, (9, 0), ptxas, tmp_path)
+    few = assemble(ptx, (9, 0), ptxas, tmp_path, registers=32)
     assert (whole.local, whole.spills) == (0, 0)
     assert few.registers <= 32 < whole.registers
     assert few.local > 0
@@ -169,4 +200,4 @@ def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory(ptxas, tm
 
     matrix = types.Array(types.float32, 2, "C")
     ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    assert assemble(ptx, ptxas, tmp_path).local == 64 * 4
+    assert assemble(ptx, (9, 0), ptxas, tmp_path).local == 64 * 4

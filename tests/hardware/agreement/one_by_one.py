@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
+import math
 import operator
 from collections.abc import Callable, Generator
 from types import SimpleNamespace
@@ -106,14 +107,14 @@ class Memory:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def _at(self, index: Any) -> tuple[int, tuple[int, ...]]:
         parts = index if isinstance(index, tuple) else (index,)
         place, rest = self.offset, self.shape
         for part in parts:
             assert -rest[0] <= part < rest[0], f"index {part} of {rest[0]}"
-            place += (part % rest[0]) * int(np.prod(rest[1:]))
+            place += (part % rest[0]) * math.prod(rest[1:])
             rest = rest[1:]
         return place, rest
 

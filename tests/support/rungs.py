@@ -1,0 +1,43 @@
+"""A rung of the ladder on the simulator, with everything that is to hold of a launch."""
+
+import numpy as np
+
+from gemmlab import simulate
+
+
+def arguments(problem, operands):
+    """The arguments of a kernel, with C poisoned where it must not be read."""
+    alpha, beta = problem.scalars()
+    return alpha, operands.a, operands.b, beta, problem.poisoned(operands.c)
+
+
+def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
+    """C and the counters of a launch without a hazard."""
+    tiling = kernel.choose(tiling)
+    args = arguments(problem, operands)
+    report = simulate(
+        kernel.function(problem, tiling, capability),
+        *kernel.launch(problem, tiling),
+        *args,
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
+        device=device,
+    )
+    assert report.hazards == []
+    return args[-1], report.counters
+
+
+def check(kernel, problem, tiling=None, capability=None):
+    """The counters of a launch that has no hazard, is exact on integers and counts as predicted."""
+    tiling, operands = kernel.choose(tiling), problem.operands(kind="integers")
+    result, counted = simulated(kernel, problem, operands, tiling, capability)
+    told = f"{kernel.name} {problem} {tiling}"
+    assert np.array_equal(result, problem.reference(operands)), told
+    gpu = {} if capability is None else {"capability": capability}
+    predicted = kernel.work(problem, tiling, **gpu).counters
+    wrong = {
+        name: (predicted[name], counted[name])
+        for name in {*predicted, *counted}
+        if predicted[name] != counted[name]
+    }
+    assert not wrong, f"{told}: (predicted, counted) = {wrong}"
+    return counted
