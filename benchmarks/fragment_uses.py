@@ -28,7 +28,7 @@ import numpy as np
 
 from gemmlab.backends.gpu import provenance as on_this_machine
 from gemmlab.backends.timing import tokens, version
-from gemmlab.device import detect
+from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.kernels.fragments import (
     SIZES,

@@ -18,7 +18,8 @@ import numpy as np
 from gemmlab import Gemm, Measurement, kernels
 from gemmlab.backends import gpu
 from gemmlab.backends.checking import check
-from gemmlab.device import Device, detect
+from gemmlab.detection import detect
+from gemmlab.device import Device
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.recording import parse_kernels, parse_sizes

@@ -1,5 +1,30 @@
 """GPU matrix multiplication, from its definition to Tensor Cores: predict it, run it, compare.
 
+A tour, in the order of the data:
+
+Gemm(m, n, k, alpha, beta, dtype, accumulate, out_dtype, layout)
+    the problem C ← αAB + βC: its operations, bytes, operands, reference and error
+device(name), detect()
+    a GPU by name, each number with its source; the machine at hand
+Tiling(block, thread, warp, stages)
+    how C is cut into blocks, warps and threads
+kernels
+    the ladder, one idea a file: naive … pipelined, the CPU's three, and cuBLAS
+predict(problem, device, kernel, tiling) -> Prediction
+    time, traffic and exact counts, from algebra and the device's numbers; more in `model`
+run(kernel, problem, backend) -> Measurement
+    times on a GPU or a CPU, counts on the simulated GPU, or a replay of what was recorded
+residual(measurement, prediction)
+    measured minus predicted, by name
+simulate(kernel, grid, block, *arguments) -> Report
+    any Numba-CUDA kernel on the simulated GPU: counters, and hazards with their lines
+cuda
+    what kernels are written with: `numba.cuda` where it is installed, else its stand-in
+instructions, numerics
+    Tensor-Core and memory instructions for kernels, and what they compute, to the bit
+records, plots, explorers, exercises
+    recorded measurements, and what the chapters draw, let you move, and ask of you
+
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
 
@@ -8,8 +33,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gemmlab.device import Device, detect, device
-from gemmlab.model import Prediction, predict
+from gemmlab.device import Device, device
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -18,14 +42,18 @@ __version__ = "0.1.0"
 # Names that load on first use -> the module that defines them; None: the name is a module itself.
 _LAZY = {
     "Measurement": "measurement",
+    "Prediction": "model",
     "Report": "simt",
     "cuda": "simt.cuda.stand_in",
+    "detect": "detection",
     "exercises": None,
     "explorers": None,
     "instructions": None,
     "kernels": None,
+    "model": None,
     "numerics": None,
     "plots": None,
+    "predict": "model",
     "records": None,
     "residual": "measurement",
     "run": "backends",

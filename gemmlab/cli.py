@@ -10,7 +10,8 @@ from pathlib import Path
 
 import gemmlab
 from gemmlab import doctor, recording, records
-from gemmlab.device import Device, detect, device
+from gemmlab.detection import detect
+from gemmlab.device import Device, device
 from gemmlab.driver import gpu_status
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone

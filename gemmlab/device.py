@@ -1,25 +1,21 @@
 """Devices: what a processor can do and hold, every number with its unit and its source.
 
-One file of ``gemmlab/devices`` describes one GPU; `device` reads it. `detect` describes the machine
-this Python runs on: its GPU if one works, else its CPU. Units are SI: FLOP/s, B/s, B, s, Hz.
+One file of ``gemmlab/devices`` describes one GPU; `device` reads it. Units are SI: FLOP/s, B/s, B,
+s, Hz.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gemmlab import probe
-from gemmlab.architectures import FMA_SOURCE, of_capability
-from gemmlab.driver import GpuStatus, gpu_status
 from gemmlab.formats import FORMATS
 
+FOLDER = Path(__file__).parent / "devices"
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 
@@ -130,15 +126,14 @@ class Device:
         return self.peak_of(dtype) / self.bandwidth_of(level)
 
 
-_UNITS = {f.name: f.metadata["unit"] for f in fields(Device) if "unit" in f.metadata}
+UNITS = {f.name: f.metadata["unit"] for f in fields(Device) if "unit" in f.metadata}
 _PER_DTYPE = ("flop_per_cycle_per_sm", "peak")
 _REQUIRED = ("compute_capability", "clock", "dram_bytes", "dram_bandwidth", *_PER_DTYPE)
 
 
 def names() -> list[str]:
     """The names that `device` accepts, one for each file in ``gemmlab/devices``."""
-    folder = resources.files("gemmlab") / "devices"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def device(name: str | Device) -> Device:
@@ -168,30 +163,32 @@ def sources(name: str | Device) -> Mapping[str, Source]:
 
 @cache
 def _load(name: str) -> Device:
-    return parse(name, (resources.files("gemmlab") / "devices" / f"{name}.toml").read_text("utf-8"))
+    return parse(name, (FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 def parse(name: str, text: str) -> Device:
     """Read a device file; raises ``ValueError`` for a number without unit and source."""
+    import tomllib  # here, because `import gemmlab` needs no device
+
     raw = tomllib.loads(text)
     plain: dict[str, Any] = {"name": name, "kind": "gpu"}
     plain["title"] = raw.pop("title", name)
     plain["match"] = tuple(raw.pop("match", ()))
     origin: dict[str, Source] = {}
     for key, entry in raw.items():
-        if key not in _UNITS:
-            raise ValueError(f"{name}.toml: unknown key {key!r}; known keys: {', '.join(_UNITS)}")
+        if key not in UNITS:
+            raise ValueError(f"{name}.toml: unknown key {key!r}; known keys: {', '.join(UNITS)}")
         if key in _PER_DTYPE:
             for dtype in entry:
                 if dtype not in FORMATS:
                     known = ", ".join(FORMATS)
                     raise ValueError(f"{name}.toml: unknown dtype {key}.{dtype}; known: {known}")
             plain[key] = {
-                dtype: _number(name, f"{key}.{dtype}", _UNITS[key], entry[dtype], origin)
+                dtype: _number(name, f"{key}.{dtype}", UNITS[key], entry[dtype], origin)
                 for dtype in entry
             }
         else:
-            plain[key] = _number(name, key, _UNITS[key], entry, origin)
+            plain[key] = _number(name, key, UNITS[key], entry, origin)
     missing = [key for key in _REQUIRED if key not in plain]
     if missing:
         raise ValueError(f"{name}.toml: {', '.join(missing)} missing")
@@ -210,70 +207,3 @@ def _number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source
         raise ValueError(f"{name}.toml: {key} has no source")
     origin[key] = Source(unit, entry["source"])
     return entry["value"]
-
-
-@cache
-def detect() -> Device:
-    """The machine this Python runs on: its GPU if one works, else its CPU.
-
-    A GPU that has a file is described by it; another one by what its driver says. Never raises.
-    """
-    status = gpu_status()
-    return _from_driver(status) if status.works else host()
-
-
-@cache
-def host() -> Device:
-    """The CPU of this machine, its FLOP rates and memory bandwidth measured once (about 2 s)."""
-    cores = probe.cores()
-    peak = {dtype: probe.flop_rate(dtype) for dtype in ("float64", "float32")}
-    bandwidth = probe.bandwidth()
-    origin = {f"peak.{dtype}": Source("FLOP/s", rate.source) for dtype, rate in peak.items()}
-    origin["dram_bandwidth"] = Source("B/s", bandwidth.source)
-    origin["sms"] = Source("SM", "cores that this process may use, asked of the operating system")
-    return Device(
-        name="cpu",
-        title=probe.processor_name(),
-        kind="cpu",
-        sms=cores,
-        peak={dtype: rate.value for dtype, rate in peak.items()},
-        dram_bandwidth=bandwidth.value,
-        sources=origin,
-    )
-
-
-def _from_driver(status: GpuStatus) -> Device:
-    """A GPU by its own file if there is one, else by what its driver says."""
-    had = status.attributes
-    for name in names():
-        known = device(name)
-        # The same name with fewer SMs is a slice of the GPU (MIG) or a mobile part.
-        if status.name in known.match and had["sms"] == known.sms:
-            return known
-    clock = had["clock_khz"] * 1e3
-    said = f"driver {status.driver}, cuDeviceGetAttribute"
-    known = of_capability(status.compute_capability)
-    flop = {dtype: 2 * fma for dtype, fma in known.fma_per_cycle.items()} if known else {}
-    limits = {key: had[key] for key in _UNITS if key in had}
-    bandwidth = 2 * had["memory_clock_khz"] * 1e3 * had["memory_bus_bits"] / 8
-    origin = {key: Source(_UNITS[key], said) for key in limits}
-    origin["clock"] = Source("Hz", said)
-    for key in ("registers_per_thread", "shared_bytes_per_cycle_per_sm", "fma_latency_cycles"):
-        h200 = device("h200")  # no attribute tells these; they are the same on all GPUs since Volta
-        limits[key], origin[key] = getattr(h200, key), h200.sources[key]
-    origin["dram_bandwidth"] = Source("B/s", f"{said}: 2 x memory clock x bus width")
-    for dtype in flop:
-        origin[f"flop_per_cycle_per_sm.{dtype}"] = Source("FLOP/cycle/SM", FMA_SOURCE)
-        origin[f"peak.{dtype}"] = Source("FLOP/s", "SMs x clock x FLOP/cycle/SM")
-    return Device(
-        name=re.sub(r"[^a-z0-9]+", "_", status.name.lower()).strip("_"),
-        title=status.name,
-        kind="gpu",
-        compute_capability=status.compute_capability,
-        clock=clock,
-        flop_per_cycle_per_sm=flop,
-        peak={dtype: had["sms"] * clock * rate for dtype, rate in flop.items()},
-        dram_bandwidth=bandwidth,
-        sources=origin,
-        **limits,
-    )

@@ -8,7 +8,8 @@ from importlib import resources
 import pytest
 
 from gemmlab import probe
-from gemmlab.device import Device, detect, device, gpu_status, host, names, parse, sources
+from gemmlab.detection import detect, gpu_status, host
+from gemmlab.device import Device, device, names, parse, sources
 from gemmlab.driver import GpuStatus
 from gemmlab.probe import Rate
 
@@ -152,7 +153,7 @@ def machine(monkeypatch):
     """Set what the driver answers, with the measurements of the CPU replaced by constants."""
     import sys
 
-    module = sys.modules["gemmlab.device"]
+    module = sys.modules["gemmlab.detection"]
     monkeypatch.setattr(probe, "flop_rate", lambda dtype: Rate(1e11, f"measured here: {dtype}"))
     monkeypatch.setattr(probe, "bandwidth", lambda: Rate(2e10, "measured here: bandwidth"))
 

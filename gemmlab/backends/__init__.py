@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 from functools import cache
 
+from gemmlab import records
 from gemmlab.backends import timing
+from gemmlab.device import Device, names
 from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
@@ -26,7 +28,7 @@ def run(
     tiling: Tiling | None = None,
     operands: Operands | None = None,
     data: str | None = None,
-    device: str = "h200",
+    device: str | Device = "h200",
     repeats: int | None = None,
 ) -> Measurement:
     """Run `kernel` on `problem` and say what was observed.
@@ -35,6 +37,7 @@ def run(
         on `device`; "auto" is the GPU if one works, else the simulator, and the CPU for its kernels
     tiling : the kernel's own where None
     operands : A, B, C to use instead of random ones; C is not changed
+    device : of recorded measurements: a name with a file in `gemmlab/devices`, or with records
     data : what these operands are, for the provenance; "given by the caller" where None
     repeats : timed runs; as many as a fraction of a second allows where None
 
@@ -58,7 +61,7 @@ def run(
     if operands is not None:
         operands = Operands(*operands)
         problem.check_operands(operands)
-    tiling = kernel.choose(tiling)
+    tiling, device = kernel.choose(tiling), _known(device)
     chosen = choose(kernel, backend)
     if chosen == "recorded":
         from gemmlab.backends import recorded
@@ -78,6 +81,15 @@ def run(
     from gemmlab.backends import simulator
 
     return simulator.run(kernel, problem, operands, tiling)
+
+
+def _known(device: str | Device) -> str:
+    """The name of a device that has a file or recorded measurements; ValueError for another."""
+    name = device.name if isinstance(device, Device) else device
+    known = sorted({*names(), *records.devices()})
+    if name not in known:
+        raise ValueError(f"device={name!r} is not known; use one of {', '.join(known)}")
+    return name
 
 
 def choose(kernel: Kernel, backend: str = "auto") -> str:

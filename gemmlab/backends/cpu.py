@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.backends import timing
 from gemmlab.backends.checking import check
-from gemmlab.device import host
+from gemmlab.detection import host
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm, Operands

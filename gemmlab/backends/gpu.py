@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmlab.backends import compiled, sensors, timing
 from gemmlab.backends.checking import check
-from gemmlab.device import detect
+from gemmlab.detection import detect
 from gemmlab.driver import gpu_status, numba_cuda
 from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel

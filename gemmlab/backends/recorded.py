@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gemmlab import records
-from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
@@ -15,11 +14,10 @@ def run(
     problem: Gemm,
     *,
     tiling: Tiling | None = None,
-    device: str | Device = "h200",
+    device: str = "h200",
 ) -> Measurement:
     """The recorded measurement of `kernel` on `problem` and `device`.
 
     Raises LookupError, which lists the nearest that are recorded, where there is none.
     """
-    name = device.name if isinstance(device, Device) else device
-    return records.find(kernel, problem, tiling, name)
+    return records.find(kernel, problem, tiling, device)

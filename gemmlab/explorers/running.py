@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from gemmlab import backends
-from gemmlab.device import Device, detect, host
+from gemmlab.detection import detect, host
+from gemmlab.device import Device
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.job import Job, Stopped
 from gemmlab.kernels import Kernel

@@ -151,7 +151,7 @@ def test_the_simulator_has_the_dynamic_shared_memory_of_the_launch():
     )
     assert run(kernel, Gemm(3, 8, 1), "simulator").passed
     with pytest.raises(HazardError, match="out of bounds|out-of-bounds"):
-        run(replace(kernel, shared=lambda problem, tiling: 4), Gemm(3, 8, 1), "simulator")
+        run(replace(kernel, shared_bytes=lambda problem, tiling: 4), Gemm(3, 8, 1), "simulator")
 
 
 def test_own_operands_are_told_from_drawn_ones():
@@ -171,6 +171,8 @@ def test_own_operands_are_told_from_drawn_ones():
         ((kernels.tiled, (4, 4, 4)), {}, "is not a Gemm"),
         ((kernels.tiled, RAGGED, "cuda"), {}, "backend='cuda' is not known; use auto, gpu"),
         ((kernels.tiled, RAGGED), {"tiling": 16}, "tiling=16 is not a Tiling"),
+        ((kernels.tiled, RAGGED, "simulator"), {"device": "x"}, "device='x' is not known; use one"),
+        ((kernels.tiled, RAGGED, "simulator"), {"device": 3}, "device=3 is not known"),
         ((kernels.tiled, RAGGED), {"tiling": Tiling((16, 8, 16))}, "16×8×16 does not fit"),
         ((kernels.tiled, RAGGED, "simulator"), {"tiling": Tiling.square(64)}, "4096 threads"),
         ((kernels.tiled, Gemm(8, 8, 8, dtype="float16")), {}, "computes float32, not float16"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab.device import detect
+from gemmlab.detection import detect
 from tests.hardware import machine
 from tests.hardware.checks import CHECKS
 from tests.hardware.validate import examine

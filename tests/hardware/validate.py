@@ -27,7 +27,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemmlab.device import Device, detect, names
+from gemmlab.detection import detect
+from gemmlab.device import Device, names
 from gemmlab.driver import gpu_status
 from gemmlab.probe import cores
 from tests.hardware import machine, store

@@ -332,7 +332,7 @@ class Writer:
             )
         self.line("cuda.syncthreads()")
         self.line(f"v0 = {self.bounded(self.shared_integer())}")
-        self.line(f"v1 = cuda.syncthreads_count({self.condition(1)})")
+        self.line(f"v1 = cuda.syncthreads_count(int({self.condition(1)}))")  # Numba: no bool
 
     # Expressions
 
