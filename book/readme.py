@@ -25,6 +25,11 @@ def recorded(kernel: kernels.Kernel) -> Measurement | None:
         return None
 
 
+def source(kernel: kernels.Kernel) -> str:
+    """The file of a kernel, from the root of the project."""
+    return f"{kernel.build.__module__.replace('.', '/')}.py"
+
+
 def table() -> str:
     """The ladder at one size, as Markdown: rates, and fractions of cuBLAS and of the peak."""
     yardstick = records.find(kernels.REFERENCE, PROBLEM, None, DEVICE)
@@ -35,7 +40,7 @@ def table() -> str:
         "|---|---|--:|--:|--:|--:|",
     ]
     for number, kernel in enumerate(kernels.LADDER, 1):
-        name = f"{number} [{kernel.name}](gemmlab/kernels/{kernel.name}.py)"
+        name = f"{number} [{kernel.name}]({source(kernel)})"
         expected = predict(PROBLEM, gpu, kernel).flops_per_second / 1e12
         lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, expected, yardstick, peak)} |")
     rate = yardstick.flops_per_second

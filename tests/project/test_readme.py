@@ -13,7 +13,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def test_the_ladder_is_up_to_date():
     assert readme.with_table(README) == README, "run: python book/readme.py"
-    assert all(f"[{k.name}](gemmlab/kernels/{k.name}.py)" in README for k in kernels.LADDER)
+    assert all(f"[{k.name}](gemmlab/kernels/simt/{k.name}.py)" in README for k in kernels.LADDER)
 
 
 def test_the_code_runs():

@@ -1,10 +1,11 @@
 """Rung 6, warp tiled: a warp computes one compact tile of C.
 
 One change: which elements of C a thread computes. In the rung below, a warp's 32 threads stand in
-two rows of 16, and for each p read 2 groups of As and 16 of Bs. Here they stand in a rectangle that
-is as square as may be: together they read fewer words, each sent to more lanes, so that thread
-tiles can grow. The copies take care of every layout of the operands. Counter to watch: shared load
-wavefronts.
+two rows of 16. Here they stand in a rectangle that is as square as may be, numbered two down, then
+across: the eight threads that one pass of shared memory serves stand in two rows of four and share
+words of both operands, so that each load takes half the passes, and thread tiles can grow. The
+copies take care of every layout of the operands. Counter to watch: shared load wavefronts, half as
+many.
 """
 
 from __future__ import annotations
