@@ -7,7 +7,7 @@ transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,21 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 
 # The formats that hold running sums: TF32 and bfloat16 are formats of operands alone.
 ACCUMULATORS = ("float64", "float32", "float16")
+
+
+class Arithmetic(NamedTuple):
+    """The formats of A and B, of the running sum with α and β, and of C."""
+
+    dtype: str
+    accumulate: str
+    out_dtype: str
+
+    def __str__(self) -> str:
+        usual = Gemm(1, 1, 1, dtype=self.dtype).arithmetic
+        text = self.dtype
+        if self.accumulate != usual.accumulate:
+            text += f" summed in {self.accumulate}"
+        return text if self.out_dtype == usual.out_dtype else f"{text} to {self.out_dtype}"
 
 
 class Operands(NamedTuple):
@@ -87,9 +102,7 @@ class Gemm:
             )
 
     def __str__(self) -> str:
-        text = f"{self.m}×{self.n}×{self.k} {self.dtype}"
-        if self.out_dtype != replace(self, out_dtype=None).out_dtype:
-            text += f" to {self.out_dtype}"
+        text = f"{self.m}×{self.n}×{self.k} {self.arithmetic}"
         return text if self.layout == "nn" else f"{text} {self.layout}"
 
     @property
@@ -142,6 +155,11 @@ class Gemm:
         a, b, c = (self.m, self.k), (self.k, self.n), (self.m, self.n)
         left, right = self.layout
         return a if left == "n" else a[::-1], b if right == "n" else b[::-1], c
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The formats of A and B, of the sum, and of C; a kernel has those that it computes."""
+        return Arithmetic(self.dtype, self.accumulate, self.out_dtype)
 
     @property
     def formats(self) -> tuple[str, str, str]:

@@ -9,10 +9,11 @@ from typing import Any
 from gemmlab import cuda
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
-from gemmlab.problem import Gemm
+from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.tiling import Tiling
 
 Dim = tuple[int, int]
+ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
 FLOAT = number_format("float32").bytes  # what an element of a SIMT kernel's tiles takes [B]
 
 
@@ -80,7 +81,7 @@ class Kernel:
     compile : tiling -> keyword arguments of `cuda.jit`, such as launch_bounds=(threads, blocks per
         SM) or max_registers; without launch_bounds, the block that `launch` gives is the bound
     tilings : the tilings that are recorded, to be compared; its default alone where empty
-    dtypes : formats of A and B that it takes, see `Gemm.dtype`
+    arithmetic : formats that go together: of A and B, of the sum, of C; see `Gemm.arithmetic`
     layouts : layouts of the operands that it takes, see `Gemm.layout`
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
@@ -98,7 +99,7 @@ class Kernel:
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     tilings: tuple[Tiling, ...] = ()
-    dtypes: tuple[str, ...] = ("float32",)
+    arithmetic: tuple[Arithmetic, ...] = (Arithmetic("float32", "float32", "float32"),)
     layouts: tuple[str, ...] = ("nn",)
     machine: str = "gpu"
     library: bool = False

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from importlib import resources
@@ -182,6 +181,4 @@ def _distance(m: Measurement, problem: Gemm, tiling: Tiling | None) -> tuple[flo
 
 def _say(kernel: str, p: Gemm, tiling: Tiling | None) -> str:
     scalars = "" if (p.alpha, p.beta) == (1, 0) else f", α={p.alpha:g}, β={p.beta:g}"
-    usual = replace(p, accumulate=None).accumulate
-    accumulate = "" if p.accumulate == usual else f", accumulated in {p.accumulate}"
-    return f"{kernel} {p}{scalars}{accumulate}" + (f" with tile {tiling}" if tiling else "")
+    return f"{kernel} {p}{scalars}" + (f" with tile {tiling}" if tiling else "")

@@ -176,6 +176,16 @@ def test_own_operands_are_told_from_drawn_ones():
         ((kernels.tiled, RAGGED), {"tiling": Tiling((16, 8, 16))}, "16×8×16 does not fit"),
         ((kernels.tiled, RAGGED, "simulator"), {"tiling": Tiling.square(64)}, "4096 threads"),
         ((kernels.tiled, Gemm(8, 8, 8, dtype="float16")), {}, "computes float32, not float16"),
+        (
+            (kernels.tiled, Gemm(8, 8, 8, accumulate="float64")),
+            {},
+            "tiled computes float32, not float32 summed in float64",
+        ),
+        (
+            (kernels.cpu_naive, Gemm(8, 8, 8, out_dtype="float16")),
+            {},
+            "computes float32 and float64, not float32 to float16",
+        ),
         ((kernels.cublas, RAGGED, "simulator"), {}, "cublas cannot run on backend='simulator'"),
         ((kernels.cpu_naive, RAGGED, "gpu"), {}, "cpu_naive cannot run on backend='gpu'"),
         ((kernels.cublas, RAGGED), {"tiling": Tiling.square(8)}, "chooses its own tiles"),

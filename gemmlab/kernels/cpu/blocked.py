@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import ON_CPUS, Kernel
 from gemmlab.tiling import Tiling
 
 
@@ -45,6 +45,6 @@ cpu_blocked = Kernel(
     idea="tiles that stay in cache, inner loop along rows",
     default=Tiling(block=(32, 512, 64)),
     build=build,
-    dtypes=("float32", "float64"),
+    arithmetic=ON_CPUS,
     machine="cpu",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import ON_CPUS, Kernel
 from gemmlab.tiling import Tiling
 
 
@@ -37,6 +37,6 @@ cpu_naive = Kernel(
     idea="three loops, as defined",
     default=None,
     build=build,
-    dtypes=("float32", "float64"),
+    arithmetic=ON_CPUS,
     machine="cpu",
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import ON_CPUS, Kernel
 from gemmlab.tiling import Tiling
 
 
@@ -29,7 +29,7 @@ cpu_numpy = Kernel(
     idea="NumPy's BLAS",
     default=None,
     build=build,
-    dtypes=("float32", "float64"),
+    arithmetic=ON_CPUS,
     machine="cpu",
     library=True,
 )

@@ -19,7 +19,7 @@ from gemmlab.tiling import WARP, Tiling
 
 
 def first_element(tiling: Tiling) -> Callable:
-    """T -> (i, j): row and column, in the block's tile, of the first group of thread t."""
+    """(t) -> (i, j): row and column, in the block's tile, of the first group of thread t."""
     WM, WN = tiling.warp
     WARPS_N = tiling.block[1] // WN
     LANES_N = tiling.warp_lanes[1]
