@@ -68,6 +68,15 @@ def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
     assert importlib.util.find_spec(module)
 
 
+@pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 2), (200, run.MOST_WORKERS)])
+def test_tests_run_on_every_core_and_what_is_asked_for_comes_last(monkeypatch, cores, workers):
+    calls = []
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    monkeypatch.setattr(run.os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    assert run.test(["-n0", "tests/simt"]) == 0
+    assert calls == [("-m", "pytest", f"--numprocesses={workers}", "-n0", "tests/simt")]
+
+
 def test_lint_shows_both_checks_and_fails_if_either_does(monkeypatch):
     calls = []
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command[2]) or 1)
