@@ -49,14 +49,7 @@ def run(
         raise TypeError(f"kernel={kernel!r} is not a Kernel; use one of gemmlab.kernels")
     if not isinstance(problem, Gemm):
         raise TypeError(f"problem={problem!r} is not a Gemm; use Gemm(m, n, k)")
-    if problem.arithmetic not in kernel.arithmetic:
-        computes = " and ".join(map(str, kernel.arithmetic))
-        raise ValueError(f"{kernel.name} computes {computes}, not {problem.arithmetic}")
-    if problem.layout not in kernel.layouts:
-        raise ValueError(
-            f"{kernel.name} takes operands in layout {' and '.join(kernel.layouts)}, "
-            f"not {problem.layout}"
-        )
+    kernel.check_problem(problem)
     if operands is not None:
         operands = Operands(*operands)
         problem.check_operands(operands)

@@ -1,6 +1,7 @@
 """Every rung on edge shapes: exact on integers, no hazards, counts as predicted; it compiles."""
 
 import math
+import re
 from dataclasses import replace
 from itertools import cycle
 from types import SimpleNamespace
@@ -281,3 +282,9 @@ def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
     text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability, monkeypatch)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text
+
+
+@pytest.mark.parametrize("tiling", SMALL["pipelined"], ids=str)
+def test_a_ring_waits_for_the_oldest_copies_alone(tiling, monkeypatch):
+    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0), monkeypatch)
+    assert set(re.findall(r"cp\.async\.wait_group (\d+)", text)) == {str(tiling.stages - 2)}

@@ -153,6 +153,16 @@ def test_bad_input_is_quoted():
         predict(p, V100, kernel=kernels.naive, tiling=Tiling(block=(64, 64, 1)))
 
 
+def test_a_problem_that_a_kernel_does_not_compute_is_not_predicted():
+    for given, words in (
+        ({"dtype": "float16"}, "computes float32, not float16"),
+        ({"accumulate": "float64"}, "computes float32, not float32 summed in float64"),
+        ({"layout": "nt"}, "naive takes operands in layout nn, not nt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            predict(Gemm(64, 64, 64, **given), V100, kernels.naive)
+
+
 def test_a_kernel_on_a_device_with_unknown_latencies():
     """What a driver does not say is left out, not guessed."""
     d = replace(V100, fma_latency_cycles=None, dram_latency=None, l2_bandwidth=None)
@@ -185,6 +195,9 @@ class Emulating:
     """A kernel that makes float32 products of three in float16, and splits its operands before."""
 
     name: str = "emulating"
+
+    def check_problem(self, problem):
+        assert problem.arithmetic == Gemm(1, 1, 1).arithmetic
 
     def choose(self, tiling):
         return Tiling(block=(128, 128, 32))
