@@ -276,6 +276,13 @@ def test_four_at_a_time_where_rows_are_aligned(n, monkeypatch):
     assert ".local" not in text
 
 
+@pytest.mark.parametrize(
+    ("capability", "has"), [(TURING, False), ((8, 0), True), ((9, 0), True), (None, True)]
+)
+def test_which_gpus_copy_asynchronously(capability, has):
+    assert kernels.pipelined.variant(Gemm(8, 8, 8), capability)["asynchronous"] == has
+
+
 @pytest.mark.parametrize("capability", [TURING, (8, 0)])
 def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
     tiling = SMALL["pipelined"][0]

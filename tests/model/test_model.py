@@ -325,3 +325,12 @@ def test_copies_ahead_divide_the_round_trips_to_memory():
         tiling = Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8), stages=stages)
         chains[stages] = kernels.pipelined.work(p, tiling).chain
     assert chains == {2: (512, 8192), 3: (256, 8192), 5: (128, 8192)}
+
+
+def test_tiles_that_are_not_copied_ahead_are_waited_for_one_by_one():
+    p = Gemm(128, 128, 1001)
+    for kernel in kernels.LADDER[2:6]:
+        bk = kernel.default.block[2]
+        steps = -(-1001 // bk)
+        assert kernel.work(p, kernel.default).chain == (steps, steps * bk)
+    assert kernels.naive.work(p, kernels.naive.default).chain == (1, 1001)
