@@ -101,8 +101,8 @@ def predict(
 
     seconds = max(flops / peak, bytes / bandwidth at each memory level, latency). Without a kernel
     the bytes are compulsory and the latency is one round trip to memory. No constant is fitted.
-    Raises ValueError for an unknown device, a format without a rate there, a problem that the kernel
-    does not compute, or a tiling that the kernel or the device cannot run.
+    Raises ValueError for an unknown device, a format without a rate there, a problem that the
+    kernel does not compute, or a tiling that the kernel or the device cannot run.
 
     >>> predict(Gemm(8192, 128, 8192, dtype="float16"), "v100").limiter
     'memory'

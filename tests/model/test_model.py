@@ -334,3 +334,29 @@ def test_tiles_that_are_not_copied_ahead_are_waited_for_one_by_one():
         steps = -(-1001 // bk)
         assert kernel.work(p, kernel.default).chain == (steps, steps * bk)
     assert kernels.naive.work(p, kernels.naive.default).chain == (1, 1001)
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_traffic_to_l2_reads_a_for_each_column_of_blocks_b_for_each_row_and_c(kernel):
+    across, down = kernel.default.grid(Gemm(256, 512, 256))
+    for beta, touched in ((0, 1), (0.5, 2)):
+        work = kernel.work(Gemm(256, 512, 256, beta=beta), kernel.default)
+        assert work.l2_bytes == 4 * 256 * (across * 256 + down * 512 + touched * 512)
+
+
+def test_l1_serves_shared_memory_and_global_accesses():
+    """Of tiles of 32×32, an access is one line of 128 bytes: one cycle, in shared memory too."""
+    counted = kernels.tiled.work(Gemm(256, 512, 256, beta=0.5), Tiling.square(32))
+    passes = ("shared_load_wavefronts", "shared_store_wavefronts")
+    requests = ("global_load_requests", "global_store_requests")
+    assert counted.l1_wavefronts == sum(counted.counters[name] for name in passes + requests)
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_arithmetic_is_that_of_whole_tiles_in_the_format_of_the_sum(kernel):
+    bm, bn, bk = kernel.default.block
+    steps = 65 if kernel in (kernels.naive, kernels.coalesced) else -(-65 // bk) * bk
+    for accumulate in ("float32", "float64"):
+        problem = Gemm(bm + 1, 1, 65, dtype="float16", accumulate=accumulate)
+        work = kernel.work(problem, kernel.default)
+        assert work.flops == {accumulate: 2 * 2 * bm * bn * steps}
