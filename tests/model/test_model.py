@@ -9,7 +9,7 @@ import pytest
 from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.formats import FORMATS
-from gemmlab.model import occupancy, predict
+from gemmlab.model import occupancy, predict, traffic
 from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
@@ -360,3 +360,10 @@ def test_arithmetic_is_that_of_whole_tiles_in_the_format_of_the_sum(kernel):
         problem = Gemm(bm + 1, 1, 65, dtype="float16", accumulate=accumulate)
         work = kernel.work(problem, kernel.default)
         assert work.flops == {accumulate: 2 * 2 * bm * bn * steps}
+
+
+def test_a_staged_launch_may_name_the_pipes_of_its_arithmetic():
+    p, tiling = Gemm(16, 16, 16), Tiling.square(16)
+    moved = Counter(l1_cycles=1)
+    work = traffic.staged(p, tiling, moved, [], Counter(), 0, 0, flops={"float16": 7, "tf32": 1})
+    assert work.flops == {"float16": 7, "tf32": 1}
