@@ -226,6 +226,31 @@ def test_a_kernel_on_several_pipes_takes_as_long_as_the_slowest():
         predict(p, V100, OnTf32())
 
 
+def test_the_order_of_the_pipes_does_not_count():
+    class Turned(Emulating):
+        def work(self, problem, tiling):
+            work = super().work(problem, tiling)
+            return replace(work, flops=dict(reversed(work.flops.items())))
+
+    p = Gemm(8192, 8192, 8192)
+    assert predict(p, "h200", Turned()).times == predict(p, "h200", Emulating()).times
+
+
+def test_shared_memory_limits_the_blocks_that_wait_together():
+    """32 KB, and 1 KB of the system's, for each block of 256 threads: 6 on an SM, not 8."""
+    gpu = device("h200")
+    chain = gpu.dram_latency + gpu.fma_latency_cycles / gpu.clock
+    found = predict(Gemm(8192, 8192, 8192), gpu, Emulating()).times["latency"]
+    assert found == pytest.approx(-(-4096 // (6 * gpu.sms)) * chain, rel=1e-12)
+
+
+def test_bytes_of_shared_memory_are_loaded_and_stored():
+    p = predict(Gemm(128, 128, 128), V100, kernels.tiled)
+    passes = [p.counters[f"shared_{op}_wavefronts"] for op in ("load", "store")]
+    assert all(passes)
+    assert p.bytes["shared"] == 128 * sum(passes)
+
+
 class OnTf32(Emulating):
     def work(self, problem, tiling):
         return replace(super().work(problem, tiling), flops={"tf32": problem.flops})
