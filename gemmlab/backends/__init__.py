@@ -10,7 +10,7 @@ from functools import cache
 
 from gemmlab import records
 from gemmlab.backends import timing
-from gemmlab.device import Device, names
+from gemmlab.device import RECORDED, Device, names
 from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
@@ -28,7 +28,7 @@ def run(
     tiling: Tiling | None = None,
     operands: Operands | None = None,
     data: str | None = None,
-    device: str | Device = "h200",
+    device: str | Device = RECORDED,
     repeats: int | None = None,
 ) -> Measurement:
     """Run `kernel` on `problem` and say what was observed.
@@ -49,14 +49,7 @@ def run(
         raise TypeError(f"kernel={kernel!r} is not a Kernel; use one of gemmlab.kernels")
     if not isinstance(problem, Gemm):
         raise TypeError(f"problem={problem!r} is not a Gemm; use Gemm(m, n, k)")
-    if problem.arithmetic not in kernel.arithmetic:
-        computes = " and ".join(map(str, kernel.arithmetic))
-        raise ValueError(f"{kernel.name} computes {computes}, not {problem.arithmetic}")
-    if problem.layout not in kernel.layouts:
-        raise ValueError(
-            f"{kernel.name} takes operands in layout {' and '.join(kernel.layouts)}, "
-            f"not {problem.layout}"
-        )
+    kernel.check_problem(problem)
     if operands is not None:
         operands = Operands(*operands)
         problem.check_operands(operands)

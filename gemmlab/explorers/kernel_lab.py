@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from gemmlab import backends, kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.backends import simulator
-from gemmlab.device import Device
+from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Picture
 from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
@@ -44,7 +44,7 @@ class KernelLab(Runner):
         n: int = 128,
         tile: int | None = None,
         backend: str = "auto",
-        device: str = "h200",
+        device: str = RECORDED,
     ) -> None:
         figure, (self.left, self.right) = plots.figure(9.8, 4.2, 2, wspace=0.6)
         super().__init__(Picture(figure), load_device(device))

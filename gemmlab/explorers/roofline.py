@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from gemmlab import plots
-from gemmlab.device import Device, names
+from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import Size, dropdown, sizes_of
@@ -32,7 +32,7 @@ class Roofline(Explorer):
 
     def __init__(
         self,
-        device: str | Device = "h200",
+        device: str | Device = RECORDED,
         dtype: str = "float16",
         m: int = 8192,
         n: int = 128,

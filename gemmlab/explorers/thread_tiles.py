@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmlab import backends, kernels, plots, records
 from gemmlab.backends import simulator
+from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Picture
 from gemmlab.explorers.controls import Size, dropdown
@@ -55,7 +56,7 @@ class ThreadTiles(Runner):
         thread: tuple[int, int] = (8, 8),
         n: int = 256,
         backend: str = "auto",
-        device: str = "h200",
+        device: str = RECORDED,
     ) -> None:
         known = [k.name for k in KERNELS]
         if kernel not in known:

@@ -114,6 +114,17 @@ class Kernel:
         """Shared memory that a block is launched with [B]; 0 where the source states its size."""
         return self.shared_bytes(problem, tiling) if self.dynamic else 0
 
+    def check_problem(self, problem: Gemm) -> None:
+        """Raise ValueError for formats that the kernel does not compute, or a layout it refuses."""
+        if problem.arithmetic not in self.arithmetic:
+            computes = " and ".join(map(str, self.arithmetic))
+            raise ValueError(f"{self.name} computes {computes}, not {problem.arithmetic}")
+        if problem.layout not in self.layouts:
+            raise ValueError(
+                f"{self.name} takes operands in layout {' and '.join(self.layouts)}, "
+                f"not {problem.layout}"
+            )
+
     def choose(self, tiling: Tiling | None) -> Tiling | None:
         """The tiling to use: `tiling`, once it is checked, or the kernel's own.
 

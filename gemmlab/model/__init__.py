@@ -24,6 +24,8 @@ class Predictable(Protocol):
 
     name: str
 
+    def check_problem(self, problem: Gemm) -> None: ...
+
     def choose(self, tiling: Tiling | None) -> Tiling: ...
 
     @property
@@ -99,8 +101,8 @@ def predict(
 
     seconds = max(flops / peak, bytes / bandwidth at each memory level, latency). Without a kernel
     the bytes are compulsory and the latency is one round trip to memory. No constant is fitted.
-    Raises ValueError for an unknown device, a format without a rate there, or a tiling that the
-    kernel or the device cannot run.
+    Raises ValueError for an unknown device, a format without a rate there, or a problem or tiling
+    that the kernel or the device cannot run.
 
     >>> predict(Gemm(8192, 128, 8192, dtype="float16"), "v100").limiter
     'memory'
@@ -126,6 +128,7 @@ def predict(
         raise ValueError(f"there is no model of {kernel.name}; leave out kernel= for the ideal one")
     if target.kind != "gpu":
         raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
+    kernel.check_problem(problem)
     tiling = kernel.choose(tiling)
     work = kernel.work(problem, tiling)
     grid, block = kernel.launch(problem, tiling)

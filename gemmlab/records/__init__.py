@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
@@ -108,7 +109,7 @@ def devices(root: str | Path = ROOT) -> list[str]:
 
 
 def load(
-    device: str = "h200", kernel: str | Kernel | None = None, root: str | Path = ROOT
+    device: str = RECORDED, kernel: str | Kernel | None = None, root: str | Path = ROOT
 ) -> list[Measurement]:
     """What is recorded on `device`, of one kernel or of all, in order of kernel and problem.
 
@@ -144,7 +145,7 @@ def find(
     kernel: Kernel,
     problem: Gemm,
     tiling: Tiling | None = None,
-    device: str = "h200",
+    device: str = RECORDED,
     root: str | Path = ROOT,
 ) -> Measurement:
     """The measurement of `kernel` on `problem` with `tiling` (None: the kernel's own).
