@@ -6,12 +6,12 @@ transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.arguments import finite_number, whole_number
 from gemmlab.formats import from_memory, number_format, round_to, to_memory
 
 # How A and B are stored, one letter each: n as it is, t transposed (the trans arguments of BLAS).
@@ -81,7 +81,7 @@ class Gemm:
         for name in ("m", "n", "k"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name in ("alpha", "beta"):
-            object.__setattr__(self, name, _finite(name, getattr(self, name)))
+            object.__setattr__(self, name, finite_number(name, getattr(self, name)))
         number_format(self.dtype)
         if self.accumulate is None:
             wide = "float64" if self.dtype == "float64" else "float32"
@@ -281,35 +281,3 @@ def _in_memory(values: np.ndarray, dtype: str) -> np.ndarray:
     if form.carrier.name == dtype:  # NumPy has the format, and rounds to nearest
         return values.astype(form.carrier)
     return to_memory(round_to(values, dtype), dtype)
-
-
-def whole_number(name: str, value: object, least: int = 1) -> int:
-    """`value` as an int, or an error that quotes it.
-
-    >>> whole_number("m", 0)
-    Traceback (most recent call last):
-        ...
-    ValueError: m=0 is too small; use a whole number of at least 1
-    """
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        message = f"{name}={value!r} is not a whole number; use an int of at least {least}"
-        raise TypeError(message) from None
-    if number < least:
-        raise ValueError(f"{name}={value!r} is too small; use a whole number of at least {least}")
-    return number
-
-
-def _finite(name: str, value: object) -> float:
-    try:
-        if isinstance(value, (str, bytes, bool, np.bool_)):
-            raise TypeError
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"{name}={value!r} is not a number") from None
-    if not np.isfinite(number):
-        raise ValueError(f"{name}={value!r} is not finite; use a finite number")
-    return number

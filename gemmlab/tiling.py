@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.problem import Gemm, whole_number
+from gemmlab.arguments import whole_number
+from gemmlab.problem import Gemm
 
 WARP = 32  # threads
 

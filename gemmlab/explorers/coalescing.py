@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import cuda, plots, simulate
+from gemmlab.arguments import whole_number
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import NAMES
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number, style
-from gemmlab.problem import whole_number
 
 ELEMENTS = {number_format(name).bytes: name for name in ("float16", "float32", "float64")}
 STRIDES, OFFSETS = range(33), range(32)

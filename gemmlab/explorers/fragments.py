@@ -11,9 +11,9 @@ import json
 from functools import cache
 from importlib import resources
 
+from gemmlab.arguments import whole_number
 from gemmlab.instructions import fragments
 from gemmlab.instructions.fragments import LANES, LAYOUTS, Layout
-from gemmlab.problem import whole_number
 
 
 class Fragments:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
+from gemmlab.arguments import whole_number
 from gemmlab.backends import simulator
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
@@ -18,7 +19,7 @@ from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import si, style
-from gemmlab.problem import Gemm, whole_number
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
