@@ -1,4 +1,4 @@
-"""Numbers that callers give, as the type that is meant, or an error that quotes what was given."""
+"""Checks of numbers from callers: each comes back as its type, or an error quotes it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HANDED_OVER = {  # to run.py, with all their arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; its exit code: 0 if all went well."""
+    """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.verb not in HANDED_OVER:

@@ -1,4 +1,4 @@
-"""Tilings: how one output matrix is cut into thread blocks, and a block into threads."""
+"""Tilings: how C is cut into tiles of thread blocks, of warps and of threads."""
 
 from __future__ import annotations
 

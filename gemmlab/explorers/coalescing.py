@@ -73,7 +73,7 @@ class Coalescing(Explorer):
         self.arrange([self.stride, self.offset, self.itemsize], watched=controls)
 
     def show(self) -> str:
-        """Count the load, move the marks; what was counted, what of it is used, in words."""
+        """Count the load and move the marks; return the sectors counted and used in words."""
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
         x = np.zeros(max(STRIDES) * transactions.WARP, ELEMENTS[size])
         y = np.zeros(transactions.WARP, x.dtype)

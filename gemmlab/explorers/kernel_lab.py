@@ -1,4 +1,4 @@
-"""The kernel lab: run a kernel and lay what was observed over what was predicted."""
+"""The kernel lab: run a kernel and lay its measurement over the prediction."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class KernelLab(Runner):
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
-        """Draw history, curves and residuals; what is expected or, once it has run, what came."""
+        """Draw history, curves and residuals; return the prediction or, after a run, the result."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         p = _predict(kernel, problem, tiling, target)
@@ -187,7 +187,7 @@ def _predict(kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Devic
 
 
 def _curve(name: str, tiling: Tiling | None, target: Device, counted: bool) -> list[Prediction]:
-    """Predictions over m = n = k, as far as such runs go."""
+    """Predictions over m = n = k, up to the largest that can be run."""
     most = simulator.LARGEST if counted else Gemm(*[2**LARGEST] * 3).flops
     problems = [p for n in SIZES if (p := Gemm(n, n, n)).flops <= most]
     return [_predict(kernels.get(name), p, tiling, target) for p in problems]

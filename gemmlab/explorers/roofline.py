@@ -58,7 +58,7 @@ class Roofline(Explorer):
         )
 
     def show(self) -> str:
-        """Move the point; the limiter in words, with the numbers that decide it."""
+        """Move the point; return the limiter in words, with the numbers that decide it."""
         target = self._devices[self.device.value]
         sizes = {x: getattr(self, x).value for x in "mnk"}
         p = predict(Gemm(**sizes, dtype=self.dtype.value), target)

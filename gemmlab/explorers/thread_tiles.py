@@ -1,4 +1,4 @@
-"""Thread tiles: what each costs in shared loads, what it gains in speed, and what limits it."""
+"""The thread-tile explorer: the shared loads, the speed and the limit of each thread tile."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class ThreadTiles(Runner):
         return f"{first}\n{_costs(chosen)}"
 
     def _observed(self, kernel: Kernel, problem: Gemm, backend: str) -> list[Measurement]:
-        """Runs of this kernel and problem, and on the recorded backend what is recorded."""
+        """The history's runs of this kernel and problem, or its records on the recorded backend."""
         found = list(self.history)
         if backend == "recorded":
             try:

@@ -42,7 +42,7 @@ class FragmentUses:
 
 
 def fragment_uses(device: str = RECORDED, root: str | Path = ROOT) -> FragmentUses:
-    """What is recorded on `device`.
+    """The timings of the three uses that are recorded on `device`.
 
     Raises LookupError for a device without such a file, and RecordError as `read_uses` does.
     """
