@@ -57,8 +57,9 @@ class Gemm:
         arrays as they are stored
 
     Raises TypeError or ValueError for sizes that are not positive whole numbers, scalars that are
-    not finite, formats that are not in `gemmlab.formats.FORMATS`, an `accumulate` that is not in
-    `ACCUMULATORS`, TF32 as `out_dtype`, and layouts that are not in `LAYOUTS`.
+    not finite in the format of the sum, formats that are not in `gemmlab.formats.FORMATS`, an
+    `accumulate` that is not in `ACCUMULATORS`, TF32 as `out_dtype`, and layouts that are not in
+    `LAYOUTS`.
 
     >>> p = Gemm(m=8192, n=128, k=8192, dtype="float16")
     >>> p.flops, p.bytes, round(p.intensity, 1)
@@ -91,6 +92,13 @@ class Gemm:
                 f"accumulate={self.accumulate!r} is a format of operands; sums are kept in "
                 f"{', '.join(ACCUMULATORS)}"
             )
+        largest = number_format(self.accumulate).largest
+        for name in ("alpha", "beta"):
+            if abs(getattr(self, name)) > largest:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is too large for accumulate="
+                    f"{self.accumulate!r}; use at most {largest:.6g}"
+                )
         if self.out_dtype is None:
             out = "float32" if self.dtype == "tf32" else self.dtype
             object.__setattr__(self, "out_dtype", out)

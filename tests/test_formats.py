@@ -71,6 +71,12 @@ def test_size_and_precision_are_those_of_the_standard(dtype):
     assert BY_PTX[ptx] is number_format(dtype) is form
 
 
+def test_only_bfloat16_is_words_in_memory():
+    types = {name: form.memory.name for name, form in FORMATS.items()}
+    as_they_are = {name: name for name in OF_NUMPY}
+    assert types == {**as_they_are, "tf32": "float32", "bfloat16": "uint16"}
+
+
 def test_an_unknown_format_is_quoted_by_the_name_of_its_argument():
     with pytest.raises(ValueError, match="accumulate='fp32' is not a known format; use one of fl"):
         number_format("fp32", "accumulate")

@@ -145,9 +145,10 @@ def test_poisoned_results_are_nan_in_every_format():
         poisoned = p.poisoned(c)
         assert poisoned.dtype == c.dtype
         assert np.isnan(from_memory(poisoned, p.out_dtype)).all()
-        read = Gemm(4, 4, 4, beta=1, dtype=dtype).poisoned(c)
-        assert np.array_equal(read, c)
-        assert read is not c
+        for beta in (1, -0.5):
+            read = Gemm(4, 4, 4, beta=beta, dtype=dtype).poisoned(c)
+            assert np.array_equal(read, c)
+            assert read is not c
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta"])
@@ -159,6 +160,15 @@ def test_bad_scalars_are_quoted(name):
         with pytest.raises(TypeError) as caught:
             Gemm(4, 4, 4, **{name: value})
         assert f"{name}={value!r}" in str(caught.value)
+
+
+def test_scalars_must_be_finite_in_the_accumulation():
+    largest = float(np.finfo(np.float32).max)
+    assert np.isfinite(Gemm(4, 4, 4, alpha=largest, beta=-largest).scalars()).all()
+    for given in ({"alpha": 1e39}, {"beta": -1e39}, {"alpha": 65536.0, "accumulate": "float16"}):
+        with pytest.raises(ValueError, match=r"(alpha|beta)=.* is too large for accumulate='float"):
+            Gemm(4, 4, 4, dtype="float16", **given)
+    assert Gemm(4, 4, 4, alpha=1e39, dtype="float64").scalars()[0] == 1e39
 
 
 def test_problems_are_values():
@@ -183,6 +193,13 @@ def test_operands(dtype, kind):
     p.check_operands(first)
     if kind == "integers":
         assert all(np.array_equal(x, np.round(x)) and np.abs(x).max() <= 2 for x in values)
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "bfloat16", "float16"])
+def test_operands_are_rounded_to_nearest(dtype):
+    rounded, drawn = Gemm(30, 50, 70, dtype=dtype).operands(), Gemm(30, 50, 70).operands()
+    for x, y in zip(rounded[:2], drawn[:2], strict=True):
+        assert np.array_equal(x, to_memory(round_to(y, dtype), dtype))
 
 
 def test_operands_that_cannot_be_made():
@@ -220,6 +237,15 @@ def test_products_in_formats_that_numpy_does_not_have(dtype):
     assert p.error(wrong, o) > p.tolerance
 
 
+@pytest.mark.parametrize(("dtype", "out"), [("bfloat16", "float32"), ("float16", "bfloat16")])
+def test_results_in_another_format_than_the_operands(dtype, out):
+    p = Gemm(9, 5, 40, alpha=0.5, beta=2, dtype=dtype, out_dtype=out)
+    o = p.operands()
+    p.check_operands(o)
+    result = to_memory(round_to(p.reference(o), out), out)
+    assert 0 < p.error(result, o) <= FORMATS[out].unit_roundoff < p.tolerance
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_operands_must_be_finite_where_they_are_read(value):
     p = Gemm(3, 5, 7)
@@ -234,6 +260,16 @@ def test_operands_must_be_finite_where_they_are_read(value):
     p.check_operands(operands)  # β = 0: C is not read
     with pytest.raises(ValueError, match=r"C\[0, 0\] is"):
         Gemm(3, 5, 7, beta=0.5).check_operands(operands)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_operands_must_be_finite_in_every_format(dtype):
+    p = Gemm(3, 5, 7, dtype=dtype)
+    for which, name in enumerate("AB"):
+        operands = p.operands()
+        operands[which][2, 1] = to_memory(np.nan, dtype)
+        with pytest.raises(ValueError, match=rf"{name}\[2, 1\] is nan; operands must be finite"):
+            p.check_operands(operands)
 
 
 def test_reference():

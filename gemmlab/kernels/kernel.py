@@ -116,7 +116,7 @@ class Kernel:
         return self.shared_bytes(problem, tiling) if self.dynamic else 0
 
     def check_problem(self, problem: Gemm) -> None:
-        """Raise ValueError for formats that the kernel does not compute, or a layout it refuses."""
+        """Raise ValueError unless the kernel computes in the problem's formats and layout."""
         if problem.arithmetic not in self.arithmetic:
             computes = " and ".join(map(str, self.arithmetic))
             raise ValueError(f"{self.name} computes {computes}, not {problem.arithmetic}")

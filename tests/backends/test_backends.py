@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy import float32
 
-from gemmlab import Gemm, Measurement, Tiling, cuda, kernels, predict, residual, run
+from gemmlab import Gemm, Measurement, Tiling, cuda, device, kernels, predict, residual, run
 from gemmlab.backends import available, choose, timing
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
@@ -292,6 +292,30 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
     monkeypatch.setattr(module, "float32", sys.modules["gemmlab.kernels.simt.fours"])
     with pytest.raises(TypeError, match="build mentions the module float32; import its functions"):
         timing.source_hash(kernels.tiled)
+
+
+def test_source_hash_has_what_the_launch_is_asked_for():
+    """Shared memory that the source states is in the source; the size of a launch is not."""
+
+    def other(*arguments):
+        return {}
+
+    for kernel in (kernels.pipelined, kernels.warp_tiled):
+        one = timing.source_hash(kernel)
+        assert timing.source_hash(replace(kernel, variant=other)) != one
+        assert timing.source_hash(replace(kernel, compile=other)) != one
+        changed = timing.source_hash(replace(kernel, shared_bytes=other)) != one
+        assert changed == kernel.dynamic
+
+
+def test_devices_are_known_by_their_file_or_by_their_records(monkeypatch):
+    from gemmlab import backends
+
+    monkeypatch.setattr(backends.records, "devices", lambda: ["my_gpu"])
+    for name in ("my_gpu", "t4", device("t4")):
+        assert run(kernels.naive, Gemm(2, 2, 2), "simulator", device=name).passed
+    with pytest.raises(ValueError, match="device='x' is not known; use one of .*my_gpu, .*t4"):
+        run(kernels.naive, Gemm(2, 2, 2), "simulator", device="x")
 
 
 def test_residual_needs_the_same_kernel_and_problem():

@@ -8,6 +8,7 @@ import pytest
 from gemmlab import Gemm
 from gemmlab.backends import checking
 from gemmlab.backends.checking import check
+from gemmlab.formats import round_to, to_memory
 from gemmlab.problem import LAYOUTS
 
 PROBLEM = Gemm(300, 260, 130, alpha=0.5, beta=-1.7)
@@ -170,6 +171,51 @@ def test_formats_that_round_whole_numbers_are_not_probed_with_them():
     error, how = check(problem, summed_in_float32, problem.operands())
     assert error <= problem.tolerance
     assert "exact" not in how
+
+
+FORMATS = [
+    ("float16", "bfloat16"),
+    ("float16", "float16"),
+    ("bfloat16", "float32"),
+    ("bfloat16", "bfloat16"),
+    ("float32", "bfloat16"),
+    ("tf32", "float32"),
+]
+
+
+@pytest.mark.parametrize("k", [8, 1300], ids=["exact probes too", "normal probes alone"])
+@pytest.mark.parametrize(("dtype", "out"), FORMATS)
+def test_every_format_of_operands_and_results(dtype, out, k):
+    """Where the sums of whole numbers fit into the format of C, one wrong element is found."""
+    problem = replace(PROBLEM, k=k, dtype=dtype, accumulate="float32", out_dtype=out)
+
+    def rounded(problem, operands, factor=1.0):
+        result = problem.reference(operands)
+        result[123] *= factor
+        return to_memory(round_to(result, out), out)
+
+    error, how = check(problem, rounded, problem.operands())
+    assert error <= problem.tolerance
+    assert ("exact" in how) == (k == 8 or out == "float32")
+
+    def wrong(problem, operands):
+        return rounded(problem, operands, factor=1.5)
+
+    assert check(problem, wrong, problem.operands()).error > problem.tolerance
+
+
+def test_whole_numbers_are_drawn_in_the_format_and_sums_fit_the_narrowest():
+    for dtype, out in FORMATS:
+        trial = Gemm(40, 50, 8, dtype=dtype, out_dtype=out)
+        whole = checking.whole_operands(trial, np.random.default_rng(1))
+        trial.check_operands(whole)
+        assert all(set(np.unique(x)) == {-2, -1, 0, 1, 2} for x in trial.values(whole))
+    for accumulate, out, fits in (
+        *[("float32", "float32", True), ("float16", "float32", False)],
+        *[("float32", "float16", False), ("float32", "bfloat16", False)],
+    ):
+        trial = Gemm(8, 8, 1000, dtype="float16", accumulate=accumulate, out_dtype=out)
+        assert (checking.whole_trial(trial) is not None) == fits
 
 
 def test_sums_of_probes_stay_exact():

@@ -1,6 +1,7 @@
 """Every rung on edge shapes: exact on integers, no hazards, counts as predicted; it compiles."""
 
 import math
+import re
 from dataclasses import replace
 from itertools import cycle
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.simt.copies import aligned_by_fours
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import UnsupportedError
 from gemmlab.simt.cuda.stand_in import stand_in
@@ -200,6 +202,33 @@ def test_tilings_that_do_not_fit(kernel):
         assert kernel.choose(example) is example
 
 
+@pytest.mark.parametrize(
+    ("block", "warp", "thread"),
+    [
+        ((32, 32, 4), (32, 32), (4, 8)),  # steps along k of half a sector
+        ((8, 192, 48), (8, 64), (4, 4)),  # 12 threads copy neighbours along k, and A has 8 rows
+        ((48, 96, 64), (16, 96), (4, 12)),  # 96 threads do not share 64 rows
+        ((16, 192, 16), (8, 192), (4, 12)),  # nor 48 groups of four in a row
+    ],
+    ids=str,
+)
+def test_tiles_that_threads_cannot_copy_without_a_remainder(block, warp, thread):
+    for kernel, stages in ((kernels.warp_tiled, 1), (kernels.pipelined, 2)):
+        with pytest.raises(ValueError, match="does not fit the .* copy without a remainder"):
+            kernel.choose(Tiling(block, thread, stages, warp))
+
+
+@pytest.mark.parametrize(
+    ("layout", "moved_by_fours", "by_cp_async"),
+    [("nn", "kn", "n"), ("nt", "kn", "n"), ("tn", "mn", "mn"), ("tt", "mkn", "mn")],
+)
+def test_which_sizes_decide_whether_rows_are_aligned(layout, moved_by_fours, by_cp_async):
+    for size in "mnk":
+        problem = Gemm(**{"m": 8, "n": 8, "k": 8, size: 13}, layout=layout)
+        assert aligned_by_fours(problem) == (size not in moved_by_fours)
+        assert aligned_by_fours(problem, asynchronous=True) == (size not in by_cp_async)
+
+
 class Example:
     """`Tiling` as the messages write it, with the shorthand of squares."""
 
@@ -275,9 +304,22 @@ def test_four_at_a_time_where_rows_are_aligned(n, monkeypatch):
     assert ".local" not in text
 
 
+@pytest.mark.parametrize(
+    ("capability", "has"), [(TURING, False), ((8, 0), True), ((9, 0), True), (None, True)]
+)
+def test_which_gpus_copy_asynchronously(capability, has):
+    assert kernels.pipelined.variant(Gemm(8, 8, 8), capability)["asynchronous"] == has
+
+
 @pytest.mark.parametrize("capability", [TURING, (8, 0)])
 def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
     tiling = SMALL["pipelined"][0]
     text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability, monkeypatch)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text
+
+
+@pytest.mark.parametrize("tiling", SMALL["pipelined"], ids=str)
+def test_a_ring_waits_for_the_oldest_copies_alone(tiling, monkeypatch):
+    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0), monkeypatch)
+    assert set(re.findall(r"cp\.async\.wait_group (\d+)", text)) == {str(tiling.stages - 2)}

@@ -9,7 +9,7 @@ import pytest
 from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.formats import FORMATS
-from gemmlab.model import occupancy, predict
+from gemmlab.model import occupancy, predict, traffic
 from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
@@ -153,6 +153,16 @@ def test_bad_input_is_quoted():
         predict(p, V100, kernel=kernels.naive, tiling=Tiling(block=(64, 64, 1)))
 
 
+def test_a_problem_that_a_kernel_does_not_compute_is_not_predicted():
+    for given, words in (
+        ({"dtype": "float16"}, "computes float32, not float16"),
+        ({"accumulate": "float64"}, "computes float32, not float32 summed in float64"),
+        ({"layout": "nt"}, "naive takes operands in layout nn, not nt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            predict(Gemm(64, 64, 64, **given), V100, kernels.naive)
+
+
 def test_a_kernel_on_a_device_with_unknown_latencies():
     """What a driver does not say is left out, not guessed."""
     d = replace(V100, fma_latency_cycles=None, dram_latency=None, l2_bandwidth=None)
@@ -197,7 +207,7 @@ class Emulating:
     name: str = "emulating"
 
     def check_problem(self, problem):
-        assert problem.arithmetic == ("float32", "float32", "float32")
+        assert problem.arithmetic == Gemm(1, 1, 1).arithmetic
 
     def choose(self, tiling):
         return Tiling(block=(128, 128, 32))
@@ -326,3 +336,45 @@ def test_copies_ahead_divide_the_round_trips_to_memory():
         tiling = Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8), stages=stages)
         chains[stages] = kernels.pipelined.work(p, tiling).chain
     assert chains == {2: (512, 8192), 3: (256, 8192), 5: (128, 8192)}
+
+
+def test_tiles_that_are_not_copied_ahead_are_waited_for_one_by_one():
+    p = Gemm(128, 128, 1001)
+    for kernel in kernels.LADDER[2:6]:
+        bk = kernel.default.block[2]
+        steps = -(-1001 // bk)
+        assert kernel.work(p, kernel.default).chain == (steps, steps * bk)
+    assert kernels.naive.work(p, kernels.naive.default).chain == (1, 1001)
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_traffic_to_l2_reads_a_for_each_column_of_blocks_b_for_each_row_and_c(kernel):
+    across, down = kernel.default.grid(Gemm(256, 512, 256))
+    for beta, touched in ((0, 1), (0.5, 2)):
+        work = kernel.work(Gemm(256, 512, 256, beta=beta), kernel.default)
+        assert work.l2_bytes == 4 * 256 * (across * 256 + down * 512 + touched * 512)
+
+
+def test_l1_serves_shared_memory_and_global_accesses():
+    """Of tiles of 32×32, an access is one line of 128 bytes: one cycle, in shared memory too."""
+    counted = kernels.tiled.work(Gemm(256, 512, 256, beta=0.5), Tiling.square(32))
+    passes = ("shared_load_wavefronts", "shared_store_wavefronts")
+    requests = ("global_load_requests", "global_store_requests")
+    assert counted.l1_wavefronts == sum(counted.counters[name] for name in passes + requests)
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_arithmetic_is_that_of_whole_tiles_in_the_format_of_the_sum(kernel):
+    bm, bn, bk = kernel.default.block
+    steps = 65 if kernel in (kernels.naive, kernels.coalesced) else -(-65 // bk) * bk
+    for accumulate in ("float32", "float64"):
+        problem = Gemm(bm + 1, 1, 65, dtype="float16", accumulate=accumulate)
+        work = kernel.work(problem, kernel.default)
+        assert work.flops == {accumulate: 2 * 2 * bm * bn * steps}
+
+
+def test_a_staged_launch_may_name_the_pipes_of_its_arithmetic():
+    p, tiling = Gemm(16, 16, 16), Tiling.square(16)
+    moved = Counter(l1_cycles=1)
+    work = traffic.staged(p, tiling, moved, [], Counter(), 0, 0, flops={"float16": 7, "tf32": 1})
+    assert work.flops == {"float16": 7, "tf32": 1}
