@@ -38,7 +38,7 @@ class Architecture:
 
     @property
     def name(self) -> str:
-        """As assemblers call it.
+        """The name that assemblers use.
 
         >>> of_capability((9, 0)).name
         'sm_90'
@@ -47,7 +47,7 @@ class Architecture:
         return f"sm_{major}{minor}"
 
 
-# From the oldest that an instruction asks for.
+# Ascending, from the oldest that an instruction needs.
 ARCHITECTURES = {
     a.name: a
     for a in (

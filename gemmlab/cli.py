@@ -11,7 +11,7 @@ from pathlib import Path
 import gemmlab
 from gemmlab import doctor, recording, records
 from gemmlab.detection import detect
-from gemmlab.device import Device, device
+from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
@@ -19,11 +19,10 @@ HANDED_OVER = {  # to run.py, with all their arguments
     "lab": "open the course in JupyterLab",
     "book": "build the site into book/_build/html",
 }
-DRY_DEVICE = "h200"  # for predictions where there is no GPU
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; its exit code: 0 if all went well."""
+    """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.verb not in HANDED_OVER:
@@ -115,7 +114,7 @@ def _record(arguments: argparse.Namespace) -> int:
             "`gemmlab doctor` says how to mend that, and `gemmlab record --dry-run` lists what "
             "would be measured, with predicted times"
         )
-    target: Device = detect() if status.works else device(DRY_DEVICE)
+    target: Device = detect() if status.works else device(RECORDED)
     folder = arguments.out or records.ROOT / target.name
     points = recording.plan(chosen, problems, target, arguments.budget)
     if arguments.dry_run:

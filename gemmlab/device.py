@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from gemmlab.formats import FORMATS
 
 FOLDER = Path(__file__).parent / "devices"
+RECORDED = "h200"  # the GPU whose measurements come with gemmlab
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 

@@ -1,4 +1,4 @@
-"""What works here, what stands in for what does not, and the command that mends each problem."""
+"""The diagnosis of this machine: what works, what stands in for the rest, and how to mend it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def environment() -> Environment:
 
 
 def diagnose(env: Environment | None = None) -> list[Finding]:
-    """What works, what does not, and how to mend it, in the order of a report."""
+    """The findings about `env`, this Python's environment where None, in the order of a report."""
     env = environment() if env is None else env
     packages = [_package(name, need, env) for name, need in NEEDS.items()]
     return [_python(env), *packages, _gpu(env), _backend(env), _recorded(env)]

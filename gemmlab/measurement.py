@@ -1,4 +1,4 @@
-"""What was observed when a kernel ran, with where and how it was observed."""
+"""Measurements: times, counts and errors of a kernel's run, with where and how they were taken."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """FLOP rate and memory bandwidth of this machine's CPU, measured.
 
-Everything here is a question to the machine; `gemmlab.detection` makes a `Device` of the answers.
+`gemmlab.detection` makes a `Device` of these numbers.
 Numba is imported only when a rate is measured, and NumPy stands in where it is missing.
 """
 

@@ -6,12 +6,12 @@ transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.arguments import finite_number, whole_number
 from gemmlab.formats import from_memory, number_format, round_to, to_memory
 
 # How A and B are stored, one letter each: n as it is, t transposed (the trans arguments of BLAS).
@@ -49,16 +49,17 @@ class Gemm:
     """C ← αAB + βC with A (m×k), B (k×n), C (m×n).
 
     dtype : the format of A and B in memory
-    accumulate : the format of the running sum, and of α and β; float32 where None, and float64
-        where A and B are
+    accumulate : the format of the running sum, and of α and β; where None, float64 for float64
+        operands and float32 for all others
     out_dtype : the format of C in memory; that of A and B where None, but float32 for TF32, in
         which no result is stored
     layout : how A and B are stored: "nt" has B transposed, an n×k array; a kernel is given the
         arrays as they are stored
 
     Raises TypeError or ValueError for sizes that are not positive whole numbers, scalars that are
-    not finite in the format of the sum, formats that are not in `gemmlab.formats.FORMATS`, or for
-    `accumulate` in `ACCUMULATORS`, and layouts that are not in `LAYOUTS`.
+    not finite in the format of the sum, formats that are not in `gemmlab.formats.FORMATS`, an
+    `accumulate` that is not in `ACCUMULATORS`, TF32 as `out_dtype`, and layouts that are not in
+    `LAYOUTS`.
 
     >>> p = Gemm(m=8192, n=128, k=8192, dtype="float16")
     >>> p.flops, p.bytes, round(p.intensity, 1)
@@ -81,7 +82,7 @@ class Gemm:
         for name in ("m", "n", "k"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name in ("alpha", "beta"):
-            object.__setattr__(self, name, _finite(name, getattr(self, name)))
+            object.__setattr__(self, name, finite_number(name, getattr(self, name)))
         number_format(self.dtype)
         if self.accumulate is None:
             wide = "float64" if self.dtype == "float64" else "float32"
@@ -128,7 +129,7 @@ class Gemm:
 
     @property
     def array_bytes(self) -> tuple[int, int, int]:
-        """What the arrays of A, B and C take in memory [B]."""
+        """The sizes of the arrays of A, B and C in memory [B]."""
         each = number_format(self.dtype).bytes
         c = number_format(self.out_dtype).bytes * self.m * self.n
         return each * self.m * self.k, each * self.k * self.n, c
@@ -165,7 +166,7 @@ class Gemm:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """The formats of A and B, of the sum, and of C; a kernel has those that it computes."""
+        """The formats of A and B, of the sum, and of C; `Kernel.arithmetic` lists a kernel's."""
         return Arithmetic(self.dtype, self.accumulate, self.out_dtype)
 
     @property
@@ -215,7 +216,7 @@ class Gemm:
         return Operands(*map(np.ascontiguousarray, self.oriented(Operands(a, b, c))))
 
     def poisoned(self, c: np.ndarray) -> np.ndarray:
-        """A copy of C as a run finds it: where β = 0 it is not to be read, and holds NaN."""
+        """A copy of C to run on; full of NaN where β = 0, so that the result shows if C is read."""
         if self.beta != 0:
             return c.copy()
         return np.full_like(c, to_memory(np.nan, self.out_dtype))
@@ -264,7 +265,10 @@ class Gemm:
         return float(np.max(self.errors(result, operands)))
 
     def errors(self, result: np.ndarray, operands: Operands) -> np.ndarray:
-        """The error of each element of `result`, (m, n), in the measure of `error`."""
+        """The error of each element of `result`, (m, n), in the measure of `error`.
+
+        Raises ValueError for a result of another shape.
+        """
         if result.shape != (self.m, self.n):
             raise ValueError(f"C has shape {result.shape}; this problem needs {(self.m, self.n)}")
         a, b, c = map(np.abs, self.values(operands))
@@ -285,35 +289,3 @@ def _in_memory(values: np.ndarray, dtype: str) -> np.ndarray:
     if form.carrier.name == dtype:  # NumPy has the format, and rounds to nearest
         return values.astype(form.carrier)
     return to_memory(round_to(values, dtype), dtype)
-
-
-def whole_number(name: str, value: object, least: int = 1) -> int:
-    """`value` as an int, or an error that quotes it.
-
-    >>> whole_number("m", 0)
-    Traceback (most recent call last):
-        ...
-    ValueError: m=0 is too small; use a whole number of at least 1
-    """
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        message = f"{name}={value!r} is not a whole number; use an int of at least {least}"
-        raise TypeError(message) from None
-    if number < least:
-        raise ValueError(f"{name}={value!r} is too small; use a whole number of at least {least}")
-    return number
-
-
-def _finite(name: str, value: object) -> float:
-    try:
-        if isinstance(value, (str, bytes, bool, np.bool_)):
-            raise TypeError
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"{name}={value!r} is not a number") from None
-    if not np.isfinite(number):
-        raise ValueError(f"{name}={value!r} is not finite; use a finite number")
-    return number

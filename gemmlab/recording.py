@@ -53,7 +53,7 @@ class Point:
 
     @property
     def key(self) -> tuple[str, Gemm, Tiling | None, str]:
-        """What two measurements must share for the second to be needless."""
+        """What identifies a measurement; a point whose key is recorded is not measured again."""
         return self.kernel.name, self.problem, self.tiling, source_hash(self.kernel)
 
     def __str__(self) -> str:
@@ -104,8 +104,8 @@ def plan(
 ) -> list[Point]:
     """Every point of a campaign on `device`, the small problems first.
 
-    Square problems with operands as they are are measured with each of a kernel's tilings, the
-    others with its own alone, and problems in a layout that a kernel does not take not at all.
+    A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
+    the kernel's own alone; a layout that a kernel does not take is left out.
     Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
     """
     points = {}
@@ -141,7 +141,7 @@ def _point(
 
 
 def known_points(folder: Path, device: str) -> set[tuple]:
-    """The keys of what `folder` holds already; RecordError for lines that are not right."""
+    """The keys of the measurements in `folder`; RecordError for lines that are not right."""
     return {
         (m.kernel, m.problem, m.tiling, m.provenance["source_sha256"])
         for path in sorted(folder.glob("*.jsonl"))
@@ -181,9 +181,9 @@ def record(
 ) -> Outcome:
     """Measure `points` on the GPU and append each to ``folder/<kernel>.jsonl``.
 
-    Points that are known from the same source of their kernel, or are to be skipped, are left out;
-    one that fails is named and the rest goes on. Ctrl-C ends the campaign, and nothing that was
-    measured is lost. Raises RecordError for a file in `folder` that was edited.
+    Points that are recorded already with the same source of their kernel, and points to skip, are
+    left out; one that fails is named and the rest goes on. Ctrl-C ends the campaign, and nothing
+    that was measured is lost. Raises RecordError for a file in `folder` that was edited.
     """
     stream = stream or sys.stderr
     points = list(points)
@@ -239,7 +239,7 @@ def _outcome(
 
 
 def table(points: Iterable[Point], folder: Path, device: str) -> str:
-    """What a campaign would do, one line a point, with predicted times."""
+    """A campaign as text: a line for each point, with its predicted time, and the total."""
     known = known_points(folder, device)
     rows = []
     total = 0.0
@@ -284,7 +284,7 @@ class Progress:
         print(line, end="" if self.live else "\n", file=self.stream, flush=True)
 
     def say(self, text: str) -> None:
-        """A line of its own, above the bar."""
+        """Print a line of its own, above the bar."""
         print(("\n" if self.live else "") + text, file=self.stream, flush=True)
 
     def close(self) -> None:

@@ -1,10 +1,11 @@
-"""Tilings: how one output matrix is cut into thread blocks, and a block into threads."""
+"""Tilings: how C is cut into tiles of thread blocks, of warps and of threads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.problem import Gemm, whole_number
+from gemmlab.arguments import whole_number
+from gemmlab.problem import Gemm
 
 WARP = 32  # threads
 

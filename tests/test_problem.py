@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from gemmlab.arguments import whole_number
 from gemmlab.formats import FORMATS, from_memory, round_to, to_memory
-from gemmlab.problem import Gemm, Operands, whole_number
+from gemmlab.problem import Gemm, Operands
 
 SHAPES = [(1, 1, 1), (1, 7, 3), (17, 1, 40), (33, 65, 1), (64, 48, 129), (20, 30, 1000)]
 

@@ -10,7 +10,7 @@ from functools import cache
 
 from gemmlab import records
 from gemmlab.backends import timing
-from gemmlab.device import Device, names
+from gemmlab.device import RECORDED, Device, names
 from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import BACKENDS, Measurement
@@ -28,10 +28,10 @@ def run(
     tiling: Tiling | None = None,
     operands: Operands | None = None,
     data: str | None = None,
-    device: str | Device = "h200",
+    device: str | Device = RECORDED,
     repeats: int | None = None,
 ) -> Measurement:
-    """Run `kernel` on `problem` and say what was observed.
+    """Run `kernel` on `problem` and return what is observed.
 
     backend : "gpu" and "cpu" time it, "simulator" counts, "recorded" replays a measurement made
         on `device`; "auto" is the GPU if one works, else the simulator, and the CPU for its kernels
@@ -43,7 +43,8 @@ def run(
 
     The result is checked in float64 before anything is timed: look at `.passed`, and at
     `gemmlab.backends.checking` for what is done where a whole reference would take too long.
-    Raises TypeError or ValueError for arguments that do not fit together, quoting them.
+    Raises TypeError or ValueError for arguments that do not fit together, quoting them,
+    RuntimeError where a GPU or a package is missing, and LookupError where nothing is recorded.
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel={kernel!r} is not a Kernel; use one of gemmlab.kernels")

@@ -1,4 +1,4 @@
-"""A kernel compiled for the GPU that is there: how it is launched, and what it takes of an SM."""
+"""Kernels compiled for this machine's GPU: their launch, and the resources that they take."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Runner:
     def measurement(
         self, samples: list[float], error: float, provenance: dict[str, str]
     ) -> Measurement:
-        """What was observed, as a `Measurement`."""
+        """The `Measurement` made of these samples."""
         return Measurement(
             kernel=self.kernel.name,
             problem=self.problem,
@@ -172,7 +172,7 @@ def _flush(cuda: Any) -> tuple[Callable, Any]:
 
 @cache
 def provenance() -> dict[str, str]:
-    """What is the same for every run on this machine: driver, versions, state of the L2."""
+    """The provenance that all runs on this machine share: driver, versions, state of the L2."""
     from numba import cuda
 
     major, minor = cuda.cudadrv.runtime.get_version()
@@ -189,7 +189,7 @@ def provenance() -> dict[str, str]:
 
 
 def _cublas_version() -> str:
-    """As cuBLAS itself says it, such as "130100"."""
+    """The version that cuBLAS reports, such as "130100"; "not installed" without CuPy."""
     try:
         import cupy
         from cupy_backends.cuda.libs import cublas

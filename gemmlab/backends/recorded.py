@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmlab import records
+from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
@@ -14,7 +15,7 @@ def run(
     problem: Gemm,
     *,
     tiling: Tiling | None = None,
-    device: str = "h200",
+    device: str = RECORDED,
 ) -> Measurement:
     """The recorded measurement of `kernel` on `problem` and `device`.
 

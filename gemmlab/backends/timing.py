@@ -1,4 +1,4 @@
-"""What CPU and GPU backends share: how often to repeat, and what to write down about a run."""
+"""Repetitions and provenance of timed runs, alike for the CPU and the GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def repetitions(seconds: float, repeats: int | None) -> int:
 
 
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
-    """What is known of a run before it starts: date, versions, data, and the kernel's source."""
+    """The provenance known before a run starts: date, versions, data, hash of the source."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -52,9 +52,9 @@ def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
 def source_hash(kernel: Kernel) -> str:
     """SHA-256 of the kernel's source: its tokens, without comments, docstrings and layout.
 
-    That is `build` with the functions of `gemmlab.kernels` that it calls and the constants that
-    either mentions, and what the kernel asks of the compiler and of the launch.
-    Raises TypeError where they call a function through its module, which would not be found.
+    It covers `build`, `compile`, `variant` and, where the launch gives shared memory,
+    `shared_bytes`; the functions of `gemmlab.kernels` that these call; and the constants that any
+    of them mentions. Raises TypeError for a call through a module, which it could not follow.
     """
     asked = [f for f in (kernel.compile, kernel.variant) if f is not no_options]
     to_do = [kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else [])]
@@ -87,7 +87,7 @@ def _names(code: CodeType) -> set[str]:
 def tokens(of: FunctionType | ModuleType) -> str:
     """The source of a function or a module without comments, docstrings and layout.
 
-    A formatted string is one token, which Python 3.11 makes of it; later ones take it apart.
+    A formatted string is one token, as in Python 3.11; later versions' `tokenize` takes it apart.
     """
     return _tokens(textwrap.dedent(inspect.getsource(of)))
 

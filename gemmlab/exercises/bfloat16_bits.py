@@ -91,7 +91,7 @@ def _float16(word: int) -> int:
 
 
 reference = _safe(_rounded)
-# What a mistake gives, in numbers and then in NaN: each is tried with NaN right and NaN wrong.
+# The result of each mistake; `INSTEAD` has each twice, with NaN right and with NaN wrong.
 _RULES = {
     "truncated": lambda word: word >> 16,
     "ties-away": lambda word: _rounded(word, "up"),

@@ -1,4 +1,4 @@
-"""One block of a Tensor Core, right and with a rule changed: what mistakes in 11.2 give."""
+"""One block of a Tensor Core, right and with a rule changed: the results of mistakes in 11.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exercise is made of: a task, the attempts at it, and a verdict on each."""
+"""Exercises: a task, the attempts at it, and a verdict on each."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Endless(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call gave: a value, or what is wrong with it."""
+    """The outcome of a call: a value, or what is wrong with it."""
 
     value: Any = None
     fault: Finding | None = None
@@ -62,7 +62,7 @@ def _file(function: Callable) -> str:
 
 
 def fault(error: BaseException, file: str = "") -> Finding:
-    """An error, or the lack of an end, in words: what, and at which line of the answer's `file`."""
+    """The finding for an error or an endless run, with the line of the answer's `file`."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename == file]
     where = own[-1] if own else None

@@ -1,4 +1,4 @@
-"""What can be wrong with a kernel that shares tiles: causes and hints."""
+"""Diagnoses of kernels that share tiles: causes and hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test cases for answers that compute C ← αAB + βC, and what a wrong result tells."""
+"""Test cases for answers that compute C ← αAB + βC, and explanations of wrong results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
     return Case(Gemm(m, n, k, alpha, beta), tile)
 
 
-# What a wrong result may be instead: id -> (case, A, B, C) -> that result, None where undefined.
+# The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
 Explanation = Callable[[Case, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
@@ -112,7 +112,7 @@ def _with(p: Gemm, alpha: float) -> Gemm:
 
 @dataclass(frozen=True)
 class Run:
-    """What an answer gave for a case."""
+    """The result of an answer on a case."""
 
     case: Case
     operands: Operands
@@ -141,7 +141,7 @@ class Run:
 
 
 def explain(runs: list[Run], known: Collection[str]) -> str:
-    """The id, one of `known`, of what would give exactly these results, else "wrong-values"."""
+    """The id of the mistake in `known` that gives exactly these results, else "wrong-values"."""
     failing = next(run for run in runs if run.wrong.any())
     if failing.slightly_wrong:
         return "low-precision"

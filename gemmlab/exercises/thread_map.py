@@ -115,7 +115,7 @@ def _is_grid(size: Any) -> bool:
 
 
 def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str:
-    """What would give just this result."""
+    """The diagnosis that explains just this result."""
     missing = np.isnan(b)
     if missing.any():
         return "grid-rounded-down" if short_of else "not-written"

@@ -1,4 +1,4 @@
-"""The judgement of an answer: what was found, and how it is said."""
+"""Verdicts: the judgement of an answer, its diagnosis and the facts behind it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Markdown(str):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What lies behind a wrong answer.
+    """The explanation of a wrong answer.
 
     cause : the likely cause, one sentence
     question : the first hint, which turns the eye to the right place
@@ -34,7 +34,7 @@ class Diagnosis:
     partial: str = ""
 
 
-# What may happen to an answer to any exercise.
+# Diagnoses that an answer to any exercise may get.
 GENERAL = {
     "not-attempted": Diagnosis("The skeleton is unchanged.", "What is asked for, in one sentence?"),
     "wrong-type": Diagnosis(
@@ -107,7 +107,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge found: a diagnosis, and what was seen; "passed" where nothing is wrong."""
+    """A judge's diagnosis and the facts behind it; "passed" where nothing is wrong."""
 
     diagnosis: str
     facts: tuple[tuple[str, str], ...] = ()

@@ -99,7 +99,7 @@ ROWS_INSTEAD = {
 
 
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, other: np.ndarray) -> str:
-    """What would give just this result; `other` is that of a C that held WAS before."""
+    """The diagnosis that explains just this result; `other` is that of a C that held WAS before."""
     right = _product(a, b)
     if np.isnan(c).any():
         if np.array_equal(other, WAS + right):

@@ -1,4 +1,4 @@
-"""What explorers share: a picture drawn in place, a read-out, and one sentence for an error."""
+"""The base of explorers: controls, a picture drawn in place, and a caption, also for errors."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Explorer(widgets.VBox):
         self.refresh()
 
     def show(self) -> str:
-        """Change the artists to what the controls say; the sentence that describes the result."""
+        """Change the artists to what the controls say; return the result in words."""
         raise NotImplementedError
 
     def refresh(self, _change: object = None) -> bool:
-        """Draw what the controls say now, or say in one sentence why not; whether it was drawn."""
+        """Draw what the controls say now, or say why not; return whether it was drawn."""
         if self._held:
             return False
         with self._drawing:
@@ -135,7 +135,7 @@ class Explorer(widgets.VBox):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Changes of several controls that make one picture."""
+        """Hold back the picture while several controls change; then draw it once."""
         held, self._held = self._held, True
         try:
             yield

@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import cuda, plots, simulate
+from gemmlab.arguments import whole_number
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import NAMES
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number, style
-from gemmlab.problem import whole_number
 
 ELEMENTS = {number_format(name).bytes: name for name in ("float16", "float32", "float64")}
 STRIDES, OFFSETS = range(33), range(32)
@@ -73,7 +73,7 @@ class Coalescing(Explorer):
         self.arrange([self.stride, self.offset, self.itemsize], watched=controls)
 
     def show(self) -> str:
-        """Count the load, move the marks; what was counted, what of it is used, in words."""
+        """Count the load and move the marks; return the sectors counted and used in words."""
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
         x = np.zeros(max(STRIDES) * transactions.WARP, ELEMENTS[size])
         y = np.zeros(transactions.WARP, x.dtype)

@@ -125,7 +125,7 @@ class DotError(Explorer):
         self.arrange([row, self.k], watched=(self.k, self.dtype, self.arch, self.values))
 
     def show(self) -> str:
-        """Draw errors and bounds over k, and all errors at this k; the same in words."""
+        """Draw errors and bounds over k, and all errors at this k; return them in words."""
         k, dtype, arch = self.k.value, self.dtype.value, self.arch.value
         if dtype not in TENSOR_CORES[arch].block:
             known = ", ".join(TENSOR_CORES[arch].block)
@@ -149,7 +149,7 @@ class DotError(Explorer):
         return "\n".join(lines) + "\nErrors are relative to Σ|a·b|, and u = 2^-24."
 
     def _draw_curves(self, found: dict, dtype: str, arch: str) -> Line2D:
-        """Errors and bounds over k; the line that is to stand at k."""
+        """Draw errors and bounds over k; return the vertical line that marks the chosen k."""
         ax = self.curve_axes
         ax.clear()
         style.prepare(ax, log="xy", base=2)
@@ -178,7 +178,7 @@ class DotError(Explorer):
         return here
 
     def _prepare_dots(self) -> None:
-        """The names, the dots of each way, at first without a place, and a bar at their mean."""
+        """Draw the name, the dots and the bar of each way; `_draw_dots` moves them."""
         ax = self.dot_axes
         style.prepare(ax)
         spot = np.linspace(-0.25, 0.25, DOTS)
@@ -196,7 +196,7 @@ class DotError(Explorer):
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:
-        """Each error of every way at this k."""
+        """Move the dots to each error of every way at this k."""
         for way, (dots, bar) in self.dots.items():
             dots.set_xdata(found[way] / UNIT)
             bar.set_xdata([found[way].mean() / UNIT] * 2)

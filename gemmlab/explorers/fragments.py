@@ -11,9 +11,9 @@ import json
 from functools import cache
 from importlib import resources
 
+from gemmlab.arguments import whole_number
 from gemmlab.instructions import fragments
 from gemmlab.instructions.fragments import LANES, LAYOUTS, Layout
-from gemmlab.problem import whole_number
 
 
 class Fragments:
@@ -23,7 +23,7 @@ class Fragments:
     lane, register : what is chosen first; register None chooses the whole lane
 
     Arrow keys move the choice, Tab goes from one map to the other. Raises ValueError or TypeError
-    for what there is not.
+    for a layout, a lane or a register that does not exist.
 
     >>> Fragments("m16n8k16", "A", lane=5, register=2).element
     (9, 2)
@@ -48,7 +48,7 @@ class Fragments:
 
     @property
     def element(self) -> tuple[int, int] | None:
-        """Row and column of what is chosen; None where a whole lane is."""
+        """Row and column of the chosen element; None where a whole lane is chosen."""
         return None if self.register is None else self.layout.element(self.lane, self.register)
 
     def _repr_html_(self) -> str:
@@ -70,7 +70,7 @@ class Fragments:
 
 
 def described(layout: Layout) -> dict[str, object]:
-    """What the script is told of a layout: its sizes, and what each bit adds.
+    """A layout as the script takes it: its sizes, and what each bit adds.
 
     steps : for matrix, row and column, as `Layout.steps`
     halves : whether two elements share a 32-bit register

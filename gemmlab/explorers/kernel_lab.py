@@ -1,4 +1,4 @@
-"""The kernel lab: run a kernel and lay what was observed over what was predicted."""
+"""The kernel lab: run a kernel and lay its measurement over the prediction."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
+from gemmlab.arguments import whole_number
 from gemmlab.backends import simulator
-from gemmlab.device import Device
+from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Picture
 from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
@@ -18,7 +19,7 @@ from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import si, style
-from gemmlab.problem import Gemm, whole_number
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
@@ -43,7 +44,7 @@ class KernelLab(Runner):
         n: int = 128,
         tile: int | None = None,
         backend: str = "auto",
-        device: str = "h200",
+        device: str = RECORDED,
     ) -> None:
         figure, (self.left, self.right) = plots.figure(9.8, 4.2, 2, wspace=0.6)
         super().__init__(Picture(figure), load_device(device))
@@ -105,7 +106,7 @@ class KernelLab(Runner):
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
-        """Draw history, curves and residuals; what is expected or, once it has run, what came."""
+        """Draw history, curves and residuals; return the prediction or, after a run, the result."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         p = _predict(kernel, problem, tiling, target)
@@ -186,7 +187,7 @@ def _predict(kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Devic
 
 
 def _curve(name: str, tiling: Tiling | None, target: Device, counted: bool) -> list[Prediction]:
-    """Predictions over m = n = k, as far as such runs go."""
+    """Predictions over m = n = k, up to the largest that can be run."""
     most = simulator.LARGEST if counted else Gemm(*[2**LARGEST] * 3).flops
     problems = [p for n in SIZES if (p := Gemm(n, n, n)).flops <= most]
     return [_predict(kernels.get(name), p, tiling, target) for p in problems]

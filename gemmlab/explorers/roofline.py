@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from gemmlab import plots
-from gemmlab.device import Device, names
+from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Explorer, Picture
 from gemmlab.explorers.controls import Size, dropdown, sizes_of
@@ -32,7 +32,7 @@ class Roofline(Explorer):
 
     def __init__(
         self,
-        device: str | Device = "h200",
+        device: str | Device = RECORDED,
         dtype: str = "float16",
         m: int = 8192,
         n: int = 128,
@@ -58,7 +58,7 @@ class Roofline(Explorer):
         )
 
     def show(self) -> str:
-        """Move the point; the limiter in words, with the numbers that decide it."""
+        """Move the point; return the limiter in words, with the numbers that decide it."""
         target = self._devices[self.device.value]
         sizes = {x: getattr(self, x).value for x in "mnk"}
         p = predict(Gemm(**sizes, dtype=self.dtype.value), target)

@@ -98,7 +98,7 @@ class Rounding(Explorer):
         self.arrange([row], watched=(self.x, self.dtype, self.rounding))
 
     def show(self) -> str:
-        """Draw bits and number line; the value, its bits and the error in words."""
+        """Draw bits and number line; return the value, its bits and the error in words."""
         x, form, mode = self.x.value, FORMATS[self.dtype.value], self.rounding.value
         if not np.isfinite(x):
             raise ValueError(f"x = {x} is not finite; use a number")
@@ -128,7 +128,7 @@ class Rounding(Explorer):
         return text
 
     def _draw_bits(self, x: float, form: Format) -> None:
-        """float32 above, the format below, a box for each bit."""
+        """Draw a box for each bit: float32 above, the format below."""
         ax = self.bit_axes
         ax.clear()
         ax.set(xlim=(0, BITS), ylim=(2.1, -0.1))
@@ -146,7 +146,7 @@ class Rounding(Explorer):
         style.provenance(ax, "computed")
 
     def _draw_line(self, x: float, form: Format) -> None:
-        """The numbers around x, x itself, and where it goes; an x beyond all of them at the end."""
+        """Draw the numbers around x, x itself (at the end if beyond them), and its rounding."""
         ax = self.line_axes
         ax.clear()
         values = np.copysign(neighbours(abs(x), form), x)

@@ -1,4 +1,4 @@
-"""Explorers that run kernels: buttons, a job in the background, and what came of all runs."""
+"""Explorers that run kernels: buttons, a job in the background, and a history of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Runner(Explorer):
     """An explorer with the buttons Run, Stop and Clear, a row of widgets called `buttons`.
 
     A subclass says by `problem` and `choice` what Run is to run. `history` holds every
-    `Measurement` made; `device` is whose measurements are replayed.
+    `Measurement` made; `device` is the device whose measurements are replayed.
     """
 
     def __init__(self, picture: Picture, device: Device) -> None:
@@ -53,7 +53,7 @@ class Runner(Explorer):
         return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
 
     def start(self) -> None:
-        """Run what the controls say, in the background; what the Run button does."""
+        """Run what the controls say, in the background, as the Run button does."""
         if self.run.disabled or not self.refresh():
             return
         problem, (kernel, tiling, backend) = self.problem, self.choice
@@ -72,7 +72,7 @@ class Runner(Explorer):
         return self.job is None or self.job.wait(seconds)
 
     def forget(self) -> None:
-        """Drop the history; what the Clear button does."""
+        """Drop the history, as the Clear button does."""
         self.history.clear()
         self.refresh()
 

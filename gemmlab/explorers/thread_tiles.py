@@ -1,9 +1,10 @@
-"""Thread tiles: what each costs in shared loads, what it gains in speed, and what limits it."""
+"""The thread-tile explorer: the shared loads, the speed and the limit of each thread tile."""
 
 from __future__ import annotations
 
 from gemmlab import backends, kernels, plots, records
 from gemmlab.backends import simulator
+from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import Picture
 from gemmlab.explorers.controls import Size, dropdown
@@ -55,7 +56,7 @@ class ThreadTiles(Runner):
         thread: tuple[int, int] = (8, 8),
         n: int = 256,
         backend: str = "auto",
-        device: str = "h200",
+        device: str = RECORDED,
     ) -> None:
         known = [k.name for k in KERNELS]
         if kernel not in known:
@@ -121,7 +122,7 @@ class ThreadTiles(Runner):
         return f"{first}\n{_costs(chosen)}"
 
     def _observed(self, kernel: Kernel, problem: Gemm, backend: str) -> list[Measurement]:
-        """Runs of this kernel and problem, and on the recorded backend what is recorded."""
+        """The history's runs of this kernel and problem, or its records on the recorded backend."""
         found = list(self.history)
         if backend == "recorded":
             try:

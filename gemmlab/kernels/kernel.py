@@ -1,4 +1,4 @@
-"""What a rung of the ladder is made of: its device functions, its launch, its predicted work."""
+"""Kernels: a rung's source, launch and predicted work, and the parts that rungs share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmlab.tiling import Tiling
 
 Dim = tuple[int, int]
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
-FLOAT = number_format("float32").bytes  # what an element of a SIMT kernel's tiles takes [B]
+FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles [B]
 
 
 def on_device(function: Callable) -> Callable:
@@ -67,6 +67,7 @@ def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 class Kernel:
     """One rung: its source, how it is launched and what it is predicted to do.
 
+    idea : its one idea, in a few words; default : its own tiling, None where it takes none
     build : tiling -> the function (alpha, A, B, beta, C) that computes C ← αAB + βC; what `variant`
         gives are further arguments, with defaults
     launch : (problem, tiling) -> (grid, block)

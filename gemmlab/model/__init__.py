@@ -20,7 +20,7 @@ __all__ = ["Prediction", "predict"]
 
 
 class Predictable(Protocol):
-    """What `predict` needs to know of a kernel; `gemmlab.kernels.Kernel` has it."""
+    """The parts of a kernel that `predict` uses; `gemmlab.kernels.Kernel` has them."""
 
     name: str
 
@@ -46,8 +46,9 @@ class Prediction:
     bytes : traffic by memory level [B]: "dram", and with a kernel "l2", "global" (sectors
         that threads ask L1 for) and "shared" too
     seconds : the longest of `times`: parts that overlap perfectly [s]
-    times : what each resource needs alone [s]: "math", a memory level, "latency" (the longest chain
-        of dependent steps, or one SM's work where there are fewer blocks than SMs)
+    times : what each resource needs alone [s]: "math", "dram", "latency" (the longest chain of
+        dependent steps, or one SM's work where there are fewer blocks than SMs), and with a kernel
+        "l1" (L1 and shared memory, one unit) and "l2", where its bandwidth is known
     limiter : "math", "memory" or "latency"; `bottleneck` names the entry of `times`
     counters : exact transactions, by the names that the simulator uses; empty without a kernel, and
         0 for what does not occur
@@ -101,8 +102,9 @@ def predict(
 
     seconds = max(flops / peak, bytes / bandwidth at each memory level, latency). Without a kernel
     the bytes are compulsory and the latency is one round trip to memory. No constant is fitted.
-    Raises ValueError for an unknown device, a format without a rate there, a problem that the
-    kernel does not compute, or a tiling that the kernel or the device cannot run.
+    Raises ValueError for an unknown device, a format without a rate there, a kernel without a
+    model, a kernel on a device that is no GPU, a problem that the kernel does not compute, and a
+    tiling that kernel or device cannot run.
 
     >>> predict(Gemm(8192, 128, 8192, dtype="float16"), "v100").limiter
     'memory'
@@ -170,7 +172,7 @@ class _Launch(NamedTuple):
 
 
 def _latency(work: Work, launch: _Launch, device: Device) -> float:
-    """The longest chain of dependent steps of a thread, once for each wave of blocks [s]."""
+    """The time of a thread's longest chain of dependent steps, once for each wave of blocks [s]."""
     loads, fmas = work.chain
     fma_latency = (device.fma_latency_cycles or 0) / device.clock
     chain = loads * (device.dram_latency or 0.0) + fmas * fma_latency

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 OPS = ("load", "store", "atomic")
 
-# What memory moves, and what all of a block wait for.
+# Transactions of the memories, and barriers.
 TRANSACTIONS = {
     **{
         f"global_{op}_{what}": meaning

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gemmlab.arguments import whole_number
 from gemmlab.formats import number_format
-from gemmlab.problem import Gemm, whole_number
+from gemmlab.problem import Gemm
 
 
 class Layer(NamedTuple):

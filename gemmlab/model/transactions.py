@@ -46,7 +46,7 @@ def lines(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
 def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
     """Passes that shared memory needs for each warp; `width` bytes a lane, `addresses` (..., 32).
 
-    One pass serves each bank one 4-byte word, to any number of lanes: so many passes as the
+    One pass serves each bank one 4-byte word, to any number of lanes: as many passes as the
     busiest bank has distinct words. Accesses of 8 bytes go half a warp at a time and of 16 bytes a
     quarter. That holds for stores; for loads see `load_wavefronts`.
 
@@ -144,7 +144,7 @@ def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> n
 
 
 def least_load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """The same of a load, where groups that go together count once.
+    """`least_wavefronts` of a load, where groups that go together count once.
 
     >>> int(least_load_wavefronts(np.zeros(32, int), np.ones(32, bool), 16))
     2

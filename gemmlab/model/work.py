@@ -1,4 +1,4 @@
-"""What one launch of a kernel asks of the machine."""
+"""The work of a launch: its transactions, operations, traffic and dependent steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed or traffic against problem size: data points over the curve that was predicted."""
+"""Speed or traffic against problem size: measured points over predicted curves."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def sizes(
 
 
 def value(item: Prediction | Measurement, quantity: str) -> float | None:
-    """What `sizes` draws of one item; None where it does not have it."""
+    """The quantity of one item, as `sizes` draws it; None where the item lacks it."""
     if quantity == "speed":
         return item.flops_per_second if item.seconds is not None else None
     return item.bytes.get(quantity)

@@ -1,4 +1,4 @@
-"""What fragments made in registers gain: speedup over a baseline, against the size of the batch."""
+"""Speedup of fragments made in registers over a baseline, against the size of the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, SI units on axes, and where the data comes from."""
+"""The style of all figures: colours, SI units on axes, and where the data comes from."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def source(item: Prediction | Measurement) -> str:
 
 
 def series(item: Prediction | Measurement) -> str:
-    """What shares a colour: the kernel and its tile; "ideal" for a prediction without a kernel."""
+    """The series of an item, which has one colour: kernel and tile; "ideal" without a kernel."""
     return (item.kernel or IDEAL) + (f" {item.tiling}" if item.tiling else "")
 
 

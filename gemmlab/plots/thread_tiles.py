@@ -1,4 +1,4 @@
-"""Thread tiles beside each other, and what each resource of the device needs for one of them."""
+"""Thread tiles side by side, and the time that each resource of the device needs for one."""
 
 from __future__ import annotations
 

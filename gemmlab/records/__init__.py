@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
@@ -42,9 +43,9 @@ ROOT = Path(str(resources.files("gemmlab"))) / "recorded"
 def append(path: str | Path, measurement: Measurement) -> None:
     """Add `measurement` to the file at `path` and wait until it is on the disk.
 
-    What it shares is written too where the file does not end under the same. An interrupt leaves
-    at most one truncated line, the last. Raises RecordError as `lines.to_lines` does, and for a
-    file whose last line is truncated.
+    The line of what it shares is written first, unless the last such line of the file is the same.
+    An interrupt leaves at most one truncated line, the last. Raises RecordError as `lines.to_lines`
+    does, and for a file whose last line is truncated.
     """
     path, (shared, own) = Path(path), lines.to_lines(measurement)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ def _last_shared(path: Path) -> str | None:
 
 
 def tail(path: Path) -> bytes:
-    """What follows the last newline of a file: nothing, or a line that an interrupt cut short."""
+    """The bytes after a file's last newline: none, or a line that an interrupt cut short."""
     return path.read_bytes().rpartition(b"\n")[2] if path.exists() else b""
 
 
@@ -108,9 +109,9 @@ def devices(root: str | Path = ROOT) -> list[str]:
 
 
 def load(
-    device: str = "h200", kernel: str | Kernel | None = None, root: str | Path = ROOT
+    device: str = RECORDED, kernel: str | Kernel | None = None, root: str | Path = ROOT
 ) -> list[Measurement]:
-    """What is recorded on `device`, of one kernel or of all, in order of kernel and problem.
+    """The measurements recorded on `device`, of one kernel or of all, by kernel and problem.
 
     Of several measurements of one kernel, problem and tiling only the latest is given.
     Raises LookupError for a device or a kernel without measurements, and RecordError for files
@@ -144,7 +145,7 @@ def find(
     kernel: Kernel,
     problem: Gemm,
     tiling: Tiling | None = None,
-    device: str = "h200",
+    device: str = RECORDED,
     root: str | Path = ROOT,
 ) -> Measurement:
     """The measurement of `kernel` on `problem` with `tiling` (None: the kernel's own).

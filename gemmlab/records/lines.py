@@ -1,7 +1,7 @@
 """A measurement as text: one line of what it shares with others, one of its own.
 
 Both are JSON objects. Durations are kept in whole nanoseconds, the shortest and by how much each is
-longer; of a problem and a tiling, what is not as usual.
+longer; of a problem and a tiling, the fields that differ from their defaults.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def to_lines(measurement: Measurement) -> tuple[str, str]:
 
 
 def _unusual(value: Gemm | Tiling) -> dict[str, Any]:
-    """The fields of a problem or a tiling that are not as usual."""
+    """The fields of a problem or a tiling that differ from their defaults."""
     return {f.name: getattr(value, f.name) for f in fields(value) if not _usual(value, f)}
 
 

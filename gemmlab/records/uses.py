@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmlab.device import RECORDED
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.records import ROOT
 from gemmlab.records.lines import checksum, refusal
@@ -40,8 +41,8 @@ class FragmentUses:
     rows: tuple[FragmentUse, ...]
 
 
-def fragment_uses(device: str = "h200", root: str | Path = ROOT) -> FragmentUses:
-    """What is recorded on `device`.
+def fragment_uses(device: str = RECORDED, root: str | Path = ROOT) -> FragmentUses:
+    """The timings of the three uses that are recorded on `device`.
 
     Raises LookupError for a device without such a file, and RecordError as `read_uses` does.
     """

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
-from gemmlab.problem import whole_number
 from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine

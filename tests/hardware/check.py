@@ -84,7 +84,7 @@ def show(array: np.ndarray, at: tuple[int, ...]) -> str:
 
 
 def everything(measured: Measured) -> Measured:
-    """All that was measured."""
+    """Keep all that was measured."""
     return measured
 
 
@@ -97,7 +97,7 @@ class Check:
     pieces : device -> every piece, and why this device cannot run it, "" if it can
     measure : (piece, device) -> what this machine's GPU gave
     compare : (piece, measured, device) -> how that differs from what is expected of the device
-    kept : of what was measured, what is recorded; None for a check that needs no record
+    kept : the part of what was measured that is recorded; None for a check without records
     tool : program that measures, "ncu" or "compute-sanitizer"; "" where the GPU's answers are read
     launch : piece -> None, what runs under the tool
     quick : pieces that stand for the check in `pytest -m gpu`
@@ -116,7 +116,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """What a piece gave.
+    """The result of a piece.
 
     measured : what is kept of it
     origin : device, driver, versions and date

@@ -1,4 +1,4 @@
-"""What runs under a profiler or a sanitizer: the launches of one piece, and nothing else.
+"""The program that a profiler or a sanitizer watches: the launches of one piece, nothing else.
 
 python -m tests.hardware.launch CHECK PIECE
 """

@@ -1,4 +1,4 @@
-"""The GPU of this machine: kernels run on it, what it is, and the programs that observe them."""
+"""The GPU of this machine: launches on it, its versions, and the programs that observe them."""
 
 from __future__ import annotations
 

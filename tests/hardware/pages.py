@@ -1,4 +1,4 @@
-"""Write the tables of the book's pages about hardware from what an H200 gave.
+"""Write the tables of the book's pages about hardware from the records of an H200.
 
     python -m tests.hardware.pages
 

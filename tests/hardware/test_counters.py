@@ -1,4 +1,4 @@
-"""What is known of counters beyond equality: where they differ, and what explains loads."""
+"""Counters beyond equality: where measured and simulated ones differ, and what explains loads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What GPUs gave is what the library gives: every recorded piece of every check, compared again."""
+"""The library agrees with the records of GPUs: every piece of every check, compared again."""
 
 import numpy as np
 import pytest

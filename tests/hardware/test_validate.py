@@ -1,4 +1,4 @@
-"""What `run.py validate` does with its checks: pieces that resume, a report, a status, records."""
+"""`run.py validate`: pieces that resume, a report, a status, and records."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tasks in processes of their own: what they answer, and what becomes of those that do not."""
+"""Tasks in processes of their own: answers, failures, time limits, and the processes' ends."""
 
 import os
 import time

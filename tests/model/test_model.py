@@ -171,6 +171,16 @@ def test_a_kernel_on_a_device_with_unknown_latencies():
     assert "l2" not in p.times
 
 
+def test_a_problem_that_the_kernel_does_not_compute_is_not_predicted():
+    for problem, words in (
+        (Gemm(64, 64, 64, dtype="float16"), "naive computes float32, not float16"),
+        (Gemm(64, 64, 64, out_dtype="float16"), "not float32 to float16"),
+        (Gemm(64, 64, 64, layout="nt"), "naive takes operands in layout nn, not nt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            predict(problem, "h200", kernel=kernels.naive)
+
+
 def test_a_kernel_for_gpus_is_not_predicted_on_a_cpu():
     cpu = replace(V100, kind="cpu", title="Some CPU", clock=None, threads_per_block=None)
     with pytest.raises(ValueError, match=r"naive.*Some CPU"):
@@ -332,7 +342,8 @@ def test_what_limits_each_rung():
     all in *warp tiled* and *pipelined*; else four.
     """
     p = Gemm(8192, 8192, 8192)
-    plain, wide, warp, ahead = (predict(p, "h200", k) for k in kernels.LADDER[3:])
+    rungs = kernels.register_tiled, kernels.vectorised, kernels.warp_tiled, kernels.pipelined
+    plain, wide, warp, ahead = (predict(p, "h200", k) for k in rungs)
     fmas = p.flops // 2 // 32
     loads = [x.counters["shared_load_wavefronts"] / fmas for x in (plain, wide, warp)]
     assert loads[:2] == [(8 + 8) / 64, (2 * 2 + 2 * 4) / 64]

@@ -12,10 +12,11 @@ from numpy import float32
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.races.hazards import KINDS
+from gemmlab.simt.races.hazards import KINDS, Hazard
 from gemmlab.simt.races.shadow import Shadow
 from tests.support.language_kernels import copy, double, put, uniform_loop
 from tests.support.launches import integers, line_of
+from tests.support.paths import ROOT
 
 
 def past_the_end(x):
@@ -276,3 +277,14 @@ def test_an_interrupt_leaves_the_arrays_as_they_were(monkeypatch):
     monkeypatch.undo()
     simulate(double, 10, 32, x)
     np.testing.assert_array_equal(x, 2 * integers(320))
+
+
+def test_the_book_says_what_each_kind_means():
+    page = (ROOT / "book" / "hazards.md").read_text("utf-8")
+    rows = [f"| `{kind}` | {meaning} |" for kind, meaning in KINDS.items()]
+    assert "\n".join(rows) in page
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind='race' is no hazard; use one of out-of-bounds"):
+        Hazard("race", 1, "x", (0, 0, 0), (), "a race")

@@ -1,4 +1,4 @@
-"""A stand-in for Nsight Compute: it says of a piece of the check `counters` what is recorded."""
+"""A stand-in for Nsight Compute: it prints the recorded counters of a piece of `counters`."""
 
 import sys
 

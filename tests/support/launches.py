@@ -1,4 +1,4 @@
-"""What tests ask of a kernel or of its launch."""
+"""Operands, lines and hazards of kernels, as tests ask for them."""
 
 import inspect
 

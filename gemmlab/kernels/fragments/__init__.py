@@ -2,7 +2,7 @@
 
 M is never in memory in the version `registers` of each: its fragments are made from the rule. The
 baselines write M to shared memory and load the fragments from there: `shared` writes eight elements
-at a time, `shared, one by one` is what one would write first.
+at a time, `shared, one by one` single elements, as one would at first.
 """
 
 from gemmlab.kernels.fragments.givens import givens

@@ -1,4 +1,4 @@
-"""Y = X·M for a batch, a warp each: what the three uses share, whatever M is and where it is made.
+"""Kernels of Y = X·M for a batch, a warp each: for any rule of M, and any place where it is made.
 
 X : (batch, m, m / 2) uint32, the m×m matrices of float16 in pairs; Y : (batch, m, m) float32
 M : m×m float16 (m = 16 or 32), made anew by each warp
@@ -78,7 +78,7 @@ def from_rule(m: int, rule: Callable) -> Callable:
     """The device function (data, one, p, q, b, lane) that makes M's fragments in registers.
 
     rule : a device function (data, one, p, q, i, j) -> element (i, j) of M, a float32
-    Where an element of the tile is, is worked out once for all tiles.
+    The place of an element in its tile is computed once, for all tiles.
     """
     steps, across = m // 16, m // 8
     where_b = B.element

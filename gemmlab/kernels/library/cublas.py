@@ -34,7 +34,7 @@ def build(tiling: Tiling | None, layout: str = "nn") -> Callable:
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, str]:
-    """The layout, by which cuBLAS is called."""
+    """Keyword arguments of `build`: the layout of the operands."""
     return {"layout": problem.layout}
 
 

@@ -105,12 +105,12 @@ def turning(tiling: Tiling, width: int) -> Callable:
 
 @on_device
 def no_end(tile, q, part):
-    """What is left to do for a copy that cp.async makes."""
+    """`end` of `copying` with cp.async: nothing is left to do."""
 
 
 @on_device
 def inside(X, i, j):
-    """Whether X[i, j] exists; compared in 32 bits, which every size of a matrix has room in."""
+    """Whether X[i, j] exists; compared in 32 bits, which hold every size of a matrix."""
     return int32(i) < int32(X.shape[0]) and int32(j) < int32(X.shape[1])
 
 
@@ -159,7 +159,7 @@ def copyable(tiling: Tiling) -> bool:
 def copied(
     problem: Gemm, tiling: Tiling, asynchronous: bool = False
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """What the copies load over the whole grid, and store to As and to Bs of a block each step.
+    """The copies' loads over the whole grid, and a block's stores to As and to Bs in each step.
 
     An asynchronous copy is counted as the load and the store that it makes. Nsight Compute has
     names of their own for both, with `ldgsts` in them, so that its plain counts of global loads
@@ -179,7 +179,7 @@ def copied(
 def _accesses(
     problem: Gemm, tiling: Tiling, width: int, transposing: bool, asynchronous: bool
 ) -> tuple[tuple[traffic.Lanes, int], tuple[traffic.Lanes, int]]:
-    """The loads from a stored tile and the stores to shared memory: lanes, elements of each."""
+    """Loads from a stored tile, and stores to shared memory: (lanes, elements a lane) of each."""
     bk, threads = tiling.block[2], traffic.plane(tiling.threads, 1)
     aligned = aligned_by_fours(problem, asynchronous)
     if not asynchronous:

@@ -25,7 +25,7 @@ ZEROS = (float32(0), float32(0), float32(0), float32(0))
 
 
 def reading(aligned: bool) -> Callable:
-    """(X, i, j) -> X[i, j] and its three neighbours; zeros outside of X."""
+    """The device function (X, i, j) -> X[i, j] and its three neighbours; zeros outside of X."""
 
     @on_device
     def read_one(X, i, j):
@@ -43,10 +43,10 @@ def reading(aligned: bool) -> Callable:
 
 
 def updating(aligned: bool, tm: int, tn: int) -> Callable:
-    """(C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C for a thread's tm×tn results.
+    """The device function (C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C.
 
-    They stand in groups of four rows, `down` apart, and four columns, `across` apart, from C[i, j]
-    on. Nothing is written outside of C, and C is not read where β = 0.
+    A thread's tm×tn results stand in groups of four rows, `down` apart, and four columns, `across`
+    apart, from C[i, j] on. Nothing is written outside of C, and C is not read where β = 0.
     """
     read_four = reading(aligned)
 

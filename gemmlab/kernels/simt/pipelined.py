@@ -153,7 +153,7 @@ def build(
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """What the kernel freezes of a problem and of a GPU: see `build`."""
+    """Keyword arguments of `build` for a problem and a GPU."""
     asynchronous = capability is None or capability >= (8, 0)
     return {
         "layout": problem.layout,

@@ -84,7 +84,7 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, bool]:
-    """Whether rows of A (k long) and of B (n long) begin at multiples of 16 bytes."""
+    """Keyword arguments of `build`: whether rows of A (k long), B and C (n long) are aligned."""
     return {"aligned": problem.k % 4 == 0 and problem.n % 4 == 0}
 
 

@@ -83,7 +83,7 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """What the kernel freezes of a problem: see `build`."""
+    """Keyword arguments of `build` for a problem."""
     return {"layout": problem.layout, "aligned": aligned_by_fours(problem)}
 
 

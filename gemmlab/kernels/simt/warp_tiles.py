@@ -19,7 +19,7 @@ from gemmlab.tiling import WARP, Tiling
 
 
 def first_element(tiling: Tiling) -> Callable:
-    """(t) -> (i, j): row and column, in the block's tile, of the first group of thread t."""
+    """The function (t) -> (i, j): place of thread t's first group in the block's tile."""
     WM, WN = tiling.warp
     WARPS_N = tiling.block[1] // WN
     LANES_N = tiling.warp_lanes[1]
@@ -40,7 +40,7 @@ def apart(tiling: Tiling) -> tuple[int, int]:
 
 
 def loading(tiling: Tiling) -> Callable:
-    """(As, Bs, q, i, j, a, b): a thread's fragments of row q, group by group."""
+    """The device function (As, Bs, q, i, j, a, b) that loads a thread's fragments of row q."""
     TM, TN = tiling.thread
     DOWN, ACROSS = apart(tiling)
 
@@ -55,7 +55,10 @@ def loading(tiling: Tiling) -> Callable:
 
 
 def multiplying(tiling: Tiling) -> Callable:
-    """(a, b, acc): add a bᵀ, to and fro along the rows: at a turn, b's element is still at hand."""
+    """The device function (a, b, acc) that adds a·bᵀ to acc.
+
+    It goes to and fro along the rows: at a turn, b's element is still at hand.
+    """
     TM, TN = tiling.thread
 
     @on_device
@@ -69,7 +72,7 @@ def multiplying(tiling: Tiling) -> Callable:
 
 
 def computable(tiling: Tiling) -> bool:
-    """Whether warps two threads high, and threads of groups of four, can be made of a tiling."""
+    """Whether warp tiles are an even number of threads high, and thread tiles made of fours."""
     return (
         tiling.warp is not None
         and tiling.warp_lanes[0] % 2 == 0
@@ -81,7 +84,7 @@ def computable(tiling: Tiling) -> bool:
 
 
 def first_elements(tiling: Tiling) -> traffic.Lanes:
-    """Where the first group of each thread of a block is."""
+    """The place of each thread's first group in the block's tile."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     row, col = first_element(tiling)(threads)
     return traffic.Lanes(row, col, np.ones_like(threads, bool))

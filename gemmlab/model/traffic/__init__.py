@@ -1,8 +1,8 @@
-"""The words in which a kernel's file says what it asks of the machine, next to its source.
+"""Counts of a kernel's transactions: the functions that a kernel's file predicts its `Work` with.
 
-`Lanes` say where the threads of warps are in a tile. `of_matrix` and `shared_access` count what one
-load or store of such lanes makes, over the whole grid or in a block. `unstaged` and `staged` add up
-a whole launch: without shared memory, or tile by tile through it.
+`Lanes` say where the threads of warps are in a tile. `of_matrix` and `shared_access` count the
+transactions of one load or store by such lanes, over the whole grid or in a block. `unstaged` and
+`staged` add up a whole launch: without shared memory, or tile by tile through it.
 
 The counts are algebra, not execution, and exact as the source is written, for operands whose first
 element lies at the start of a line. The compiler unrolls loops over a tile and may merge shared

@@ -17,7 +17,7 @@ from gemmlab.model import transactions
 
 
 class Lanes(NamedTuple):
-    """Where the lanes of warps are in a tile: `row`, `col` and `valid`, each (warps, 32).
+    """The places of warps' lanes in a tile: `row`, `col` and `valid`, each (warps, 32).
 
     Lanes that are not valid take no part, such as the missing ones of a block's last warp.
     """
@@ -53,7 +53,7 @@ def plane(width: int, height: int) -> Lanes:
 
 
 def in_turn(threads: int, height: int, width: int, wide: int = 1) -> Lanes:
-    """Threads that go through a height×width tile in its order, `wide` neighbours each a turn."""
+    """Threads that go through a height×width tile row by row, `wide` elements each a turn."""
     thread, valid = _whole_warps(threads)
     across = width // wide
     turns = np.arange(-(-height * across // threads))[:, None, None] * threads
@@ -63,7 +63,7 @@ def in_turn(threads: int, height: int, width: int, wide: int = 1) -> Lanes:
 
 
 def _whole_warps(threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the threads of a block, by warp and lane, and which of them there are."""
+    """The numbers of the threads of a block, by warp and lane, and which of them exist."""
     warps = -(-threads // transactions.WARP)
     thread = np.arange(warps * transactions.WARP).reshape(warps, transactions.WARP)
     return thread, thread < threads
@@ -97,7 +97,8 @@ def global_access(
 
     Lanes are on where their row and column lie inside the extents of `rows` and `cols`; each
     accesses `wide` elements from `offset` past the class's on. `steps` repeats the access at
-    further offsets.
+    further offsets. Beside the counters there is "l1_cycles", which goes into
+    `Work.l1_wavefronts`.
     """
     alike: Counter[tuple[int, int, int]] = Counter()
     for (o1, rows_in, n1), (o2, cols_in, n2), (o3, _, n3) in product(rows, cols, steps):

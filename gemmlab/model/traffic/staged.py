@@ -1,4 +1,4 @@
-"""A whole launch of blocks that copy tiles of A and B to shared memory, step by step along k."""
+"""The work of a launch whose blocks copy tiles of A and B to shared memory, step by step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def copied(
     """Loads of each tile of A by lanes `a`, n/bn times, and of each tile of B by `b`, m/bm times.
 
     wide_a, wide_b : elements that an access moves
-    Without the tiles that a kernel may ask for beyond the last: there no lane is on.
+    Tiles beyond the end of k, which a kernel may ask for, count nothing: no lane is on there.
     """
     s = number_format(problem.dtype).bytes
     (shape_a, shape_b, _), (tile_a, tile_b) = problem.shapes, stored_tiles(problem, tiling)
@@ -56,11 +56,11 @@ def staged(
     round_trips: int,
     flops: Mapping[str, int] | None = None,
 ) -> Work:
-    """The whole launch of blocks that go along k tile by tile.
+    """The work of the whole launch of blocks that go along k tile by tile.
 
     copies, update : loads of A and B, and the epilogue, over the whole grid
-    shared : (times, transactions) of a block in shared memory
-    barriers, round_trips : of a block, and to memory one after the other
+    shared : each access of a block to shared memory: how many times, and its transactions
+    barriers : that a block waits at; round_trips : to memory, one after the other
     flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None
     """
     across, down = tiling.grid(problem)
@@ -86,6 +86,6 @@ def _of_c(update: Counter[str]) -> int:
 
 
 def _distinct(problem: Gemm, tiling: Tiling) -> int:
-    """Sectors of A and B that blocks need, each once a tile: copied in memory's order."""
+    """Sectors of A and B that blocks need, each once a tile: those of copies in memory's order."""
     lanes = [in_turn(WARP, *tile) for tile in stored_tiles(problem, tiling)]
     return copied(problem, tiling, *lanes)["global_load_sectors"]

@@ -1,4 +1,4 @@
-"""A whole launch of threads that compute one element of C each, and share nothing."""
+"""The work of a launch whose threads compute one element of C each, and share nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemmlab.tiling import Tiling
 
 
 def unstaged(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
-    """Threads that load what they need of A and B from global memory, whenever they need it.
+    """The work of threads that load an element of A and one of B from global memory for each FMA.
 
     lanes : which element of a block's tile of C each thread computes
     """

@@ -7,17 +7,30 @@ from typing import NamedTuple
 
 from gemmlab.simt.numbers.lanes import Dim3
 
-KINDS = (
-    "out-of-bounds",
-    "shared-race",
-    "global-race",
-    "divergent-barrier",
-    "uninitialised-read",
-    "async-not-waited",
-    "misaligned",
-    "index-overflow",
-    "step-limit",
-)
+# The kinds of hazards, each with what it means.
+KINDS = {
+    "out-of-bounds": (
+        "an index outside the array's shape, in global, shared or local memory; a "
+        "negative index counts from the end, as in Numba"
+    ),
+    "index-overflow": "an index that wrapped on its way, wherever it lands",
+    "shared-race": (
+        "two threads of a block touch an element of shared memory, one of them writes, "
+        "and no barrier orders them"
+    ),
+    "global-race": "the same in global memory, of any two threads of the launch",
+    "uninitialised-read": (
+        "a read of shared or local memory that nobody has written, or of a lane that "
+        "takes no part in a shuffle"
+    ),
+    "divergent-barrier": (
+        "a barrier that some threads of the block, or lanes of the mask, do not reach "
+        "although they have not returned"
+    ),
+    "async-not-waited": "a touch of shared memory that a copy on its way has not filled yet",
+    "misaligned": "an access of 8 or 16 bytes at an address that is not a multiple of them",
+    "step-limit": "more iterations than `max_steps`",
+}
 
 
 class Element(NamedTuple):
@@ -76,6 +89,10 @@ class Hazard:
     index: tuple[int | None, ...] = ()
     space: str = ""
     touches: tuple[Touch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} is no hazard; use one of {', '.join(KINDS)}")
 
     @property
     def ops(self) -> tuple[str, ...]:

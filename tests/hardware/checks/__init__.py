@@ -1,4 +1,4 @@
-"""What is compared with a GPU, one check a file, in the order in which they run."""
+"""The checks against a GPU, one a file, in the order in which they run."""
 
 from tests.hardware.checks import (
     counters,

@@ -46,7 +46,7 @@ def measure(piece: str, device: Device) -> Measured:
 
 
 def fingerprint(arrays: list[np.ndarray]) -> int:
-    """A checksum of operands, by which others are known to be the same."""
+    """A checksum of operands, which shows whether others are the same."""
     return zlib.crc32(b"".join(a.tobytes() for a in arrays))
 
 

@@ -17,7 +17,7 @@ KERNELS = {kernel.__name__: kernel for kernel in LANGUAGE}
 
 
 def operands() -> tuple[np.ndarray, np.ndarray]:
-    """What each launch is given: x, and an `out` of a number that no kernel stores."""
+    """The arrays of each launch: x, and an `out` full of a number that no kernel stores."""
     return integers(100), np.full(100, -77, np.float32)
 
 

@@ -27,7 +27,7 @@ def forms(device: Device) -> dict[str, Layout]:
 
 
 def pieces(device: Device) -> Mapping[str, str]:
-    """A layout is left out where the GPU does not have the instructions that read it."""
+    """The layouts, each left out where the GPU lacks the instructions that read it."""
     return {name: refusal(form, device) for name, form in forms(device).items()}
 
 

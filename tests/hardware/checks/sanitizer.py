@@ -40,7 +40,7 @@ def never_ends(piece: str) -> bool:
 
 
 def pieces(device: Device) -> Mapping[str, str]:
-    """Kernels that do not end come last: they hold the GPU until they are ended."""
+    """Every kernel; those that do not end come last: they hold the GPU until they are ended."""
     names = sorted([*RIGHT_NAMES, *WRONG], key=never_ends)
     return {name: refusal(name, device) for name in names}
 

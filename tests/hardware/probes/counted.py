@@ -1,7 +1,7 @@
-"""Kernels that were profiled on a GPU, with their launches: what the simulator is compared with.
+"""Kernels and launches whose counters are compared: a profiler's on a GPU, and the simulator's.
 
-Each is an ordinary Numba-CUDA function. `CASES` is the one list of them; the profiler's driver
-launches it, and the test simulates it.
+Each is an ordinary Numba-CUDA function. `CASES` is the one list of them; `checks/counters.py`
+launches and simulates all of it.
 """
 
 from __future__ import annotations

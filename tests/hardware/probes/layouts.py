@@ -1,7 +1,7 @@
 """Read the layout of an instruction's operand from a machine that runs it: a GPU, or the simulator.
 
-What is loaded are the numbers of elements. A matrix instruction tells where A and B meet, and where
-the result is: its three layouts are read from each other, and hold together.
+A load is of a matrix whose elements are their own numbers. A matrix instruction tells where A and
+B meet, and where the result is: its three layouts are read from each other, and hold together.
 """
 
 from __future__ import annotations
