@@ -404,9 +404,9 @@ def test_what_is_recorded_was_measured_with_the_source_that_is_here(kernel):
     from gemmlab import records
 
     assert records.devices()
-    for device in records.devices():
-        hashes = {m.provenance["source_sha256"] for m in records.load(device, kernel)}
-        assert hashes == {timing.source_hash(kernel)}, f"{device}: python run.py record"
+    for name in records.devices():
+        hashes = {m.provenance["source_sha256"] for m in records.load(name, kernel)}
+        assert hashes == {timing.source_hash(kernel)}, f"{name}: python run.py record"
 
 
 def test_a_kernel_that_reads_c_where_beta_is_zero_does_not_pass():
