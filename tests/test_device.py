@@ -13,12 +13,14 @@ from gemmlab.device import Device, device, names, parse, sources
 from gemmlab.driver import GpuStatus
 from gemmlab.probe import Rate
 
-ALL = ["a100_40gb", "a100_80gb", "h100_sxm", "h200", "rtx2060", "rtx4090", "t4", "v100"]
+ALL = names()
 H200 = (resources.files("gemmlab") / "devices" / "h200.toml").read_text("utf-8")
 
 
-def test_names():
-    assert names() == ALL
+def test_names_are_those_of_the_files():
+    folder = resources.files("gemmlab") / "devices"
+    assert sorted(f"{name}.toml" for name in ALL) == sorted(f.name for f in folder.iterdir())
+    assert {"v100", "h200"} <= {*ALL}
 
 
 @pytest.mark.parametrize("name", ALL)
