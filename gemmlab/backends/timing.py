@@ -68,6 +68,7 @@ def source_hash(kernel: Kernel) -> str:
         text.append(tokens(function))
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):
             value = function.__globals__[name]
+            value = getattr(value, "py_func", value)  # of what Numba makes of a device function
             if isinstance(value, (int, float, str, tuple)):
                 text.append(f"{name} = {value!r}")
             elif isinstance(value, FunctionType) and value.__module__.startswith(HOME):

@@ -294,6 +294,17 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
         timing.source_hash(kernels.tiled)
 
 
+def test_source_hash_has_device_functions_whether_numba_is_there_or_not(monkeypatch):
+    from gemmlab.kernels.simt import copies
+
+    one = timing.source_hash(kernels.pipelined)
+    plain = getattr(copies.inside, "py_func", copies.inside)  # as the stand-in leaves it
+    monkeypatch.setattr(copies, "inside", plain)
+    assert timing.source_hash(kernels.pipelined) == one
+    monkeypatch.setattr(copies, "inside", copies.copyable)
+    assert timing.source_hash(kernels.pipelined) != one
+
+
 def test_source_hash_has_what_the_launch_is_asked_for():
     """Shared memory that the source states is in the source; the size of a launch is not."""
 
