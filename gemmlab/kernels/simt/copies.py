@@ -143,7 +143,6 @@ def copyable(tiling: Tiling) -> bool:
         bk % RUN == 0
         and tiling.threads % bk == 0
         and all(width % (tiling.threads // RUN) == 0 for width in (bm, bn))
-        and all(width % (FOUR * tiling.threads // bk) == 0 for width in (bm, bn))
         and all(
             length % FOUR == 0
             and tiling.threads % (length // FOUR) == 0
