@@ -77,12 +77,13 @@ def run(
 
 
 def _known(device: str | Device) -> str:
-    """The name of a device that has a file or recorded measurements; ValueError for another."""
-    name = device.name if isinstance(device, Device) else device
+    """The name of a device; ValueError for a name without a file and without measurements."""
+    if isinstance(device, Device):  # such as the GPU of this machine, which may have no file
+        return device.name
     known = sorted({*names(), *records.devices()})
-    if name not in known:
-        raise ValueError(f"device={name!r} is not known; use one of {', '.join(known)}")
-    return name
+    if device not in known:
+        raise ValueError(f"device={device!r} is not known; use one of {', '.join(known)}")
+    return device
 
 
 def choose(kernel: Kernel, backend: str = "auto") -> str:

@@ -214,6 +214,13 @@ def test_bad_operands_are_refused(change, words):
     assert words in str(error.value)
 
 
+def test_a_gpu_without_a_file_may_be_given_as_a_device():
+    own = replace(device("h200"), name="nvidia_of_this_machine")
+    assert run(kernels.tiled, RAGGED, "simulator", device=own).passed
+    with pytest.raises(LookupError, match="nvidia_of_this_machine"):
+        run(kernels.tiled, RAGGED, "recorded", device=own)
+
+
 def test_a_wrong_kernel_does_not_pass():
     def build(tiling):
         def wrong(alpha, A, B, beta, C):
