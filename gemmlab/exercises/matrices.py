@@ -40,7 +40,7 @@ class Case:
         else:  # no zeros: each product matters
             a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in shapes)
         a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
-        return Operands(a, b, np.full_like(c, np.nan) if p.beta == 0 else c)
+        return Operands(a, b, p.poisoned(c))
 
 
 def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 1) -> Case:

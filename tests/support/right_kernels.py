@@ -253,9 +253,10 @@ def trials(base, launch=None):
 def gemms(rung, tiling, problems, launch=None):
     for problem in problems:
         operands = problem.operands()
-        c = operands.c.copy() if problem.beta else np.full_like(operands.c, np.nan)
+        c = problem.poisoned(operands.c)
         grid, block = launch(problem) if launch else rung.launch(problem, tiling)
-        args = (float32(problem.alpha), *operands[:2], float32(problem.beta), c)
+        alpha, beta = problem.scalars()
+        args = (alpha, *operands[:2], beta, c)
         right = lambda p=problem, c=c, o=operands: p.error(c, o) <= p.tolerance  # noqa: E731
         yield Trial(grid, block, args, right, rung.dynamic_shared_bytes(problem, tiling))
 
