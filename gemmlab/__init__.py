@@ -22,7 +22,7 @@ cuda
     what kernels are written with: `numba.cuda` where it is installed, else its stand-in
 instructions, numerics
     Tensor-Core and memory instructions for kernels, and what they compute, to the bit
-records, plots, explorers, exercises
+records, plots, explorers, exercises, guess
     recorded measurements, and what the chapters draw, let you move, and ask of you
 
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
@@ -48,6 +48,8 @@ _LAZY = {
     "detect": "detection",
     "exercises": None,
     "explorers": None,
+    "guess": "guesses",
+    "guesses": None,
     "instructions": None,
     "kernels": None,
     "model": None,
@@ -72,6 +74,8 @@ __all__ = [
     "device",
     "exercises",
     "explorers",
+    "guess",
+    "guesses",
     "instructions",
     "kernels",
     "model",
