@@ -87,7 +87,7 @@ _SIZE, _T, _BLOCK = CASES[-1]
 TASK = Task(
     name="03.3",
     title="Pieces that lanes share",
-    section="chapter 03, Strides and offsets",
+    section="chapter 03, What does a load move?",
     asked="build_axpy(T) returns a kernel (a, X, Y) that computes Y ← a·X + Y, T elements a "
     "thread, and moves no more sectors than the elements fill.",
     prompt=f"""

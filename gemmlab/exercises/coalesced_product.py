@@ -158,8 +158,8 @@ TASK = Task(
             "One element of C for each thread: no loop over rows or columns.",
         ),
         "never-ends": Diagnosis(
-            "A thread loops far longer than one sum over k: a loop does not end, or one thread does "
-            "the work of many.",
+            "A thread loops far longer than one sum over k: a loop does not end, or one thread "
+            "does the work of many.",
             "How many steps does the sum of one element of C take?",
             "One loop, over p: the other two are what the threads are for.",
         ),

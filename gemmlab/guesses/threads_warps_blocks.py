@@ -35,21 +35,6 @@ def idle() -> Answer:
     )
 
 
-def race() -> Answer:
-    """The sum of 64 ones that the simulator finds in `total` when no thread owns it."""
-    return Answer(
-        1,
-        "All lanes load `total[0]` before any lane stores it: each adds its 1 to the 0 that it "
-        "loaded, and each stores 1. On a GPU more additions may survive, and how many depends on "
-        "timing.",
-        {
-            64: "That takes one owner at a time; here all threads load before any stores.",
-            2: "You let the second block see what the first one stored; nothing orders the two.",
-            32: "You let one thread of each pair win; every thread but one loses.",
-        },
-    )
-
-
 def rows() -> Answer:
     """Rows that one warp of a block of 16×16 threads covers."""
     width = 16
@@ -75,23 +60,6 @@ def branches() -> Answer:
             warps: "You let each warp go one way; the lanes of each disagree.",
             1: "A request is made by one warp, and there are two.",
             warps * WARP: "You counted threads; the lanes that agree ask together.",
-        },
-    )
-
-
-def triangle() -> Answer:
-    """Load requests of 64 threads in two warps, of which thread i runs i + 1 steps."""
-    steps = np.arange(1, 2 * WARP + 1).reshape(2, WARP)
-    longest = steps.max(axis=1)
-    return Answer(
-        int(longest.sum()),
-        f"Each warp loops until its last lane is done: {longest[0]} steps, and {longest[1]}.",
-        {
-            int(longest[1]): "That is the second warp alone; the first one loops too.",
-            2 * int(longest[1]): "The first warp stops when *its* last lane is done, lane 31.",
-            int(steps.sum()): "You counted the loads of all lanes; one request serves a warp.",
-            int(steps.sum()) // WARP: "You gave every request all 32 lanes; lanes that are done "
-            "leave theirs unused.",
         },
     )
 
