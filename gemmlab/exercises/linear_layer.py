@@ -114,7 +114,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="01.4",
     title="The batch that fills the arithmetic units",
-    section="chapter 01, The roofline",
+    section="chapter 01, Arithmetic or DRAM?",
     asked="batch(outputs, inputs, device) is the smallest batch for which a linear layer in "
     "float16 reaches the device's FLOP per byte; None where no batch does.",
     prompt="""
