@@ -110,7 +110,7 @@ def sizes(
     artists.bars.set_color([colour for _, colour in bars])
     _legend(ax, artists)
     if curves or observed:
-        describe(ax, _words({**curves, **observed}, quantity, limits or {}), "sizes")
+        describe(ax, _finding({**curves, **observed}, quantity, limits or {}), "sizes")
     return artists
 
 
@@ -191,7 +191,7 @@ def _legend(ax: Axes, artists: SizeArtists) -> None:
         style.legend(ax, labels.values(), labels, loc="lower right", ncols=columns)
 
 
-def _words(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
+def _finding(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
     """Where each series begins, ends and culminates, and which one leads at the largest size."""
     name, unit = QUANTITIES[quantity]
     told, last = [], {}
