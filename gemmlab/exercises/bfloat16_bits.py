@@ -7,6 +7,7 @@ from typing import Any
 
 from gemmlab.exercises import guard, quantities
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.general_diagnoses import PATTERNS
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.numerics import decode, encode, round_to
@@ -136,7 +137,7 @@ def judge(answer: Any) -> Finding:
 def _kind(found: Finding) -> str:
     """The diagnosis; a result that no 16 bits can be has one of its own."""
     got, diagnosis = found.details.get("got", 0), found.diagnosis.strip()
-    if diagnosis != "wrong-values" or not isinstance(got, numbers.Real):
+    if diagnosis not in PATTERNS or not isinstance(got, numbers.Real):
         return diagnosis
     if not isinstance(got, numbers.Integral):
         return "not-whole" if got % 1 else "value"
