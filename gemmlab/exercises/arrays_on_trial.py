@@ -45,9 +45,7 @@ def launch(
         return Finding(item.diagnosis, ((FAILING, case), *item.facts), item.details)
     pairs = [
         (name, before, after)
-        for name, before, after in zip(
-            kernel.parameters, arguments, item.arguments, strict=True
-        )
+        for name, before, after in zip(kernel.parameters, arguments, item.arguments, strict=True)
         if isinstance(before, np.ndarray)
     ]
     *inputs, (_, result, computed) = pairs

@@ -79,6 +79,18 @@ def _floor_steps(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any
     return _scaled(case, a[:, :whole] @ b[:whole], c) if case.tile > 1 else None
 
 
+def _products_missing(place: int) -> Explanation:
+    """The sum without the product at `place` of each tile, 0 or the last."""
+
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        if case.tile == 1:
+            return None
+        kept = np.arange(case.problem.k) % case.tile != place % case.tile
+        return _scaled(case, a[:, kept] @ b[kept], c)
+
+    return instead
+
+
 def _tiles_transposed(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
     """A times B, of which each T×T tile was transposed where it stands."""
     tile, (k, n) = case.tile, b.shape
@@ -113,6 +125,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "sum-over-m": _sum_over("m"),
     "operands-swapped": lambda s, a, b, c: _scaled(s, _product(b, a, c.shape), c),
     "floor-steps": _floor_steps,
+    "products-missing": _products_missing(0),
+    "products-missing, the last": _products_missing(-1),
     "always-nan": lambda s, a, b, c: np.full_like(c, np.nan),
 }  # fmt: skip
 
@@ -169,7 +183,8 @@ def explain(runs: list[Run], known: Collection[str]) -> str:
     if failing.slightly_wrong:
         return "low-precision"
     for name, instead in EXPLANATIONS.items():
-        if name not in known:
+        diagnosis = name.partition(",")[0]
+        if diagnosis not in known:
             continue
         matches = []
         for run in runs:
@@ -180,7 +195,7 @@ def explain(runs: list[Run], known: Collection[str]) -> str:
             elif run is failing:
                 matches.append(False)
         if all(matches):
-            return name
+            return diagnosis
     return evidence.of_runs(runs)
 
 

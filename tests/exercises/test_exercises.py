@@ -148,11 +148,10 @@ def test_cases_grow(name):
 
 
 def test_batches_are_not_on_the_edge():
-    # so that a rounding error in an answer's own algebra cannot change its result
     exact = [linear_layer.bound(*c) for c in linear_layer.CASES]
     distances = [abs(float(b) - round(b)) for b in exact if b is not None]
     assert None in exact
-    assert min(distances) > 1e-3
+    assert min(distances) > linear_layer.EDGE
 
 
 @pytest.mark.parametrize(("label", "of"), [("first", "too old"), ("second", "too new")])
