@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.exercises import source
-from gemmlab.exercises.verdict import GENERAL, Diagnosis, Finding, Markdown, Verdict
+from gemmlab.exercises.verdict import GENERAL, Diagnosis, Finding, Verdict
+from gemmlab.markdown import Markdown
 
 
 @dataclass(frozen=True)
