@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.exercises import guard
+from gemmlab.exercises import evidence, guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
@@ -51,35 +51,29 @@ def loads(m: int, n: int, k: int) -> int:
 
 
 def judge(answer: Any) -> Finding:
-    """Values on every case, then the loads of the largest."""
-    facts: tuple[tuple[str, str], ...] = ()
-    for m, n, k in CASES:
-        # Whole numbers, none of them 0: each product matters, and each sum is exact.
-        a = np.arange(1, m * k + 1, dtype=float).reshape(m, k) % 7 + 1
-        b = np.arange(1, k * n + 1, dtype=float).reshape(k, n) % 5 + 1
-        outcome = guard.attempt(partial(_watched, answer), a, b)
-        facts = (("Smallest failing case", f"m={m}, n={n}, k={k}"),)
-        if outcome.fault:
-            f = outcome.fault
-            return Finding(f.diagnosis, (*facts, *f.facts), f.details)
-        result, loaded, column, row = outcome.value
-        found = _values(result, a, b, facts)
+    """Values and loads on every case, and on one drawn anew."""
+    rng = np.random.default_rng()
+    m, n, k = (int(x) for x in rng.integers(3, 12, 3))
+    cases = (*CASES, (m, n, k))
+    seeds = (*range(len(CASES)), int(rng.integers(1 << 30)))
+    given = [_operands(case, seed) for case, seed in zip(cases, seeds, strict=True)]
+    watched = partial(_watched, answer)
+    watched.__code__ = getattr(answer, "__code__", None)  # an error's line is one of the answer's
+    for case, operands, outcome in zip(cases, given, guard.attempts(watched, given), strict=False):
+        found = _one(case, operands, outcome)
         if found is not None:
-            return found
-        counted = (
-            ("Elements loaded", f"{loaded}; A and B have {loads(m, n, k)}"),
-            (
-                "Most elements at once",
-                f"{column} of A, a column has {m}; {row} of B, a row has {n}",
-            ),
-        )
-        details = {"shape": (m, n, k), "loaded": loaded, "largest": (column, row)}
-        if column > m or row > n:
-            return Finding("too-much-at-once", (*facts, *counted), details)
-        if loaded > loads(m, n, k):
-            return Finding("loaded-again", (*facts, *counted), details)
-        facts = counted
-    return Finding("passed", (("Checked", f"{len(CASES)} shapes, each exactly"), *facts))
+            diagnosis = "known-cases-only" if case is cases[-1] else found.diagnosis
+            return Finding(diagnosis, found.facts, found.details)
+    return Finding(
+        "passed",
+        (("Checked", f"{len(cases)} shapes, each exactly, each element loaded once"),),
+    )
+
+
+def _operands(case: tuple[int, int, int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A and B of whole numbers, none of them 0: each product matters, and each sum is exact."""
+    (m, n, k), rng = case, np.random.default_rng(seed)
+    return tuple(rng.integers(1, 9, shape).astype(float) for shape in ((m, k), (k, n)))
 
 
 def _watched(answer: Any, a: np.ndarray, b: np.ndarray) -> tuple[Any, int, int, int]:
@@ -87,6 +81,29 @@ def _watched(answer: Any, a: np.ndarray, b: np.ndarray) -> tuple[Any, int, int, 
     left, right = Watched(a), Watched(b)
     result = answer(left, right)
     return result, left.loaded + right.loaded, left.largest, right.largest
+
+
+def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) -> Finding | None:
+    """What is wrong with one call, or None."""
+    m, n, k = case
+    facts: tuple[tuple[str, str], ...] = (("Smallest failing case", f"m={m}, n={n}, k={k}"),)
+    if outcome.fault:
+        f = outcome.fault
+        return Finding(f.diagnosis, (*facts, *f.facts), f.details)
+    result, loaded, column, row = outcome.value
+    found = _values(result, *operands, facts)
+    if found is not None:
+        return found
+    facts += (
+        ("Elements loaded", f"{loaded}; A and B have {loads(m, n, k)}"),
+        ("Most elements at once", f"{column} of A, a column has {m}; {row} of B, a row has {n}"),
+    )
+    details = {"shape": case, "loaded": loaded, "largest": (column, row)}
+    if column > m or row > n:
+        return Finding("too-much-at-once", facts, details)
+    if loaded > loads(m, n, k):
+        return Finding("loaded-again", facts, details)
+    return Finding("not-loaded", facts, details) if loaded < loads(m, n, k) else None
 
 
 def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding | None:
@@ -106,7 +123,7 @@ def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding 
     i, j = (int(x) for x in np.argwhere(wrong)[0])
     where = f"C[{i}, {j}]: expected {expected[i, j]:g}, got {result[i, j]:g}"
     last = np.array_equal(result, np.outer(a[:, -1], b[-1]))
-    cause = "last-step-only" if last else "wrong-values"
+    cause = "last-step-only" if last else evidence.of_array(expected, result)
     return Finding(cause, (*facts, ("First wrong element", where)), {"index": (i, j)})
 
 
@@ -143,6 +160,11 @@ TASK = Task(
             "The result is right, but more is loaded at once than a column of A or a row of B.",
             "How many elements has A[:, p], and how many has what you load?",
             "```python\nA[:, p], B[p, :]\n```",
+        ),
+        "not-loaded": Diagnosis(
+            "The result is right, but some elements of A and B were not loaded by A[...] and B[...].",
+            "Where do the values of A and B in your sums come from?",
+            "```python\ncolumn, row = A[:, p], B[p, :]\n```",
         ),
         "last-step-only": Diagnosis(
             "C holds the products of the last step alone: each step replaces the one before.",

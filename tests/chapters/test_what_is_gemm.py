@@ -48,11 +48,11 @@ def test_the_v100():
     assert round(V100.ops_per_byte("float16"), 1) == 138.9
     thin = predict(Gemm(8192, 128, 8192, dtype="float16"), V100)
     assert round(thin.intensity, 1) == 124.1
-    assert thin.limiter == "memory"
+    assert thin.limiter == "DRAM"
     assert predict(Gemm(8192, 8192, 8192, dtype="float16"), V100).limiter == "math"
 
 
-def test_no_vector_escapes_from_memory():
+def test_no_vector_escapes_from_dram():
     sizes = [2**e for e in range(21)]
     highest = max(Gemm(m, 1, k, dtype="float16").intensity for m in sizes for k in sizes)
     assert highest < 1 < min(device(name).ops_per_byte("float16") for name in names())
@@ -64,7 +64,7 @@ def test_a_thread_alone_counts_as_math_limited():
 
 def test_the_answers_to_the_explorer():
     thin = [predict(Gemm(8192, n, 8192, dtype="float16"), V100).limiter for n in (143, 144)]
-    assert thin == ["memory", "math"]
+    assert thin == ["DRAM", "math"]
     assert predict(Gemm(8192, 128, 8192, dtype="float32"), V100).limiter == "math"
     assert V100.peak_of("float32") < V100.peak_of("float16") / 2
     assert H200.ops_per_byte("float16") > V100.ops_per_byte("float16")

@@ -126,10 +126,10 @@ WRONG = {
         build_product, "x is the row", "sectors-above-budget", (INDEX, "i, j = cuda.grid(2)")
     ),
     "one thread does it all": Wrong(
-        "what counts is the result", "never-ends", (one_thread,)
+        "what counts is the result", "few-threads-work", (one_thread,)
     ),
     "a row for each thread": Wrong(
-        "a thread is a core", "lanes-idle", (a_row_a_thread,)
+        "a thread is a core", "few-threads-work", (a_row_a_thread,)
     ),
     "sum kept in C": wrong(
         build_product, "C is as good a place as a register", "loaded-again",

@@ -63,6 +63,10 @@ def whole_a(A, B):
     return sum(np.outer(a[:, p], B[p]) for p in range(B.shape[0]))
 
 
+def behind_the_counter(A, B):
+    return A._values @ B._values
+
+
 def operator(A, B):
     return A @ B
 
@@ -78,12 +82,13 @@ WRONG = {
     ),
     "all at once": Wrong("NumPy knows best", "too-much-at-once", (everything,)),
     "A whole": Wrong("only B is to be saved", "too-much-at-once", (whole_a,)),
+    "behind the counter": Wrong("only A[...] is counted", "not-loaded", (behind_the_counter,)),
     "the operator": Wrong("A and B are arrays", "raises", (operator,)),
     "replaced": wrong(product, "= adds up", "last-step-only", (STEP, STEP.replace("+=", "="))),
     "one step too few": wrong(
         product, "range includes k", "wrong-values", ("range(k)", "range(k - 1 or 1)")
     ),
-    "row of A": wrong(product, "p counts rows of A", "wrong-values", ("A[:, p]", "A[p, :]")),
+    "row of A": wrong(product, "p counts rows of A", "rows-wrong", ("A[:, p]", "A[p, :]")),
     "inner product": wrong(
         product, "a product of vectors is a number", "raises",
         ("np.outer(A[:, p], B[p, :])", "A[:, p] @ B[p, :]"),
