@@ -162,7 +162,7 @@ TASK = Task(
             "```python\nA[:, p], B[p, :]\n```",
         ),
         "not-loaded": Diagnosis(
-            "The result is right, but some elements of A and B were not loaded by A[...] and B[...].",
+            "The result is right, but some elements were not loaded by A[...] and B[...].",
             "Where do the values of A and B in your sums come from?",
             "```python\ncolumn, row = A[:, p], B[p, :]\n```",
         ),
