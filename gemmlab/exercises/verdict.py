@@ -8,18 +8,6 @@ from html import escape
 from typing import Any
 
 
-class Markdown(str):
-    """Text that a notebook renders and a terminal prints."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_markdown_(self) -> str:
-        return str(self)
-
-
 @dataclass(frozen=True)
 class Diagnosis:
     """The explanation of a wrong answer.
@@ -32,29 +20,6 @@ class Diagnosis:
     cause: str
     question: str
     partial: str = ""
-
-
-# Diagnoses that an answer to any exercise may get.
-GENERAL = {
-    "not-attempted": Diagnosis("The skeleton is unchanged.", "What is asked for, in one sentence?"),
-    "wrong-type": Diagnosis(
-        "The answer is not of the kind that was asked for.",
-        "Which name in the skeleton does the check expect, and with which parameters?",
-    ),
-    "raises": Diagnosis(
-        "The code stops with an error, so that there is no result to judge.",
-        "What does the error say, and which value at that line differs from what you expect?",
-    ),
-    "never-ends": Diagnosis(
-        "A loop runs far longer than this case needs.",
-        "Which statement brings the loop nearer to its end, in every pass?",
-    ),
-    "wrong-values": Diagnosis(
-        "The result is not the one that the definition gives.",
-        "Work the failing case out by hand, for the one element that is named: "
-        "where does the code first depart from it?",
-    ),
-}
 
 
 @dataclass(frozen=True)

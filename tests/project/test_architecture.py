@@ -19,7 +19,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
-    *("arguments", "formats", "architectures"),
+    *("arguments", "markdown", "difference", "formats", "architectures"),
     *("driver", "probe", "problem", "device", "detection", "tiling"),
     *("model", "numerics"),
     "instructions",
@@ -28,7 +28,7 @@ ORDER = [
     *("measurement", "records"),
     "backends",
     "plots",
-    *("explorers", "exercises"),
+    *("explorers", "exercises", "guesses"),
     *("doctor", "recording"),
     *("cli", "__main__"),
 ]

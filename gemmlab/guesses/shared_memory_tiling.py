@@ -1,0 +1,1 @@
+"""Answers to the questions of chapter 04, shared-memory tiling."""
