@@ -176,7 +176,7 @@ class Listing:
             f'<th scope="row" style="{_CELL}{_NUMBER}">{row.line}</th>' if row.line else "<td></td>"
         )
         return (
-            f'<tr style="{look}">{number if row.line else "<td></td>"}'
+            f'<tr style="{look}">{line}'
             f'<td style="{_CELL}text-align:left;min-width:26em">'
             f'<code style="display:block;white-space:pre-wrap;background:none;padding:0 0 0 '
             f'{indent}ch;text-indent:-{indent}ch;color:inherit;font-size:inherit">'
