@@ -8,6 +8,7 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
+from gemmlab.plots.beside import Row, beside
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.description import alt, describe
 from gemmlab.plots.figures import figure
@@ -21,9 +22,11 @@ from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 
 __all__ = [
+    "Row",
     "access_map",
     "alignment",
     "alt",
+    "beside",
     "counters",
     "describe",
     "figure",
