@@ -11,8 +11,8 @@ import pytest
 
 from gemmlab import exercises
 from gemmlab.exercises import guard, linear_layer, source
-from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.general_diagnoses import GENERAL, about
+from gemmlab.exercises.matrices import Case
 from tests.support.paths import ROOT
 
 ANSWERS = {

@@ -1,16 +1,30 @@
 """Answers to exercise 06.2."""
 
+from fractions import Fraction
 from math import gcd
 
-from gemmlab.exercises.thread_tile_counts import loads_per_fma, padding, registers
+import numpy as np
+
+from gemmlab.exercises.thread_tile_counts import (
+    TILES,
+    WIDTHS,
+    loads_per_fma,
+    padding,
+    registers,
+)
 from gemmlab.model.transactions import BANKS
-from tests.support.exercise_answers.edits import Wrong, edited
+from tests.support.exercise_answers.edits import Wrong, edited, fooling, for_ever, table
 
 RIGHT = {
     "sides": (
         lambda tm, tn: 1 / tm + 1 / tn,
         lambda tm, tn: (tm + 1) * (tn + 1) - 1,
         lambda width: next(p for p in range(BANKS) if gcd(width + p, BANKS) == 1),
+    ),
+    "fractions": (
+        lambda tm, tn: Fraction(tm + tn, tm * tn),
+        lambda tm, tn: sum([tm * tn, tm, tn]),
+        lambda width: next(p for p in (0, 1) if len({i * (width + p) % 32 for i in range(32)}) > 31),
     ),
     "counted": (
         lambda tm, tn: sum(1 for _ in range(tm + tn)) / sum(tm for _ in range(tn)),
@@ -49,4 +63,19 @@ WRONG = {
     "odd rows": _padding("odd is bad", "even-is-right", "width % 2"),
     "four": _padding("rows of 16 bytes", "constant", "4"),
     "a gap": _padding("two of three are enough", "not-attempted", "..."),
+}
+
+
+
+
+FOOLING = {
+    "loads by heart": fooling("the cases are in the package", "known-cases-only",
+                              table(loads_per_fma, TILES), registers, padding),
+    "registers by heart": fooling("the cases are in the package", "known-cases-only",
+                                  loads_per_fma, table(registers, TILES), padding),
+    "padding by heart": fooling("the cases are in the package", "known-cases-only",
+                                loads_per_fma, registers, table(padding, WIDTHS, 7)),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, padding),
+    "an array": fooling("an array is a number", "wrong-type",
+                        lambda tm, tn: np.array([1.0]), registers, padding),
 }
