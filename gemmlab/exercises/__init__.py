@@ -18,9 +18,11 @@ __all__ = ["Exercise", "Verdict", "get", "names"]
 _MODULES = {
     "01.1": "gemm_in_numpy",
     "01.2": "counts",
-    "01.3": "linear_layer",
+    "01.3": "outer_products",
+    "01.4": "linear_layer",
     "03.1": "thread_map",
-    "03.2": "coalesced_pieces",
+    "03.2": "coalesced_product",
+    "03.3": "coalesced_pieces",
     "04.1": "tiled_kernel",
     "04.2": "barriers",
     "04.3": "traffic_budget",

@@ -128,7 +128,7 @@ def test_error_names_its_line():
     verdict = exercises.get("01.1").check(*ANSWERS["01.1"].WRONG["typing error"].answers)
     assert verdict.details["error"] == "NameError"
     assert verdict.details["code"] == "product = alpha * (A @ b)"
-    endless = checked("01.3", "searches for ever")[0]
+    endless = checked("01.4", "searches for ever")[0]
     assert "dtype=" in endless.details["code"] or "b += 1" in endless.details["code"]
 
 
