@@ -1,4 +1,4 @@
-"""Exercise 04.3: two elements a thread, and a budget for what is loaded."""
+"""Exercise 04.5: two elements a thread, and a budget for what is loaded."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def judge(answer: Any) -> Finding:
 _LAST = CASES[-1].problem
 
 TASK = Task(
-    name="04.3",
+    name="04.5",
     title="A traffic budget",
     section="chapter 04, What a tile costs",
     asked="build(T) returns a kernel whose T×T threads compute T×2T elements of C, two each, "
@@ -121,7 +121,7 @@ TASK = Task(
 
     The budget at m = n = k = {_LAST.m} and T = {CASES[-1].tile}: each block loads each element of A
     and B that it needs once, and lanes of a warp read neighbours, so that every 32-byte sector is
-    used whole. `q3.check(build)` says how many sectors that is and how many were counted.
+    used whole. `q5.check(build)` says how many sectors that is and how many were counted.
     """,
     judge=judge,
     answers=(build,),
