@@ -157,7 +157,7 @@ def _smallest_k(k: Any) -> Finding:
 TASK = Task(
     name="04.3",
     title="Remove a barrier",
-    section="chapter 04, Two barriers",
+    section="chapter 04, What does each barrier hold back?",
     asked=f"Name for each barrier a writer and a reader of {ELEMENT} that race without it and what "
     "the reader gets, and the smallest k at which the second barrier matters.",
     prompt=f"""

@@ -93,7 +93,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="04.2",
     title="The tiled kernel",
-    section="chapter 04, A kernel that shares",
+    section="chapter 04, All of k",
     asked="build(T) returns a kernel (alpha, A, B, beta, C) that computes C ← alpha·A·B + beta·C "
     "from tiles of T×T elements in shared memory.",
     prompt="""

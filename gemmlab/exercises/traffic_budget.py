@@ -111,7 +111,7 @@ _LAST = CASES[-1].problem
 TASK = Task(
     name="04.5",
     title="A traffic budget",
-    section="chapter 04, What a tile costs",
+    section="chapter 04, Two elements for each thread",
     asked="build(T) returns a kernel whose T×T threads compute T×2T elements of C, two each, "
     "and whose block loads each element that it needs once, in whole sectors.",
     prompt=f"""

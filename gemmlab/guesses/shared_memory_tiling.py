@@ -88,23 +88,6 @@ def spoilt() -> Answer:
     )
 
 
-def waiting() -> Answer:
-    """Threads of the last block that reach the barrier when those outside C skip it, 24×24×24."""
-    n, side = 24, 2 * _T
-    inside = n - (side - _T)  # rows, and columns, that the last block has in C
-    return Answer(
-        inside**2,
-        f"The last block has rows and columns {side - _T} to {side - 1}, and $C$ ends at {n - 1}: "
-        f"{inside} rows of {inside} threads lie inside.",
-        {
-            _T**2: "All should; but those outside skip the loop, and the barrier is in it.",
-            _T**2 - inside**2: "You counted those that skip it.",
-            inside * _T: "Those rows have columns outside as well.",
-            inside: "That is one row of them.",
-        },
-    )
-
-
 def smaller() -> Answer:
     """Sectors loaded at n = 127, in percent of those at n = 128."""
     sectors = {}
