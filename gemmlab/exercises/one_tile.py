@@ -42,7 +42,7 @@ def build(T):
         row = cuda.blockIdx.y * T + y
         col = cuda.blockIdx.x * T + x
 
-        # As[y, x] holds A[row, x] and Bs[y, x] holds B[y, col], or 0 where there is no such element.
+        # As[y, x] holds A[row, x], Bs[y, x] holds B[y, col]; 0 where there is no such element.
         # [answer]
         if row < m and x < k:
             As[y, x] = A[row, x]

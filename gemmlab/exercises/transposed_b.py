@@ -116,8 +116,8 @@ TASK = Task(
     name="04.4",
     title="B is stored transposed",
     section="chapter 04, When the operand lies the other way round",
-    asked="build(T) returns a kernel for a B of n rows and k columns, C ← alpha·A·Bᵀ + beta·C, that "
-    "loads whole sectors and reads its tiles without bank conflicts.",
+    asked="build(T) returns a kernel that computes C ← alpha·A·Bᵀ + beta·C from an array B of n "
+    "rows and k columns, loads whole sectors, and reads its tiles without bank conflicts.",
     prompt=f"""
     The array `B` now has **n rows and k columns**: what the product calls element (p, j) is
     `B[j, p]`. Write the copy of its tile, the multiplication and the two barriers. You may change

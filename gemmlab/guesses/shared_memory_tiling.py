@@ -101,8 +101,8 @@ def smaller() -> Answer:
         "of a tile's row then touch three sectors in most cases, where two would hold them.",
         {
             100 * flops: "That is the arithmetic. The tiles are as many as before, and their rows "
-            "do not start at sectors any more.",
-            100: "The tiles are as many as before, but their rows do not start at sectors any more.",
+            "no longer start at sectors.",
+            100: "The tiles are as many as before, but their rows no longer start at sectors.",
         },
         within=0.02,
     )
@@ -114,8 +114,8 @@ def column() -> Answer:
     found = transactions.wavefronts(4 * _T * x, np.ones(32, bool), 4)
     return Answer(
         int(found),
-        f"Lane $x$ wants word ${_T}x$, which lies in bank 0 where $x$ is even and in bank {_T} where "
-        f"it is odd. Each of the two banks has to deliver {_T // 2} words, one after the other.",
+        f"Lane $x$ wants word ${_T}x$, which lies in bank 0 where $x$ is even and in bank {_T} "
+        f"where it is odd. Each of the two banks delivers {_T // 2} words, one after the other.",
         {
             1: "That holds if each word lies in a bank of its own, or if all lanes want one word.",
             2: "You counted banks; each of them delivers one word in a wavefront.",
@@ -150,7 +150,7 @@ def saved() -> Answer:
     }
     return Answer(
         100 * (1 - of[2 * _T] / of[_T]),
-        "For 16 FMAs of a warp, $T = 16$ takes 32 wavefronts for shared loads and 6 for the copies. "
+        "For 16 FMAs of a warp, $T = 16$ takes 32 wavefronts for shared loads and 6 for copies. "
         "$T = 32$ takes 32 and 2.",
         {
             50: "You halved everything. Only the copies shrink; the shared loads stay as they are.",

@@ -87,7 +87,9 @@ def test_kernel_verdict_says_where_and_why(name, label):
     verdict, _ = checked(name, label)
     details, message = verdict.details, verdict.message
     assert "Likely cause" in message
-    if verdict.diagnosis.endswith(("-over-budget", "-half-used", "-not-used", "-conflict", "wrong-type")):
+    if verdict.diagnosis.endswith(
+        ("-over-budget", "-half-used", "-not-used", "-conflict", "wrong-type")
+    ):
         return
     m, n, k = details["shape"]
     assert f"m={m}, n={n}, k={k}" in message

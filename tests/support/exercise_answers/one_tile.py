@@ -41,12 +41,10 @@ def zeros_first(T):
         col = cuda.blockIdx.x * T + x
         As[y, x] = 0
         Bs[y, x] = 0
-        if row < m:
-            if x < k:
-                As[y, x] = A[row, x]
-        if col < n:
-            if y < k:
-                Bs[y, x] = B[y, col]
+        if row < m and x < k:
+            As[y, x] = A[row, x]
+        if y < k and col < n:
+            Bs[y, x] = B[y, col]
         cuda.syncthreads()
         acc = float32(0)
         for p in range(k):  # the rest of the tile is zero

@@ -102,7 +102,8 @@ WRONG = {
         (" if j < n and start + x < k else float32(0)", ""),
     ),
     "no first barrier": wrong(
-        build, "threads copy in step", "barrier-before-reading", (FIRST, FIRST.removeprefix(BARRIER))
+        build, "threads copy in step", "barrier-before-reading",
+        (FIRST, FIRST.removeprefix(BARRIER)),
     ),
     "no second barrier": wrong(
         build, "one barrier a step is enough", "barrier-after-reading",
