@@ -44,7 +44,7 @@ def build(T):
         col = cuda.blockIdx.x * T + x
 
         acc = float32(0)
-        # Step along k, tile by tile: copy, wait, multiply, wait.
+        # Step along k, tile by tile.
         # [answer]
         for start in range(0, k, T):
             As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
