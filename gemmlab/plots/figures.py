@@ -66,10 +66,6 @@ def figure(
     FigureCanvasAgg(made)
     axes = made.subplots(rows, columns, squeeze=False).flat
     margins = {"left": 0.8 / width, "right": 1 - 0.2 / width}
-    made.subplots_adjust(
-        **margins,
-        bottom=0.55 / height,
-        top=1 - 0.4 / height,
-        **{"wspace": 0.35, "hspace": 0.6, **spacing},
-    )
+    margins |= {"bottom": 0.55 / height, "top": 1 - 0.4 / height, "wspace": 0.35, "hspace": 0.6}
+    made.subplots_adjust(**{**margins, **spacing})
     return made, list(axes)

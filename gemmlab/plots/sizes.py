@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,7 +32,7 @@ Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 def size(problem: Gemm) -> float:
     """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
-    return (problem.m * problem.n * problem.k) ** (1 / 3)
+    return math.cbrt(problem.m * problem.n * problem.k)
 
 
 def joined(problem: Gemm) -> bool:

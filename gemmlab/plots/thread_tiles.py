@@ -88,9 +88,8 @@ def thread_tiles(
     ]
     quantity = "Shared wavefronts per FMA of a warp" if counted else "Speed"
     observed = "".join(f"; {len(points)} {origin}" for origin, points in seen.items())
-    describe(
-        ax, f"{quantity} of each thread tile, predicted: {', '.join(told)}{observed}.", "tiles"
-    )
+    finding = f"{quantity} of each thread tile, predicted: {', '.join(told)}{observed}."
+    describe(ax, finding, "thread tiles")
     return artists
 
 

@@ -75,7 +75,7 @@ UNPADDED = ("width = T + 1 ", "width = T ")
 
 WRONG = {
     "copied as before": wrong(
-        build, "only the indices of B change", "sectors-over-budget",
+        build, "only the indices of B change", "copy-not-coalesced",
         ("Bs[x, p]", "Bs[p, x]"),
         (COPY, "            Bs[y, x] = B[col, start + y] if col < n and start + y < k "
                "else float32(0)\n"),
