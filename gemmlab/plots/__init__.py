@@ -8,6 +8,7 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
+from gemmlab.plots.bars import bars
 from gemmlab.plots.beside import Row, beside
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.description import alt, describe
@@ -29,6 +30,7 @@ __all__ = [
     "access_map",
     "alignment",
     "alt",
+    "bars",
     "beside",
     "counters",
     "describe",
