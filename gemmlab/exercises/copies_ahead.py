@@ -1,0 +1,170 @@
+"""Exercise 06.3: the next tile is fetched while this one is multiplied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import float32
+
+from gemmlab import cuda
+from gemmlab.exercises import guard, kernels_on_trial
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.kernel_diagnoses import KERNEL
+from gemmlab.exercises.kernels_on_trial import Trial
+from gemmlab.exercises.matrices import Case, case
+from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.problem import Gemm
+from gemmlab.simt import simulate
+from gemmlab.tiling import Tiling
+
+CASES = (
+    case(1, 1, 1, tile=2),
+    case(2, 2, 2, alpha=2, beta=-3, tile=2),
+    case(2, 3, 5, alpha=2, beta=0.5, tile=2),
+    case(4, 4, 8, tile=4),
+    Case(Gemm(3, 5, 17), tile=4, large=True),
+    case(9, 6, 5, alpha=-1, beta=2, tile=4),
+    case(16, 16, 32, tile=8),
+)
+ORDER = case(2, 2, 8, tile=2)  # few enough accesses that the trace keeps each of them
+
+
+def build_ahead(T):
+    """The kernel for tiles of T×T elements, two of each operand in shared memory."""
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((2, T, T), float32)  # tile 0 and tile 1: one is multiplied
+        Bs = cuda.shared.array((2, T, T), float32)  # while the other is filled
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        row = cuda.blockIdx.y * T + y
+        col = cuda.blockIdx.x * T + x
+
+        As[0, y, x] = A[row, x] if row < m and x < k else float32(0)
+        Bs[0, y, x] = B[y, col] if y < k and col < n else float32(0)
+        cuda.syncthreads()
+        acc = float32(0)
+        now = 0  # the tile that is multiplied
+        for start in range(0, k, T):
+            # Begin to fetch this thread's elements of the next tiles, those from start + T on;
+            # multiply tile `now`; store what was fetched in the other tile; pass one barrier.
+            # [answer]
+            after = start + T
+            a = A[row, after + x] if row < m and after + x < k else float32(0)
+            b = B[after + y, col] if after + y < k and col < n else float32(0)
+            for p in range(T):
+                acc += As[now, y, p] * Bs[now, p, x]
+            now = 1 - now
+            As[now, y, x] = a
+            Bs[now, y, x] = b
+            cuda.syncthreads()
+            # [end]
+
+        if row < m and col < n:
+            if beta == 0:
+                C[row, col] = alpha * acc
+            else:
+                C[row, col] = alpha * acc + beta * C[row, col]
+
+    return kernel
+
+
+def judge(answer: Any) -> Finding:
+    """Values and hazards on every case, traffic and barriers of the largest, then the order."""
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    if isinstance(trials, Finding):
+        return trials
+    last = trials[-1]
+    problem, counters = last.run.case.problem, last.report.counters
+    across, down = last.tiling.grid(problem)
+    loaded = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
+    steps, passed = last.tiling.steps(problem), counters["barriers"] // (across * down)
+    stored_at_once = waits_for_memory(answer, last)
+    facts = (
+        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
+        ("Case", str(last.run.case)),
+        ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
+        ("Next tile", "stored before this one is multiplied" if stored_at_once else
+                      "under way while this one is multiplied"),
+    )  # fmt: skip
+    details = {"barriers": passed, "budget": steps + 1, "counters": dict(counters)}
+    if not counters["shared_load_requests"]:
+        return Finding("shared-memory-not-used", facts, details)
+    if counters["global_load_bytes"] > loaded:
+        return Finding("traffic-over-budget", facts, details)
+    if passed > steps + 1:
+        return Finding("barriers-over-budget", facts, details)
+    return Finding("stored-at-once" if stored_at_once else "passed", facts, details)
+
+
+def waits_for_memory(answer: Any, trial: Trial) -> bool:
+    """Whether a tile is stored right after it was loaded, with nothing multiplied in between.
+
+    The first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
+    """
+    kernel = guard.attempt(answer, ORDER.tile).value
+    a, b, c = ORDER.operands()
+    one = c.dtype.type(1)
+    report = simulate(
+        getattr(kernel, "py_func", kernel), 1, (ORDER.tile, ORDER.tile), one, a, b, 0 * one, c,
+        on_hazard="collect", trace="",  # every line has the empty text
+    )  # fmt: skip
+    multiplied = fetched = False  # whether anything was; whether anything is on its way
+    for access in report.trace:
+        if "cp_async" in trial.report.source.code(access.line):
+            continue
+        if (access.space, access.op) == ("shared", "load"):
+            multiplied, fetched = True, False
+        elif (access.space, access.op) == ("global", "load"):
+            fetched = True
+        elif access.space == "shared" and fetched and multiplied:
+            return True
+    return False
+
+
+TASK = Task(
+    name="06.3",
+    title="Copies that run ahead",
+    section="chapter 06, What do the warps wait for?",
+    asked="build_ahead(T) returns a tiled kernel that fetches each tile during the step before it, "
+    "with one barrier a step.",
+    prompt="""
+    The skeleton has two tiles of each operand in shared memory and fills the first pair. Write a
+    step: fetch, multiply, store, one barrier.
+
+    A load does not stop a thread. The first instruction that *uses* the value does: a store of it,
+    for instance. So fetch into plain variables, `a` and `b`, which are registers, and store them
+    when the multiplication is done. Beyond k, fetch nothing: a zero will do.
+
+    The budget: one barrier a step, and one for the first tile. No more bytes from global memory
+    than before.
+    """,
+    judge=judge,
+    answers=(build_ahead,),
+    diagnoses={
+        **KERNEL,
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "At which k do the next tiles begin, and where do their elements wait until the "
+            "present tile is done?",
+            "```python\na = A[row, start + T + x] if ... else float32(0)\n"
+            "for p in range(T):\n    acc += As[now, y, p] * ...\n```",
+        ),
+        "barriers-over-budget": Diagnosis(
+            "The result is right, but a step has more than one barrier.",
+            "The tile that you fill is not the one that a slow thread still reads. Which barrier "
+            "guards against nothing?",
+            "```python\nAs[1 - now, y, x] = a    # nobody reads this one\n```",
+        ),
+        "stored-at-once": Diagnosis(
+            "The result is right, but each element is stored as soon as it is loaded: the store "
+            "waits for global memory, and the multiplication waits behind it.",
+            "Which statement is the first that needs the value of a?",
+            "```python\na = ...\nfor p in range(T):\n    acc += ...\n"
+            "As[1 - now, y, x] = a    # by now it has arrived\n```",
+        ),
+    },
+    praise="A step has one barrier, and global memory answers while the block multiplies.",
+)
