@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
+from gemmlab.plots.description import SOURCE, describe
 
 # Told apart by everybody, also in grey with the markers below.
 # Source: M. Okabe and K. Ito, Color Universal Design (2008), the palette of eight colours.
@@ -120,20 +119,6 @@ def decades(low: float, high: float) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------- looks
 
 
-def figure(
-    width: float = 7.0, height: float = 4.0, columns: int = 1, **spacing: float
-) -> tuple[Figure, list[Axes]]:
-    """A figure of `width` × `height` inches without a window, and its axes side by side."""
-    made = Figure(figsize=(width, height), dpi=96)
-    FigureCanvasAgg(made)
-    axes = made.subplots(1, columns, squeeze=False)[0]
-    margins = {"left": 0.8 / width, "right": 1 - 0.2 / width}
-    made.subplots_adjust(
-        **margins, bottom=0.55 / height, top=1 - 0.4 / height, **{"wspace": 0.35, **spacing}
-    )
-    return made, list(axes)
-
-
 def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
     """Give `ax` the common look; the axes named in `log` ("x", "y", "xy") become logarithmic."""
     for name, axis, set_scale, of in (
@@ -162,6 +147,8 @@ def provenance(ax: Axes, text: str, label: Text | None = None) -> Text:
     """Say above `ax`, at its right, where its data comes from; `label` is changed if given."""
     if label is None:
         label = ax.text(1, 1.02, "", transform=ax.transAxes, ha="right", va="bottom")
-        label.set(fontsize=NOTE, color=GREY, style="italic", in_layout=False)
+        label.set(fontsize=NOTE, color=GREY, style="italic")
     label.set_text(text)
+    if text:
+        describe(ax, f"Source: {text}.", SOURCE)
     return label
