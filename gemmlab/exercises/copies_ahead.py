@@ -47,7 +47,8 @@ def build_ahead(T):
         cuda.syncthreads()
         acc = float32(0)
         now = 0  # the tile that is multiplied
-        for start in range(0, k, T):
+        start = 0
+        while start < k:
             # Begin to fetch this thread's elements of the next tiles, those from start + T on;
             # multiply tile `now`; store what was fetched in the other tile; pass one barrier.
             # [answer]
@@ -61,6 +62,7 @@ def build_ahead(T):
             Bs[now, y, x] = b
             cuda.syncthreads()
             # [end]
+            start += T
 
         if row < m and col < n:
             if beta == 0:

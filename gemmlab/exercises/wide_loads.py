@@ -54,7 +54,8 @@ def build_fours(T):
             for c in range(4):
                 acc[r, c] = 0
 
-        for start in range(0, k, T):
+        start = 0
+        while start < k:
             # Copy one group of A, from A[row + i, start + q] on, to column i of As. Copy one group
             # of B, from B[start + y, col + 4 * x] on, to Bs[y, 4 * x] and its neighbours.
             # [answer]
@@ -64,16 +65,17 @@ def build_fours(T):
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
             # [end]
             cuda.syncthreads()
+            # For each p: load rows 4y … 4y + 3 of As, columns 4x … 4x + 3 of Bs; make 16 FMAs.
+            # [answer]
             for p in range(T):
-                # Load rows 4y … 4y + 3 of As and columns 4x … 4x + 3 of Bs, then make 16 FMAs.
-                # [answer]
                 a = load_v4(As, p, 4 * y)
                 b = load_v4(Bs, p, 4 * x)
                 for r in range(4):
                     for c in range(4):
                         acc[r, c] += a[r] * b[c]
-                # [end]
+            # [end]
             cuda.syncthreads()
+            start += T
 
         for r in range(4):
             for c in range(4):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gemmlab.device import Device
 from gemmlab.model import Predictable
 from gemmlab.problem import Gemm
-from gemmlab.tiling import WARP, Tiling
+from gemmlab.tiling import Tiling
 
 
 @dataclass(frozen=True)

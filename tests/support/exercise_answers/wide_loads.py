@@ -211,6 +211,6 @@ WRONG = {
     ),
     "barrier removed": wrong(
         build, "threads copy in step", "barrier-before-reading",
-        ("            cuda.syncthreads()\n            for p", "            for p"),
+        ("            cuda.syncthreads()\n            # For each p", "            # For each p"),
     ),
 }  # fmt: skip
