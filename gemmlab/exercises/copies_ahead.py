@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import guard, kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
-from gemmlab.exercises.kernels_on_trial import Trial
+from gemmlab.exercises.launches import Launch, launched
 from gemmlab.exercises.matrices import Case, case
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
-from gemmlab.simt import simulate
 from gemmlab.tiling import Tiling
 
 CASES = (
@@ -74,54 +74,49 @@ def build_ahead(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, traffic and barriers of the largest, then the order."""
+    """Values and hazards on every case, who moves how much, barriers, and the order of a step."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
     last = trials[-1]
-    problem, counters = last.run.case.problem, last.report.counters
-    across, down = last.tiling.grid(problem)
-    loaded = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
-    steps, passed = last.tiling.steps(problem), counters["barriers"] // (across * down)
-    stored_at_once = waits_for_memory(answer, last)
-    facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
-        ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
-        ("Next tile", "stored before this one is multiplied" if stored_at_once else
-                      "under way while this one is multiplied"),
-    )  # fmt: skip
-    details = {"barriers": passed, "budget": steps + 1, "counters": dict(counters)}
-    if not counters["shared_load_requests"]:
-        return Finding("shared-memory-not-used", facts, details)
-    if counters["global_load_bytes"] > loaded:
-        return Finding("traffic-over-budget", facts, details)
-    if passed > steps + 1:
-        return Finding("barriers-over-budget", facts, details)
-    return Finding("stored-at-once" if stored_at_once else "passed", facts, details)
+    across, down = last.tiling.grid(last.run.case.problem)
+    steps = last.tiling.steps(last.run.case.problem)
+    passed = last.report.counters["barriers"] // (across * down)
+    at_once = stored_at_once(answer)
+    order = "stored right after it was loaded" if at_once else "under way during the products"
+    found = budgets.judge(
+        trials,
+        (
+            ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
+            ("Next tile", order),
+        ),
+    )
+    if found.diagnosis == "passed" and passed > steps + 1:
+        return replace(found, diagnosis="barriers-over-budget")
+    if found.diagnosis == "passed" and at_once:
+        return replace(found, diagnosis="stored-at-once")
+    return found
 
 
-def waits_for_memory(answer: Any, trial: Trial) -> bool:
+def stored_at_once(answer: Any) -> bool:
     """Whether a tile is stored right after it was loaded, with nothing multiplied in between.
 
     The first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
     """
-    kernel = guard.attempt(answer, ORDER.tile).value
-    a, b, c = ORDER.operands()
-    one = c.dtype.type(1)
-    report = simulate(
-        getattr(kernel, "py_func", kernel), 1, (ORDER.tile, ORDER.tile), one, a, b, 0 * one, c,
-        on_hazard="collect", trace="",  # every line has the empty text
-    )  # fmt: skip
-    multiplied = fetched = False  # whether anything was; whether anything is on its way
-    for access in report.trace:
-        if "cp_async" in trial.report.source.code(access.line):
+    T, (a, b, c) = ORDER.tile, ORDER.operands()
+    one, zero = c.dtype.type(1), c.dtype.type(0)
+    launch = Launch((T,), (1, 1), (T, T), (one, a, b, zero, c), trace="")  # all lines have ""
+    (item,) = launched(answer, kernels_on_trial.PARAMETERS, [launch])
+    multiplied = loaded = False  # whether anything was; whether anything was since, and not used
+    for access in item.report.trace:
+        what = access.space, access.op
+        if "cp_async" in item.report.source.code(access.line):
             continue
-        if (access.space, access.op) == ("shared", "load"):
-            multiplied, fetched = True, False
-        elif (access.space, access.op) == ("global", "load"):
-            fetched = True
-        elif access.space == "shared" and fetched and multiplied:
+        if what == ("shared", "load"):
+            multiplied, loaded = True, False
+        elif what == ("global", "load"):
+            loaded = True
+        elif what == ("shared", "store") and multiplied and loaded:
             return True
     return False
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
@@ -58,10 +60,15 @@ SIDE_INSTEAD = {
 
 def judge(passes: Any, held: Any, least: Any) -> Finding:
     """The three functions in turn; the first that is wrong decides."""
+    rng = np.random.default_rng()
+    tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
+    tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
+    pipes = [(int(rng.integers(5, 30)), itemsize) for itemsize in (4, 8)]
+    cases, judged = TILES_AND_BYTES, quantities.judge
     found = (
-        quantities.judge("wavefronts", passes, TILES_AND_BYTES, wavefronts, WAVEFRONTS_INSTEAD)
-        or quantities.judge("registers", held, TILES_AND_BYTES, registers, REGISTERS_INSTEAD)
-        or quantities.judge("side", least, PIPES, side, SIDE_INSTEAD)
+        judged("wavefronts", passes, cases, wavefronts, WAVEFRONTS_INSTEAD, fresh=tiles)
+        or judged("registers", held, cases, registers, REGISTERS_INSTEAD, fresh=tiles)
+        or judged("side", least, PIPES, side, SIDE_INSTEAD, fresh=pipes)
     )
     if found is not None:
         return found

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -87,7 +87,7 @@ def build_fours(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then loads and their bytes of the largest."""
+    """Values and hazards on every case, then who moves how much in the largest, and in what."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         misaligned = trials.details.get("kind") == "misaligned"
@@ -97,26 +97,20 @@ def judge(answer: Any) -> Finding:
     across, down = last.tiling.grid(problem)
     warps = across * down * last.tiling.threads // WARP
     fetched = 2 * warps * last.tiling.steps(problem)  # a group of A and one of B, each thread
-    moved = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
     used = 2 * warps * problem.k
     shared, loads = counters["shared_load_requests"], counters["global_load_requests"]
-    facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
-        ("Shared loads of warps", f"{shared:,}; budget {used:,}; one word at a time {4 * used:,}"),
-        ("Global loads of warps", f"{loads:,}; budget {fetched:,}; one by one {4 * fetched:,}"),
-        ("Sectors of global loads", f"{counters['global_load_sectors']:,}, either way"),
+    found = budgets.judge(
+        trials,
+        (
+            ("Shared loads of warps", f"{shared:,}; budget {used:,}, by single words {4 * used:,}"),
+            ("Global loads of warps", f"{loads:,}; budget {fetched:,}, by words {4 * fetched:,}"),
+        ),
     )
-    details = {"budget": used, "loads": shared, "counters": dict(counters)}
-    if not shared:
-        return Finding("shared-memory-not-used", facts, details)
-    if counters["global_load_bytes"] > moved:
-        return Finding("traffic-over-budget", facts, details)
-    if loads > fetched:
-        return Finding("copies-over-budget", facts, details)
-    if shared > used:
-        return Finding("loads-over-budget", facts, details)
-    return Finding("passed", facts, details)
+    if found.diagnosis in ("passed", "copy-not-coalesced") and loads > fetched:
+        return replace(found, diagnosis="copies-over-budget")
+    if found.diagnosis == "passed" and shared > used:
+        return replace(found, diagnosis="loads-over-budget")
+    return found
 
 
 TASK = Task(
@@ -152,8 +146,7 @@ TASK = Task(
             "```python\na = load_v4(As, p, 4 * ...)\nb = load_v4(Bs, p, 4 * ...)\n```",
         ),
         "copies-over-budget": Diagnosis(
-            "The result is right, but more instructions than needed fetch the tiles: they move "
-            "single words, or few lanes take part.",
+            "The result is right, but elements are fetched from global memory one word at a time.",
             "How many load instructions does one thread need for its group of B?",
             "```python\nstore_v4(Bs, y, 4 * x, load_v4(B, ..., ...) if inside else ZEROS)\n```",
         ),

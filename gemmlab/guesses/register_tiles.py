@@ -171,8 +171,8 @@ def warp() -> Answer:
         f"The order of the lanes makes it {order:.2g}: loads of Bs take two wavefronts, not four. "
         "Threads of 16×8 instead of 8×8 make it the rest.",
         {
-            1: "A compact tile needs fewer different words, and lanes that want the same words share "
-            "a wavefront.",
+            1: "A compact tile needs fewer different words, and lanes that want the same words "
+            "share a wavefront.",
             float(f"{order:.2g}"): "That is the new order of lanes alone; thread tiles grow too.",
             0.25: "Loads of As took two wavefronts already; only those of Bs can gain.",
         },

@@ -49,7 +49,9 @@ WRONG = {
     "FMAs each": _wavefronts(
         "more is better", "upside-down", "tm * tn / (tm + tn) / (itemsize / 4)"
     ),
-    "whole numbers": _wavefronts("// divides", "wrong-values", "(tm + tn) // (tm * tn)"),
+    "whole numbers": _wavefronts(
+        "// divides", "whole-numbers-only", "(tm + tn) / (tm * tn) * itemsize // 4"
+    ),
     "one register": _registers("a value is a register", "one-each", "tm * tn + tm + tn"),
     "bytes": _registers(
         "sizes are in bytes", "bytes-not-registers", "(tm * tn + tm + tn) * itemsize"
@@ -66,6 +68,6 @@ WRONG = {
     "area": _side(
         "the tile is asked for", "area-not-side", "max(1, ceil(fmas * itemsize / 2)) ** 2"
     ),
-    "eight": _side("8×8 is the answer", "wrong-values", "8"),
+    "eight": _side("8×8 is the answer", "constant", "8"),
     "a gap": _side("two of three are enough", "not-attempted", "..."),
 }

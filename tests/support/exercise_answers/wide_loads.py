@@ -32,7 +32,8 @@ def written_out(T):
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         row, col = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
         t = y * T + x
-        i, q = t % wide, t // wide * 4  # lanes down a column of A
+        q = 4 * (t % (T // 4))
+        i = t // (T // 4)
         acc = cuda.local.array((4, 4), float32)
         for c in range(4):
             for r in range(4):
@@ -115,7 +116,7 @@ def stored_in_fours(T):
     return kernel
 
 
-RIGHT = {"lanes down a column": (written_out,), "C in fours": (stored_in_fours,)}
+RIGHT = {"written out": (written_out,), "C in fours": (stored_in_fours,)}
 
 
 def from_global(T):
@@ -160,8 +161,20 @@ WRONG = {
                 Bs[y, 4 * x + e] = B[start + y, col + 4 * x + e] if inside else float32(0)
 """),
     ),
+    "B word by word, coalesced": wrong(
+        build, "coalesced is as good as wide", "copies-over-budget",
+        (COPY_B, """            for e in range(4):
+                inside = start + y < k and col + x + e * T < n
+                Bs[y, x + e * T] = B[start + y, col + x + e * T] if inside else float32(0)
+"""),
+    ),
+    "lanes down a column": wrong(
+        build, "a group of four is a sector", "copy-not-coalesced",
+        ("        i, q = (y * T + x) // across, (y * T + x) % across * 4  # this",
+         "        i, q = (y * T + x) % wide, (y * T + x) // wide * 4  # this"),
+    ),
     "one thread copies A": wrong(
-        build, "who copies does not matter", "copies-over-budget",
+        build, "who copies does not matter", "few-threads-copy",
         ("            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k "
          "else ZEROS\n            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n",
          """            if x == 0 and y == 0:
@@ -191,7 +204,7 @@ WRONG = {
                                                         "load_v4(Bs, p, x)"),
     ),
     "rows and columns swapped": wrong(
-        build, "x runs down", "wrong-values", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
+        build, "x runs down", "right-in-part", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
         ("load_v4(Bs, p, 4 * x)", "load_v4(Bs, p, 4 * y)"),
     ),
     "tile of A not transposed": wrong(
