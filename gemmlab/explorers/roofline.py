@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from gemmlab import plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.base import Explorer, row
 from gemmlab.explorers.controls import Size, dropdown, sizes_of
+from gemmlab.explorers.picture import Picture
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si, style
@@ -53,7 +52,7 @@ class Roofline(Explorer):
         self.roof = self.points = self.origin = None
         self.device.observe(self._offer_formats, "value")
         self.arrange(
-            [widgets.HBox([self.device, self.dtype]), self.m, self.n, self.k],
+            [row(self.device, self.dtype), self.m, self.n, self.k],
             watched=(self.device, self.dtype, self.m, self.n, self.k),
         )
 
@@ -70,7 +69,7 @@ class Roofline(Explorer):
             self.origin = plots.provenance(self.ax, style.source(p))
         title = style.title(self.ax, f"{p.problem} on {target.title}")
         self.moving = title, *self.points.values()
-        self.frame = target, self.dtype.value, self.ax.get_ylim()
+        self.frames = ((target, self.dtype.value, self.ax.get_ylim()),)
         self.prediction = p
         return describe(p, target)
 
