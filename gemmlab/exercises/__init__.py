@@ -26,8 +26,10 @@ _MODULES = {
     "04.3": "traffic_budget",
     "06.1": "register_tile",
     "06.2": "thread_tile_counts",
-    "07.1": "fragment_map",
+    "07.1": "register_rule",
     "07.2": "warp_gemm",
+    "07.3": "matrix_loads",
+    "07.4": "fragment_map",
     "11.1": "bfloat16_bits",
     "11.2": "tensor_core_block",
 }
