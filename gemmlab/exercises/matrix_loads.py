@@ -138,7 +138,7 @@ def _loads(report: Report, k: int, case: str) -> Finding | None:
 TASK = Task(
     name="07.3",
     title="Matrix loads",
-    section="chapter 07, Two instructions in place of twelve",
+    section="chapter 07, From shared memory into a fragment",
     asked="build_matrix_loads() returns a kernel (A, B, C) in which one warp stores A·B in C and "
     "takes its fragments from shared memory with ldmatrix, without a bank conflict.",
     prompt=f"""
