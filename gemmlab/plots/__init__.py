@@ -9,19 +9,23 @@
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
 from gemmlab.plots.compare import counters, residual
+from gemmlab.plots.description import alt, describe
+from gemmlab.plots.figures import figure
 from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.speedups import speedups
-from gemmlab.plots.style import figure, number, provenance, si
+from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 
 __all__ = [
     "access_map",
     "alignment",
+    "alt",
     "counters",
+    "describe",
     "figure",
     "fragment",
     "ladder",
