@@ -32,6 +32,7 @@ _MODULES = {
     "07.4": "fragment_map",
     "11.1": "bfloat16_bits",
     "11.2": "tensor_core_block",
+    "11.3": "split_in_two",
 }
 
 
