@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
@@ -54,10 +56,13 @@ PADDING_INSTEAD = {
 
 def judge(loads: Any, held: Any, pad: Any) -> Finding:
     """The three functions in turn; the first that is wrong decides."""
+    rng = np.random.default_rng()
+    tile = tuple(int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
+    widths = [(int(x),) for x in rng.integers(129, 999, 2)]
     found = (
-        quantities.judge("loads_per_fma", loads, TILES, loads_per_fma, LOADS_INSTEAD)
-        or quantities.judge("registers", held, TILES, registers, REGISTERS_INSTEAD)
-        or quantities.judge("padding", pad, WIDTHS, padding, PADDING_INSTEAD)
+        quantities.judge("loads_per_fma", loads, TILES, loads_per_fma, LOADS_INSTEAD, fresh=[tile])
+        or quantities.judge("registers", held, TILES, registers, REGISTERS_INSTEAD, fresh=[tile])
+        or quantities.judge("padding", pad, WIDTHS, padding, PADDING_INSTEAD, fresh=widths)
     )
     if found is not None:
         return found

@@ -7,7 +7,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -68,26 +68,11 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then the traffic of the largest."""
+    """Values and hazards on every case, then who moves how much in the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    last = trials[-1]
-    problem, counters = last.run.case.problem, last.report.counters
-    across, down = last.tiling.grid(problem)
-    budget = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
-    loaded = counters["global_load_bytes"]
-    details = {"loaded": loaded, "budget": budget, "counters": dict(counters)}
-    facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
-        ("Loaded from A and B", f"{loaded} B; each block once per element: {budget} B"),
-    )
-    if not counters["shared_load_requests"]:
-        return Finding("shared-memory-not-used", facts, details)
-    if loaded > budget:
-        return Finding("traffic-over-budget", facts, details)
-    return Finding("passed", facts, details)
+    return budgets.judge(trials)
 
 
 TASK = Task(

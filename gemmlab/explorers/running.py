@@ -7,8 +7,9 @@ import ipywidgets as widgets
 from gemmlab import backends
 from gemmlab.detection import detect, host
 from gemmlab.device import Device
-from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.base import Explorer
 from gemmlab.explorers.job import Job, Stopped
+from gemmlab.explorers.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
@@ -88,4 +89,4 @@ class Runner(Explorer):
         elif isinstance(error, Stopped):
             self.say("Stopped: nothing was added. Press Run to start again.")
         else:
-            self.say(str(error) or type(error).__name__, error=True)
+            self.refuse(str(error) or type(error).__name__)

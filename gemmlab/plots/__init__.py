@@ -13,14 +13,17 @@ from gemmlab.plots.description import alt, describe
 from gemmlab.plots.figures import figure
 from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
+from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.speedups import speedups
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
+from gemmlab.plots.timeline import Span, timeline
 
 __all__ = [
+    "Span",
     "access_map",
     "alignment",
     "alt",
@@ -29,6 +32,7 @@ __all__ = [
     "figure",
     "fragment",
     "ladder",
+    "lane_map",
     "number",
     "points",
     "provenance",
@@ -41,5 +45,6 @@ __all__ = [
     "speedups",
     "thread_tiles",
     "tiles",
+    "timeline",
     "value",
 ]

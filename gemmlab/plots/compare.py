@@ -121,13 +121,13 @@ def counters(
         inner.set_visible(measurement is not None)
         text.set_text(f"{found - expected:+,d}" if found != expected else "0")
         text.set_visible(measurement is not None)
-    describe(ax, _agreement(names, prediction, measurement), "counters")
+    describe(ax, _finding(names, prediction, measurement), "counters")
     # In steps of a thousand, so that the axis seldom changes while a size does.
     ax.set_xlim(1, 1000 ** math.ceil(math.log(10 * most, 1000)))
     return artists
 
 
-def _agreement(
+def _finding(
     names: tuple[str, ...], prediction: Prediction, measurement: Measurement | None
 ) -> str:
     """The counters in words, and where what was counted differs from what was predicted."""

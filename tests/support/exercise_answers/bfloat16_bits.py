@@ -75,7 +75,7 @@ WRONG = {
         "casting is cutting", "truncated", (UP, "False"), ("> 0x7F800000", "> 0x7FFFFFFF")
     ),
     "rounds 0.3 to 1": of(
-        "any value will do", "wrong-values", ("return upper + up", "return 0x3F80 + up")
+        "any value will do", "right-in-part", ("return upper + up", "return 0x3F80 + up")
     ),
     "a text": of("bits are digits", "wrong-type", ("return upper + up", "return str(upper)")),
     "printed": of("print is return", "wrong-type", ("return upper + up", "print(end='')")),

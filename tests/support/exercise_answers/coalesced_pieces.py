@@ -82,8 +82,8 @@ WRONG = {
         build_axpy, "two statements are clearer", "asked-twice",
         ("Y[i] = a * X[i] + Y[i]", "Y[i] += a * X[i] - X[i]\n                Y[i] += X[i]"),
     ),
-    "Y not added": wrong(build_axpy, "Y is output only", "wrong-values", (" + Y[i]", "")),
-    "a forgotten": wrong(build_axpy, "a is 1", "wrong-values", ("a * X[i]", "X[i]")),
+    "Y not added": wrong(build_axpy, "Y is output only", "y-not-added", (" + Y[i]", "")),
+    "a forgotten": wrong(build_axpy, "a is 1", "a-dropped", ("a * X[i]", "X[i]")),
     "no kernel": wrong(
         build_axpy, "build launches the kernel", "wrong-type", ("return kernel", "return T")
     ),

@@ -111,7 +111,7 @@ WRONG = {
     "typing error": wrong(gemm, "names are checked early", "raises", ("A @ B", "A @ b")),
     "starts from empty": Wrong("memory starts at zero", "always-nan", (from_empty,)),
     "endless": Wrong("a loop that counts down ends", "never-ends", (endless,)),
-    "leaves": Wrong("an answer may end the program", "raises", (leaves,)),
+    "leaves": Wrong("an answer may end the program", "exits", (leaves,)),
     "shape": wrong(gemm, "C may be of any shape", "wrong-shape", ("A @ B", "(A @ B).T[:1]")),
     "a list": wrong(gemm, "a list is an array", "wrong-type",
         ("return product\n", "return product.tolist()\n"),

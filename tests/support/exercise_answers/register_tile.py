@@ -107,16 +107,16 @@ WRONG = {
     ),
     "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
     "rows are neighbours": wrong(
-        build, "a thread's rows are side by side", "wrong-values",
+        build, "a thread's rows are side by side", "right-in-part",
         ("As[y, p]", "As[2 * y, p]"), ("As[y + T, p]", "As[2 * y + 1, p]"),
     ),
     "sums crossed": wrong(
-        build, "acc[i, j] and acc[j, i] are the same", "wrong-values",
+        build, "acc[i, j] and acc[j, i] are the same", "places-mixed",
         ("acc[0, 1] += a0 * b1", "acc[1, 0] += a0 * b1"),
         ("acc[1, 0] += a1 * b0", "acc[0, 1] += a1 * b0"),
     ),
     "one sum forgotten": wrong(
-        build, "three FMAs are four", "wrong-values", ("acc[1, 1] += a1 * b1", "b1 = a1")
+        build, "three FMAs are four", "right-in-part", ("acc[1, 1] += a1 * b1", "b1 = a1")
     ),
     "one element stored": wrong(
         build, "a thread has one element", "not-written",
@@ -130,7 +130,7 @@ WRONG = {
         build, "sums are the result", "not-written", ("if r < m and c < n:\n", "if r < 0:\n")
     ),
     "inner loop short": wrong(
-        build, "range includes its end", "wrong-values",
+        build, "range includes its end", "products-missing",
         ("for p in range(T)", "for p in range(1, T)"),
     ),
     "inner loop over the wide tile": wrong(

@@ -142,7 +142,7 @@ WRONG = {
     "25 bits": of("24 bits lie below the first", "other-bits-at-the-end", ("- 23)", "- 24)")),
     "exponents cut, not floored": of(
         "int() is floor()",
-        "wrong-values",
+        "right-in-part",
         ("exponent(x) + exponent(y)", "int(math.log2(abs(x))) + int(math.log2(abs(y)))"),
     ),
     "nothing": of("nothing is a number", "wrong-type", (f"return {LAST}", "return None")),

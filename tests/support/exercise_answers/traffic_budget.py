@@ -133,7 +133,7 @@ WRONG = {
     "two passes": Wrong("twice the work is two elements", "traffic-over-budget", (two_passes,)),
     "no tiles": Wrong("caches do it", "shared-memory-not-used", (no_tiles,)),
     "copies columns 2x and 2x + 1": wrong(
-        build, "a thread copies what it uses", "sectors-half-used",
+        build, "a thread copies what it uses", "copy-not-coalesced",
         ("2 * T + x\n        right = left + T", "2 * T + 2 * x\n        right = left + 1"),
         ("Bs[y, x] =", "Bs[y, 2 * x] ="), ("Bs[y, x + T] =", "Bs[y, 2 * x + 1] ="),
         ("Bs[p, x]", "Bs[p, 2 * x]"), ("Bs[p, x + T]", "Bs[p, 2 * x + 1]"),
@@ -158,10 +158,10 @@ WRONG = {
         (f"{BARRIER}            for p", "            for p"),
     ),
     "one sum": wrong(
-        build, "one sum is enough", "wrong-values", ("acc_right += a", "acc_left += a")
+        build, "one sum is enough", "columns-wrong", ("acc_right += a", "acc_left += a")
     ),
     "beta dropped on the right": wrong(
-        build, "one epilogue is enough", "wrong-values",
+        build, "one epilogue is enough", "columns-wrong",
         (" + beta * C[row, right]", ""),
     ),
     "float16 sums": wrong(

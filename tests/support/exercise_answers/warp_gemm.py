@@ -127,7 +127,7 @@ WRONG = {
     "columns exchanged": of("the order is free", "places-mixed", (STORE, "C[i, j ^ 1] = c[x]")),
     "rows off by one": of(
         "rows are counted from 1",
-        "wrong-values",
+        "right-in-part",
         (PAIR, "pack_f16x2(B[p + (i + 1) % 16, j], B[p + (i + 2) % 16, j])"),
     ),
     "without the instruction": of(
