@@ -66,7 +66,7 @@ WRONG = {
     "column is row": column("j runs down", "row-and-column", ROW),
     "the number": row("the table holds rows", "index", f"16 * ({ROW}) + {COLUMN}"),
     "the number again": column("the table holds columns", "index", f"16 * ({ROW}) + {COLUMN}"),
-    "zero": row("lanes are alike", "wrong-values", "0"),
+    "zero": row("lanes are alike", "constant", "0"),
     "a place": row("a place is a pair", "wrong-type", "(lane // 4, x)"),
     "an unknown name": row("the lane is i", "raises", "i // 4"),
 }
