@@ -87,7 +87,7 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
 
 
 def _traffic(report: Report, case: str, sizes: tuple[int, int, int]) -> Finding:
-    """Whether each element was asked for once, in whole sectors, by as many threads as there are."""
+    """Whether each element was asked for once, in whole sectors, and by all threads alike."""
     (size, T, _), counters = sizes, report.counters
     budget = 3 * 4 * size  # X and Y are loaded, Y is stored
     asked = counters["global_load_bytes"] + counters["global_store_bytes"]

@@ -15,7 +15,7 @@ from gemmlab.exercises.verdict import Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),
-    case(1, 1, 1, alpha=2, beta=-3),
+    case(1, 1, 1, alpha=2, beta=-1),
     case(1, 2, 3),
     case(3, 1, 2, alpha=2, beta=-3),
     case(2, 2, 2, alpha=-1, beta=0.5),
