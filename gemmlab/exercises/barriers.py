@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -106,10 +107,10 @@ def _race(barrier: str, claim: Any) -> Finding | None:
         return Finding("race-denied", about + seen, details | {"threads": threads})
     try:
         writer, reader, effect = claim
-        pair = tuple(tuple(int(i) for i in thread) for thread in (writer, reader))
+        pair = tuple(tuple(map(operator.index, thread)) for thread in (writer, reader))
         fits = all(len(t) == 2 and min(t) >= 0 and max(t) < T for t in pair)
         fits = fits and isinstance(effect, str) and effect in (OLD, NEW)
-    except Exception:  # an object of any kind may be here
+    except Exception:
         fits = False
     if not fits:
         text = f'use ((x, y), (x, y), "{OLD}" or "{NEW}") with x and y of 0 … {T - 1}, or None'

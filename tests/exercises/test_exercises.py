@@ -11,8 +11,8 @@ import pytest
 
 from gemmlab import exercises
 from gemmlab.exercises import guard, linear_layer, source
-from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.general_diagnoses import GENERAL, about
+from gemmlab.exercises.matrices import Case
 from tests.support.paths import ROOT
 
 ANSWERS = {
@@ -21,7 +21,7 @@ ANSWERS = {
 }
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
-KERNELS = ("04.1", "04.2", "04.4", "04.5", "06.1")
+KERNELS = ("04.1", "04.2", "04.4", "04.5", "06.1", "06.2", "06.3")
 
 
 @cache
@@ -87,9 +87,8 @@ def test_kernel_verdict_says_where_and_why(name, label):
     verdict, _ = checked(name, label)
     details, message = verdict.details, verdict.message
     assert "Likely cause" in message
-    if verdict.diagnosis.endswith(
-        ("-over-budget", "-not-coalesced", "-not-used", "-conflict", "wrong-type")
-    ):
+    about_costs = ("-over-budget", "-half-used", "-not-coalesced", "-not-used", "-at-once")
+    if verdict.diagnosis.endswith((*about_costs, "-conflict", "wrong-type")):
         return
     m, n, k = details["shape"]
     assert f"m={m}, n={n}, k={k}" in message
@@ -130,7 +129,7 @@ def test_error_names_its_line():
     verdict = exercises.get("01.1").check(*ANSWERS["01.1"].WRONG["typing error"].answers)
     assert verdict.details["error"] == "NameError"
     assert verdict.details["code"] == "product = alpha * (A @ b)"
-    endless = checked("01.3", "searches for ever")[0]
+    endless = checked("01.4", "searches for ever")[0]
     assert "dtype=" in endless.details["code"] or "b += 1" in endless.details["code"]
 
 
