@@ -119,29 +119,6 @@ WRONG = {
         (COPY_A, "        for p in range(T):\n"
                  "            As[y, p] = A[row, p] if row < m and p < k else float32(0)\n"),
     ),
-    "one thread copies for all": wrong(
-        build, "somebody has to fill the tile", "few-threads-copy",
-        (COPY_A, "        if x == 0 and y == 0:\n"
-                 "            for i in range(T):\n"
-                 "                for j in range(T):\n"
-                 "                    r = row + i\n"
-                 "                    As[i, j] = A[r, j] if r < m and j < k else float32(0)\n"),
-        (COPY_B, "        if x == 0 and y == 0:\n"
-                 "            for i in range(T):\n"
-                 "                for j in range(T):\n"
-                 "                    c = col + j\n"
-                 "                    Bs[i, j] = B[i, c] if i < k and c < n else float32(0)\n"),
-    ),
-    "copies down the columns": wrong(
-        build, "the order of the threads is free", "copy-not-coalesced",
-        (COPY_A, "        down = cuda.blockIdx.y * T + x\n"
-                 "        As[x, y] = A[down, y] if down < m and y < k else float32(0)\n"),
-    ),
-    "a tile for any T": wrong(
-        build, "a tile must only be large enough", "tile-size-fixed",
-        ("As = cuda.shared.array((T, T), float32)", "As = cuda.shared.array((32, 32), float32)"),
-        ("Bs = cuda.shared.array((T, T), float32)", "Bs = cuda.shared.array((32, 32), float32)"),
-    ),
     "loads its operands itself": Wrong(
         "caches do it", "shared-memory-not-used", (tiled_kernel.naive,)
     ),
