@@ -2,8 +2,16 @@
 
 from math import ceil
 
-from gemmlab.exercises.thread_tile_counts import registers, side, wavefronts
-from tests.support.exercise_answers.edits import Wrong, edited
+import numpy as np
+
+from gemmlab.exercises.thread_tile_counts import (
+    PIPES,
+    TILES_AND_BYTES,
+    registers,
+    side,
+    wavefronts,
+)
+from tests.support.exercise_answers.edits import Wrong, edited, fooling, for_ever, table
 
 
 def _searched(fmas, itemsize):
@@ -71,3 +79,24 @@ WRONG = {
     "eight": _side("8×8 is the answer", "constant", "8"),
     "a gap": _side("two of three are enough", "not-attempted", "..."),
 }
+
+
+FOOLING = {
+    "wavefronts by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        table(wavefronts, TILES_AND_BYTES), registers, side,
+    ),
+    "registers by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        wavefronts, table(registers, TILES_AND_BYTES), side,
+    ),
+    "sides by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        wavefronts, registers, table(side, PIPES, 7),
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, side),
+    "an array": fooling(
+        "an array is a number", "wrong-type",
+        lambda tm, tn, itemsize: np.array([1.0]), registers, side,
+    ),
+}  # fmt: skip
