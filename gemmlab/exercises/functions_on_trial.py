@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import quantities, source
 from gemmlab.exercises.verdict import Finding
+
+AGAIN = 32  # cases that are asked for once more, in another order
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,9 @@ def judge(
         if source.unchanged(part.asked, answer):
             to_do.append((name, "still to be written"))
             continue
-        found = quantities.judge(name, answer, cases, part.right, part.instead)
+        again = np.random.default_rng().choice(len(cases), min(AGAIN, len(cases)), replace=False)
+        fresh = [cases[i] for i in again]
+        found = quantities.judge(name, answer, cases, part.right, part.instead, fresh=fresh)
         if found is not None:
             got = found.details.get("got")
             not_whole = isinstance(got, float) and not got.is_integer()
