@@ -32,7 +32,8 @@ Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 def size(problem: Gemm) -> float:
     """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
-    return math.cbrt(problem.m * problem.n * problem.k)
+    m, n, k = problem.m, problem.n, problem.k
+    return m if m == n == k else math.cbrt(m * n * k)
 
 
 def joined(problem: Gemm) -> bool:
