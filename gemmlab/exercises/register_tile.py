@@ -108,7 +108,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="06.1",
     title="A thread tile",
-    section="chapter 06, One sum, four sums, sixty-four",
+    section="chapter 06, How many sums for a thread?",
     asked="build_thread_tile(T) returns a kernel whose T×T threads compute 2T×2T elements of C, "
     "2×2 each, with one shared load for each FMA.",
     prompt=f"""
@@ -156,6 +156,5 @@ TASK = Task(
             "acc[0, 1] += a0 * ...\n```",
         ),
     },
-    praise="Four loads feed four FMAs: half as many loads as with one element a thread. With 8×8 "
-    "elements it is a quarter of a load for each FMA.",
+    praise="Four loads feed four FMAs: half as many loads as with one element a thread.",
 )

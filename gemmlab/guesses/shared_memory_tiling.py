@@ -103,6 +103,8 @@ def smaller() -> Answer:
             100 * flops: "That is the arithmetic. The tiles are as many as before, and their rows "
             "no longer start at sectors.",
             100: "The tiles are as many as before, but their rows no longer start at sectors.",
+            150: "Three sectors where two would do is the rule, but one row in eight still starts "
+            "where a sector does.",
         },
         within=0.02,
     )
@@ -156,6 +158,7 @@ def saved() -> Answer:
             50: "You halved everything. Only the copies shrink; the shared loads stay as they are.",
             200 / 3: "That is by how much the copies shrink; they are the smaller part.",
             0: "A little: the copies shrink, and they are one wavefront in six.",
+            200 / 38: "A copy now takes 4 wavefronts, but it serves 32 FMAs.",
         },
         within=0.1,
     )
