@@ -24,7 +24,9 @@ RIGHT = {
     "fractions": (
         lambda tm, tn: Fraction(tm + tn, tm * tn),
         lambda tm, tn: sum([tm * tn, tm, tn]),
-        lambda width: next(p for p in (0, 1) if len({i * (width + p) % 32 for i in range(32)}) > 31),
+        lambda width: next(
+            p for p in (0, 1) if len({i * (width + p) % 32 for i in range(32)}) > 31
+        ),
     ),
     "counted": (
         lambda tm, tn: sum(1 for _ in range(tm + tn)) / sum(tm for _ in range(tn)),
@@ -66,16 +68,30 @@ WRONG = {
 }
 
 
-
-
 FOOLING = {
-    "loads by heart": fooling("the cases are in the package", "known-cases-only",
-                              table(loads_per_fma, TILES), registers, padding),
-    "registers by heart": fooling("the cases are in the package", "known-cases-only",
-                                  loads_per_fma, table(registers, TILES), padding),
-    "padding by heart": fooling("the cases are in the package", "known-cases-only",
-                                loads_per_fma, registers, table(padding, WIDTHS, 7)),
+    "loads by heart": fooling(
+        "the cases are in the package",
+        "known-cases-only",
+        table(loads_per_fma, TILES),
+        registers,
+        padding,
+    ),
+    "registers by heart": fooling(
+        "the cases are in the package",
+        "known-cases-only",
+        loads_per_fma,
+        table(registers, TILES),
+        padding,
+    ),
+    "padding by heart": fooling(
+        "the cases are in the package",
+        "known-cases-only",
+        loads_per_fma,
+        registers,
+        table(padding, WIDTHS, 7),
+    ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, padding),
-    "an array": fooling("an array is a number", "wrong-type",
-                        lambda tm, tn: np.array([1.0]), registers, padding),
+    "an array": fooling(
+        "an array is a number", "wrong-type", lambda tm, tn: np.array([1.0]), registers, padding
+    ),
 }
