@@ -4,6 +4,7 @@
 Standard library only, and syntax that Python 3.6 can read, so that an old one gets a clear line.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -12,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-import webbrowser
 from pathlib import Path
 
 OLDEST = (3, 11)
@@ -22,6 +22,7 @@ STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment 
 UV = "uv>=0.8,<1"
 GRACE = 15.0  # seconds between Ctrl-C and the end of a verb
 MOST_WORKERS = 8  # of the tests
+LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 
 # verb -> (lock file of what it needs, whether it also uses a GPU, one line of help)
@@ -138,7 +139,7 @@ def make_venv() -> None:
     if VENV.exists() and not STATE.exists():
         raise SetupError(
             f"{VENV} exists, but is not a virtual environment of Python "
-            "{}.{} made by run.py.\n".format(*sys.version_info)
+            "{}.{} made by run.py. ".format(*sys.version_info)
             + "Move it away or delete it, then run the same command again."
         )
     say(f"making {VENV.name} with Python {sys.version.split()[0]} ...")
@@ -152,8 +153,10 @@ def make_venv() -> None:
         text=True,
     )
     if answer.returncode != 0:
+        if shutil.disk_usage(str(ROOT)).free < LEAST_FREE:  # pip inside it does not say so
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(VENV))
         raise SetupError(
-            f"`{sys.executable} -m venv` failed:\n{indent(answer.stdout)}\n"
+            f"`{sys.executable} -m venv` failed ({end_of(answer.stdout)}). "
             "On Debian and Ubuntu: sudo apt install python3-venv. Then run the same command again."
         )
 
@@ -170,17 +173,21 @@ def quietly(command: list, env: "dict | None" = None) -> "tuple[bool, str]":
         encoding="utf-8",
         errors="replace",
     )
+    dotted = False
     try:
         while True:
             try:
                 log = process.communicate(timeout=5)[0]
                 return process.returncode == 0, log
             except subprocess.TimeoutExpired:
+                dotted = True
                 print(".", end="", file=sys.stderr, flush=True)
     except BaseException:
         process.kill()
         process.wait()
         raise
+    finally:
+        print("\n" * dotted, end="", file=sys.stderr, flush=True)
 
 
 def uv_environment(pip: "dict[str, str]", env: "dict[str, str]") -> "dict[str, str]":
@@ -215,7 +222,7 @@ def install(arguments: list) -> None:
 
 
 def explain(log: str) -> str:
-    """The message for a failed installation, from what pip wrote."""
+    """The line for a failed installation, from what pip wrote."""
     signs = [
         "name resolution",
         "getaddrinfo",
@@ -228,23 +235,34 @@ def explain(log: str) -> str:
         "ProxyError",
         "timed out",
     ]
-    lines = [line for line in log.splitlines() if line.strip() and "WARNING" not in line]
-    if any(sign in log for sign in signs):
-        why = "the package index cannot be reached."
+    if "No space left" in log:
+        why, cure = "the disk is full", "Free some space."
+    elif any(sign in log for sign in signs):
+        why = "the package index cannot be reached"
         cure = (
             "Check the network, and behind a proxy set HTTPS_PROXY; "
             "for a mirror: python3 -m pip config set global.index-url URL."
         )
     else:
-        why = "the packages could not be installed."
-        cure = "If the disk is full or the network broke off, mend that."
-    tail = indent("\n".join(lines[-3:]))
-    return f"{why}\n{tail}\n{cure} Then run the same command again: it goes on from here."
+        why, cure = "the packages could not be installed", "Mend what it names."
+    return f"{why} ({end_of(log)}). {cure} Then run the same command again: it goes on from here."
 
 
-def indent(text: str) -> str:
-    """The text, two spaces in."""
-    return "\n".join("  " + line for line in text.strip().splitlines())
+def refused(error: OSError) -> str:
+    """The line for a file that the system does not let us write."""
+    place = error.filename or ROOT
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full ({place}). Free some space, then run the same command again."
+    return (
+        f"{place} cannot be written: {error.strerror or error}. Move {ROOT} to where you may "
+        "write, such as your home folder, then run the same command again there."
+    )
+
+
+def end_of(log: str) -> str:
+    """The last line of a log, which names the error, without its full stop."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and "WARNING" not in line]
+    return lines[-1].rstrip(".") if lines else "without a word"
 
 
 def set_up(name: str) -> None:
@@ -298,39 +316,9 @@ def wind_up(process: subprocess.Popen) -> int:
             timeout = None
 
 
-def has_browser(platform: str, env: "dict[str, str]") -> bool:
-    """Whether a window can open here; a text browser in the terminal is not one."""
-    if platform not in ("win32", "darwin") and not any(
-        env.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    ):
-        return False
-    try:
-        return webbrowser.get() is not None
-    except webbrowser.Error:
-        return False
-
-
-def lab_arguments(first: "str | None", browser: bool, root: bool) -> "list[str]":
-    """JupyterLab's arguments: loopback address, its own token, the first chapter."""
-    return [
-        "--ServerApp.ip=127.0.0.1",
-        "--ServerApp.answer_yes=True",  # one Ctrl-C ends it
-        "--log-level=WARN",
-        f"--ServerApp.root_dir={ROOT / 'notebooks'}",
-        *([f"--LabApp.default_url=/lab/tree/{first}"] if first else []),
-        *([] if browser else ["--no-browser"]),
-        *(["--allow-root"] if root else []),
-    ]
-
-
 def lab(extra: "list[str]") -> int:
-    """Serve the notebooks until Ctrl-C."""
-    chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
-    browser = has_browser(sys.platform, dict(os.environ))
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    say("starting JupyterLab; Ctrl-C ends it" + ("" if browser else "; open the URL it prints"))
-    arguments = lab_arguments(chapters[0] if chapters else None, browser, root)
-    return call("-m", "jupyterlab", *arguments, *extra)
+    """Serve a working copy of the notebooks until Ctrl-C."""
+    return call("-m", "lab", *extra)
 
 
 def workers() -> int:
@@ -386,16 +374,19 @@ def main(argv: "list[str]") -> int:
         set_up(lock)
         if gpu:
             set_up_gpu()
+        own = {"lab": lab, "test": test, "book": book, "lint": lint, "validate": validate}
+        if verb in own:
+            return own[verb](argv[1:])
+        return call("-m", "gemmlab", verb, *argv[1:])
     except SetupError as error:
         say(str(error))
+        return 1
+    except OSError as error:
+        say(refused(error))
         return 1
     except KeyboardInterrupt:
         say("interrupted; run the same command again and it goes on from here")
         return 130
-    own = {"lab": lab, "test": test, "book": book, "lint": lint, "validate": validate}
-    if verb in own:
-        return own[verb](argv[1:])
-    return call("-m", "gemmlab", verb, *argv[1:])
 
 
 if __name__ == "__main__":

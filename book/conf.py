@@ -1,11 +1,19 @@
 """The site: Sphinx with MyST-NB; the chapters are the notebooks of ../notebooks, executed."""
 
 import filecmp
+import os
 import shutil
+import sys
 from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
 
 BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
+sys.path.append(str(BOOK.parent))
+
+from book import outside  # noqa: E402
 
 
 def copy_chapters(source: Path, target: Path) -> None:
@@ -23,7 +31,40 @@ def copy_chapters(source: Path, target: Path) -> None:
             shutil.copy2(path, target / name)
 
 
+def ipython_for_films(folder: Path) -> Path:
+    """An IPython folder in which every kernel starts by letting explorers show films."""
+    start = folder / "profile_default" / "startup" / "films.py"
+    start.parent.mkdir(parents=True, exist_ok=True)
+    start.write_text(
+        "import sys\n"
+        f"sys.path.append({str(BOOK.parent)!r})\n"
+        "import book.film\n"
+        "book.film.show_films()\n"
+        "del book, sys\n",
+        "utf-8",
+    )
+    return folder
+
+
+def forget_widgets(app: Sphinx, _doctree: object) -> None:
+    """Leave the state of widgets out of a page: films stand for them, and need no script of it."""
+    app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
+
+
+def refuse_requests(app: Sphinx, error: Exception | None) -> None:
+    """Fail the build where a page would fetch something from elsewhere."""
+    found = [] if error else [f"{page}: {url}" for page, url in outside.requests(Path(app.outdir))]
+    if found:
+        raise SphinxError("pages fetch from elsewhere:\n" + "\n".join(found))
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", forget_widgets)
+    app.connect("build-finished", refuse_requests)
+
+
 copy_chapters(CHAPTERS, BOOK / "notebooks")
+os.environ["IPYTHONDIR"] = str(ipython_for_films(BOOK / "_build" / "ipython"))
 
 project = "gemmlab"
 author = "gemmlab contributors"
@@ -44,6 +85,8 @@ nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_output_stderr = "error"  # a warning in a cell fails the build, and is shown where it was made
+nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 nb_render_markdown_format = "myst"  # tables and formulas in the outputs of cells
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -52,7 +95,10 @@ myst_heading_anchors = 3
 html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css"]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
+html_js_files = [("film.js", {"defer": "defer"})]
 html_theme_options = {
     "use_download_button": True,
     "use_fullscreen_button": False,

@@ -22,8 +22,8 @@ cuda
     what kernels are written with: `numba.cuda` where it is installed, else its stand-in
 instructions, numerics
     Tensor-Core and memory instructions for kernels, and what they compute, to the bit
-records, plots, explorers, exercises
-    recorded measurements, and what the chapters draw, let you move, and ask of you
+records, plots, explorers, exercises, guess, changed_lines
+    recorded measurements, and what the chapters draw, let you move, ask of you, and compare
 
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
@@ -44,10 +44,13 @@ _LAZY = {
     "Measurement": "measurement",
     "Prediction": "model",
     "Report": "simt",
+    "changed_lines": "difference",
     "cuda": "simt.cuda.stand_in",
     "detect": "detection",
     "exercises": None,
     "explorers": None,
+    "guess": "guesses",
+    "guesses": None,
     "instructions": None,
     "kernels": None,
     "model": None,
@@ -67,11 +70,14 @@ __all__ = [
     "Prediction",
     "Report",
     "Tiling",
+    "changed_lines",
     "cuda",
     "detect",
     "device",
     "exercises",
     "explorers",
+    "guess",
+    "guesses",
     "instructions",
     "kernels",
     "model",

@@ -1,4 +1,4 @@
-"""Exercise 04.2: which barrier, removed, lets which thread spoil what."""
+"""Exercise 04.3: which barrier, removed, lets which thread spoil what."""
 
 from __future__ import annotations
 
@@ -156,9 +156,9 @@ def _smallest_k(k: Any) -> Finding:
 
 
 TASK = Task(
-    name="04.2",
+    name="04.3",
     title="Remove a barrier",
-    section="chapter 04, Two barriers",
+    section="chapter 04, What does each barrier hold back?",
     asked=f"Name for each barrier a writer and a reader of {ELEMENT} that race without it and what "
     "the reader gets, and the smallest k at which the second barrier matters.",
     prompt=f"""
@@ -172,7 +172,7 @@ TASK = Task(
       none) or `"{NEW}"` (of the next tile). `None` if you hold that nothing can go wrong.
     - `smallest_k`: the smallest k at which removing the second barrier can do harm
 
-    `q2.check(claims)` simulates the kernel without that barrier, with your two threads alone at
+    `q3.check(claims)` simulates the kernel without that barrier, with your two threads alone at
     the tile.
     """,
     judge=judge,

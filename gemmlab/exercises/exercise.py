@@ -9,7 +9,8 @@ from typing import Any
 
 from gemmlab.exercises import source
 from gemmlab.exercises.general_diagnoses import about
-from gemmlab.exercises.verdict import Diagnosis, Finding, Markdown, Verdict
+from gemmlab.exercises.verdict import Diagnosis, Finding, Verdict
+from gemmlab.markdown import Markdown
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def _contract(value: Any, shape: tuple[int, ...]) -> Finding | None:
 TASK = Task(
     name="01.1",
     title="GEMM in NumPy",
-    section="chapter 01, The definition",
+    section="chapter 01, What is a GEMM?",
     asked="gemm(alpha, A, B, beta, C) returns alpha·A·B + beta·C as a new array.",
     prompt="""
     Write `gemm(alpha, A, B, beta, C)`: return $\\alpha A B + \\beta C$ as a new array, for $A$ of

@@ -8,18 +8,6 @@ from html import escape
 from typing import Any
 
 
-class Markdown(str):
-    """Text that a notebook renders and a terminal prints."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_markdown_(self) -> str:
-        return str(self)
-
-
 @dataclass(frozen=True)
 class Diagnosis:
     """The explanation of a wrong answer.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import cuda, plots, simulate
 from gemmlab.arguments import whole_number
-from gemmlab.explorers.base import Explorer, Picture
-from gemmlab.explorers.controls import NAMES
+from gemmlab.explorers.base import Explorer
+from gemmlab.explorers.controls import Number, dropdown
+from gemmlab.explorers.picture import Picture
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number, style
@@ -57,16 +57,16 @@ class Coalescing(Explorer):
     """
 
     def __init__(self, stride: int = 1, offset: int = 0, itemsize: int = 4) -> None:
-        figure, (self.curve_axes, self.map_axes) = plots.figure(9.2, 3.6, columns=2, wspace=0.2)
-        super().__init__(Picture(figure))
+        curve, (self.curve_axes,) = plots.figure(4.4, 3.6)
+        map_, (self.map_axes,) = plots.figure(4.8, 3.6)
+        plots.describe(map_, "Map of the sectors that the load touches, 1024 bytes in a row")
+        super().__init__(Picture(curve, map_))
         if itemsize not in ELEMENTS:
             raise ValueError(f"itemsize={itemsize!r} is not offered; use 2, 4 or 8")
         self.stride = _slider("stride", stride, STRIDES)
         self.offset = _slider("offset", offset, OFFSETS)
-        self.itemsize = widgets.Dropdown(
-            options=[(f"{size} B ({name})", size) for size, name in ELEMENTS.items()],
-            value=itemsize, description="element", style=NAMES, layout={"width": "18em"},
-        )  # fmt: skip
+        sizes = [(f"{size} B ({name})", size) for size, name in ELEMENTS.items()]
+        self.itemsize = dropdown("element", sizes, itemsize, "18em")
         self.predicted = self.counted = 0
         self._draw_axes()
         controls = self.stride, self.offset, self.itemsize
@@ -87,7 +87,7 @@ class Coalescing(Explorer):
         self.map.set_array(np.where(used > 0, 0.25 + 0.75 * used / transactions.SECTOR, 0))
         self.heading.set_text(f"Stride {stride}, offset {offset}: {self.counted} sectors")
         self.moving = self.curve, self.mark, self.map, self.edges, self.heading
-        self.frame = "the axes stay"
+        self.frames = "the axes stay", "and so do those of the map"
         return self._describe(int(used.sum()))
 
     def _describe(self, used: int) -> str:
@@ -144,14 +144,12 @@ class Coalescing(Explorer):
         self.heading = style.title(ax, "")
 
 
-def _slider(name: str, value: int, values: range) -> widgets.IntSlider:
+def _slider(name: str, value: int, values: range) -> Number:
     least, most = min(values), max(values)
     whole_number(name, value, least)
     if value > most:
         raise ValueError(f"{name}={value!r} is too large; use {least} to {most}")
-    return widgets.IntSlider(
-        value, least, most, description=name, style=NAMES, layout={"width": "34em"}
-    )
+    return Number(name, value, values, least)
 
 
 def _used(stride: int, offset: int, itemsize: int) -> np.ndarray:

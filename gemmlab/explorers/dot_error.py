@@ -10,8 +10,9 @@ from matplotlib.lines import Line2D
 
 from gemmlab import plots
 from gemmlab.architectures import architecture
-from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.base import Explorer, row
 from gemmlab.explorers.controls import NAMES, dropdown
+from gemmlab.explorers.picture import Picture
 from gemmlab.numerics import (
     ACCUMULATIONS,
     FORMATS,
@@ -98,10 +99,14 @@ class DotError(Explorer):
     def __init__(
         self, k: int = 1024, dtype: str = "float16", arch: str = "sm_90", values: str = "positive"
     ) -> None:
-        figure, (self.curve_axes, self.dot_axes) = plots.figure(9.4, 4.2, columns=2, wspace=0.25)
-        super().__init__(Picture(figure))
-        self.curve_axes.set_position((0.09, 0.14, 0.33, 0.74))
-        self.dot_axes.set_position((0.56, 0.14, 0.42, 0.74))
+        curves, (self.curve_axes,) = plots.figure(5.0, 4.2)
+        self.curve_axes.set_position((0.17, 0.14, 0.62, 0.74))  # names stand at its right
+        dots, (self.dot_axes,) = plots.figure(4.4, 4.2)
+        self.dot_axes.set_position((0.04, 0.14, 0.92, 0.74))
+        plots.describe(
+            dots, "Errors of all float32 sums at this k, in a row for each way of summing"
+        )
+        super().__init__(Picture(curves, dots))
         for name, value, known in (
             ("k", k, LENGTHS), ("dtype", dtype, OPERANDS), ("values", values, VALUES)
         ):  # fmt: skip
@@ -113,16 +118,13 @@ class DotError(Explorer):
             layout={"width": "34em", "max_width": "100%"},
         )  # fmt: skip
         self.dtype = dropdown("operands", OPERANDS, dtype)
-        self.arch = widgets.Dropdown(
-            options=CORES, value=chosen, description="Tensor Core", style=NAMES,
-            layout={"width": "24em"},
-        )  # fmt: skip
+        self.arch = dropdown("Tensor Core", list(CORES.items()), chosen)
         self.values = dropdown("values", VALUES, values)
         self.largest: dict[str, float] = {}
         self.dots: dict[str, tuple[Line2D, Line2D]] = {}  # of each way: all errors, their mean
         self._prepare_dots()
-        row = widgets.HBox([self.dtype, self.arch, self.values], layout={"flex_flow": "row wrap"})
-        self.arrange([row, self.k], watched=(self.k, self.dtype, self.arch, self.values))
+        lists = row(self.dtype, self.arch, self.values)
+        self.arrange([lists, self.k], watched=(self.k, self.dtype, self.arch, self.values))
 
     def show(self) -> str:
         """Draw errors and bounds over k, and all errors at this k; return them in words."""
@@ -134,9 +136,9 @@ class DotError(Explorer):
         at = LENGTHS.index(k)
         self.largest = {way: float(np.abs(e[at]).max()) for way, e in found.items()}
         frame = dtype, arch, self.values.value
-        if frame != self.frame:
-            self.frame, self.here = frame, self._draw_curves(found, dtype, arch)
-            self.moving = self.here, self.dot_axes
+        if (frame, None) != self.frames:
+            self.frames, self.here = (frame, None), self._draw_curves(found, dtype, arch)
+            self.moving = (self.here,)
         self.here.set_xdata([k, k])
         self._draw_dots({way: e[at] for way, e in found.items()}, k)
         lines = [f"{DOTS} dot products of {k} products, {self.values.value}, in {dtype}."]
@@ -182,17 +184,17 @@ class DotError(Explorer):
         ax = self.dot_axes
         style.prepare(ax)
         spot = np.linspace(-0.25, 0.25, DOTS)
-        for row, way in enumerate(SHOWN):
-            (dots,) = ax.plot(0 * spot, row + spot, ".", color=WAYS[way], markersize=4)
-            (bar,) = ax.plot([0, 0], [row - 0.32, row + 0.32], color=style.INK, linewidth=1.5)
+        for place, way in enumerate(SHOWN):
+            (dots,) = ax.plot(0 * spot, place + spot, ".", color=WAYS[way], markersize=4)
+            (bar,) = ax.plot([0, 0], [place - 0.32, place + 0.32], color=style.INK, linewidth=1.5)
             self.dots[way] = dots, bar
             ax.text(
-                0.01, row - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
+                0.01, place - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
                 fontsize=style.NOTE, va="bottom",
             )  # fmt: skip
         ax.axvline(0, color=style.GREY, linewidth=1, zorder=0)
         ax.set(yticks=[], ylim=(len(SHOWN) - 0.5, -0.7))
-        ax.set_xlabel("error / (u·Σ|a·b|), u = 2^-24", fontsize=style.LABEL)
+        ax.set_xlabel("error / (u·Σ|a·b|), u = $2^{-24}$", fontsize=style.LABEL)
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:

@@ -27,15 +27,21 @@ def observed(m: Measurement, p: Prediction, target: Device) -> str:
 
 def _predicted(p: Prediction, target: Device) -> str:
     model = "predicted" if p.kernel else "predicted for an ideal kernel"
-    limit = p.limiter if p.limiter == p.bottleneck else f"{p.limiter} ({p.bottleneck})"
     traffic = f", {si(p.bytes['global'], 'B')} of global traffic" if "global" in p.bytes else ""
     return (
         f"{model} on {target.title}: {si(p.seconds, 's')}, "
-        f"{si(p.flops_per_second, 'FLOP/s')}, limited by {limit}{traffic}."
+        f"{si(p.flops_per_second, 'FLOP/s')}, limited by {p.limiter}{traffic}."
     )
 
 
 def _counted(m: Measurement, p: Prediction) -> str:
+    if not p.kernel:
+        traffic = ", ".join(f"{si(count, 'B')} of {level}" for level, count in m.bytes.items())
+        conflicts = m.counters["shared_bank_conflicts"]
+        return (
+            f"Counted: {traffic} traffic, {number(conflicts)} bank conflicts. There is no model of "
+            "it: nothing is predicted."
+        )
     differences = residual(m, p)
     off = {name: d for name, d in differences.items() if d}
     if not off:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from gemmlab import plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Explorer, Picture
+from gemmlab.explorers.base import Explorer, row
 from gemmlab.explorers.controls import Size, dropdown, sizes_of
+from gemmlab.explorers.picture import Picture
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si, style
@@ -27,7 +26,7 @@ class Roofline(Explorer):
 
     >>> explorer = Roofline("v100", m=8192, n=128, k=8192)
     >>> explorer.prediction.limiter
-    'memory'
+    'DRAM'
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Roofline(Explorer):
         self.roof = self.points = self.origin = None
         self.device.observe(self._offer_formats, "value")
         self.arrange(
-            [widgets.HBox([self.device, self.dtype]), self.m, self.n, self.k],
+            [row(self.device, self.dtype), self.m, self.n, self.k],
             watched=(self.device, self.dtype, self.m, self.n, self.k),
         )
 
@@ -70,7 +69,7 @@ class Roofline(Explorer):
             self.origin = plots.provenance(self.ax, style.source(p))
         title = style.title(self.ax, f"{p.problem} on {target.title}")
         self.moving = title, *self.points.values()
-        self.frame = target, self.dtype.value, self.ax.get_ylim()
+        self.frames = ((target, self.dtype.value, self.ax.get_ylim()),)
         self.prediction = p
         return describe(p, target)
 
@@ -94,7 +93,7 @@ def describe(p: Prediction, target: Device) -> str:
         f"ops:byte ratio of {number(ridge)} FLOP/B ({roof}).",
         f"{si(p.flops, 'FLOP')} of math take {si(p.times['math'], 's')}; moving "
         f"{si(p.bytes['dram'], 'B')} takes {si(p.times['dram'], 's')}"
-        + (f"; one trip to memory takes {si(p.times['latency'], 's')}." if target.dram_latency
+        + (f"; one trip to DRAM takes {si(p.times['latency'], 's')}." if target.dram_latency
            else "."),
         f"Predicted: {si(p.seconds, 's')}, {si(p.flops_per_second, 'FLOP/s')}, "
         f"{number(100 * p.flops_per_second / peak)} % of the peak.",

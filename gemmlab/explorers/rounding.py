@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
 import numpy as np
-from matplotlib.patches import Rectangle
+from matplotlib.colors import ListedColormap
 
 from gemmlab import plots
-from gemmlab.explorers.base import Explorer, Picture
-from gemmlab.explorers.controls import NAMES, dropdown
+from gemmlab.explorers.base import Explorer, row
+from gemmlab.explorers.controls import dropdown, real_field
+from gemmlab.explorers.picture import Picture
 from gemmlab.numerics import FORMATS, ROUNDINGS, Format, decode, encode, round_to, ulp
 from gemmlab.plots import number, style
 
 BITS = 32
 CHOICES = [name for name, form in FORMATS.items() if 8 * form.bytes <= BITS]
-COLOURS = {"sign": style.ORANGE, "exponent": style.SKY, "fraction": style.GREEN}
+COLOURS = {"sign": "#F6D591", "exponent": "#B5DDF5", "fraction": "#8CCFBB"}
 WORDS = {
     "RN": "to nearest, ties to even",
     "RZ": "toward zero",
@@ -67,7 +67,8 @@ def told_apart(values: np.ndarray) -> list[str]:
 class Rounding(Explorer):
     """A number rounded to a format: its bits, its neighbours, and the error.
 
-    x : any finite number; dtype : a format of `numerics.FORMATS`; rounding : "RN", "RZ" or "RNA"
+    x : any number, infinities and NaN included; dtype : a format of `numerics.FORMATS`
+    rounding : "RN", "RZ" or "RNA"
 
     Raises ValueError for values that no control could show.
 
@@ -77,42 +78,46 @@ class Rounding(Explorer):
     """
 
     def __init__(self, x: float = 0.1, dtype: str = "bfloat16", rounding: str = "RN") -> None:
-        figure, (self.line_axes,) = plots.figure(9.2, 2.7)
-        super().__init__(Picture(figure))
-        self.line_axes.set_position((0.05, 0.04, 0.92, 0.38))
-        self.bit_axes = figure.add_axes((0.12, 0.62, 0.85, 0.26))
-        if not np.isfinite(x):
-            raise ValueError(f"x={x!r} is not finite; use a number")
+        bits, (self.bit_axes,) = plots.figure(6.8, 1.2)
+        line, (self.line_axes,) = plots.figure(6.8, 1.5)
+        plots.describe(
+            line, "The numbers of the format around x, x itself, and what it is rounded to"
+        )
+        super().__init__(Picture(bits, line))
         round_to(x, dtype, rounding)  # refuses what is not known
         if dtype not in CHOICES:
             raise ValueError(
                 f"dtype={dtype!r} is that of x itself; use one of {', '.join(CHOICES)}"
             )
-        self.x = widgets.FloatText(
-            x, description="x", style=NAMES, layout={"width": "18em"}, tooltip="any number"
-        )
+        self.x = real_field("x", float(x))
         self.dtype = dropdown("format", CHOICES, dtype)
         self.rounding = dropdown("rounding", ROUNDINGS, rounding)
         self.rounded = 0.0
-        row = widgets.HBox([self.x, self.dtype, self.rounding], layout={"flex_flow": "row wrap"})
-        self.arrange([row], watched=(self.x, self.dtype, self.rounding))
+        self._prepare_bits()
+        self._prepare_line()
+        digits_ = (marks for (marks,) in self.digits.values())
+        self.moving = self.boxes, *digits_, *self.on_line
+        controls = self.x, self.dtype, self.rounding
+        self.arrange([row(*controls)], watched=controls)
 
     def show(self) -> str:
         """Draw bits and number line; return the value, its bits and the error in words."""
         x, form, mode = self.x.value, FORMATS[self.dtype.value], self.rounding.value
-        if not np.isfinite(x):
-            raise ValueError(f"x = {x} is not finite; use a number")
         self.rounded = float(round_to(x, form.name, mode))
         self._draw_bits(x, form)
         self._draw_line(x, form)
+        self.frames = form, form
         return self._describe(x, form, mode)
 
     def _describe(self, x: float, form: Format, mode: str) -> str:
         text = f"{x!r} in {form.name}, {WORDS[mode]}: {self.rounded!r}."
-        if not np.isfinite(self.rounded):
-            return f"{text}\nThe largest number of {form.name} is {form.largest!r}."
         bits, e = digits(self.rounded, form), form.exponent_bits
         text += f"\nSign {bits[0]}, exponent {bits[1 : 1 + e]}, fraction {bits[1 + e :]}."
+        if np.isnan(x):
+            return f"{text}\nAn exponent of ones with a fraction that is not 0 is NaN: no number."
+        if np.isinf(self.rounded):
+            text += "\nAn exponent of ones with a fraction of 0 is an infinity."
+            return f"{text} The largest number of {form.name} is {form.largest!r}."
         place = float(ulp(x, form.name))
         text += f"\nNumbers are {place:.4g} apart here (one ulp)."
         if x == self.rounded:
@@ -127,52 +132,95 @@ class Rounding(Explorer):
             text += " x is below the normal numbers: the relative error has no bound here."
         return text
 
-    def _draw_bits(self, x: float, form: Format) -> None:
-        """Draw a box for each bit: float32 above, the format below."""
+    # --------------------------------------------------------------------------------- the bits
+
+    def _prepare_bits(self) -> None:
+        """Boxes in two rows, float32 above the format, and in each a digit."""
         ax = self.bit_axes
-        ax.clear()
-        ax.set(xlim=(0, BITS), ylim=(2.1, -0.1))
-        rows = [(FORMATS["float32"], float(round_to(x, "float32"))), (form, self.rounded)]
-        for row, (shown, value) in enumerate(rows):
-            for i, (part, bit) in enumerate(zip(parts(shown), digits(value, shown), strict=True)):
-                colour = COLOURS[part]
-                ax.add_patch(Rectangle((i, row), 1, 0.9, fc=colour, ec="white", alpha=0.45))
-                ax.text(i + 0.5, row + 0.5, bit, ha="center", va="center", fontsize=style.TICK)
-        ax.set_yticks([0.5, 1.5], ["float32", form.name], fontsize=style.LABEL)
-        ax.set_xticks([])
+        ax.set_position((0.1, 0.02, 0.89, 0.72))
+        self.boxes = ax.pcolormesh(
+            np.zeros((2, BITS)), cmap=ListedColormap([*COLOURS.values()]), vmin=0,
+            vmax=len(COLOURS), edgecolors="white", linewidth=2,
+        )  # fmt: skip
+        self.digits = {
+            digit: ax.plot(
+                [], [], marker=f"${digit}$", linestyle="", color=style.INK, markersize=7,
+                markeredgewidth=0.2,
+            )
+            for digit in "01"
+        }  # fmt: skip
+        ax.set(xlim=(0, BITS), ylim=(2, 0), xticks=[])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         style.title(ax, "sign, exponent and fraction")
         style.provenance(ax, "computed")
 
-    def _draw_line(self, x: float, form: Format) -> None:
-        """Draw the numbers around x, x itself (at the end if beyond them), and its rounding."""
+    def _draw_bits(self, x: float, form: Format) -> None:
+        """Colour each box by the part that it belongs to, and set the digits."""
+        rows = [(FORMATS["float32"], float(round_to(x, "float32"))), (form, self.rounded)]
+        kinds = np.ma.masked_all((2, BITS))
+        places: dict[str, list[tuple[float, float]]] = {"0": [], "1": []}
+        for down, (shown, value) in enumerate(rows):
+            for i, (part, bit) in enumerate(zip(parts(shown), digits(value, shown), strict=True)):
+                kinds[down, i] = list(COLOURS).index(part)
+                places[bit].append((i + 0.5, down + 0.5))
+        self.boxes.set_array(kinds)
+        for digit, (marks,) in self.digits.items():
+            marks.set_data(np.reshape(places[digit], (-1, 2)).T)
+        self.bit_axes.set_yticks([0.5, 1.5], ["float32", form.name], fontsize=style.TICK)
+
+    # --------------------------------------------------------------------------------- the line
+
+    def _prepare_line(self) -> None:
+        """A line with marks for the numbers of a format, their names, x, and an arrow from it."""
         ax = self.line_axes
-        ax.clear()
+        ax.set_position((0.02, 0.02, 0.96, 0.78))
+        ax.set_axis_off()
+        ax.set_ylim(-0.7, 1.4)
+        line = ax.axhline(0, color=style.GREY, linewidth=1, zorder=1)
+        (self.marks,) = ax.plot([], [], "|", color=style.BLUE, markersize=18, markeredgewidth=2)
+        (self.here,) = ax.plot([], [], "v", color=style.VERMILION, markersize=9)
+        middle = {"ha": "center", "color": style.INK}
+        self.names = [ax.text(0, 0, "", va="top", **middle) for _ in range(2 * REACH + 1)]
+        self.name = ax.text(0, 1.0, "", va="bottom", fontsize=style.LABEL, **middle)
+        self.infinity = ax.text(0, 0.75, "", va="center", **middle)
+        self.arrow = ax.annotate(
+            "", (0, 0), (0, 0),
+            arrowprops={"arrowstyle": "->", "color": style.VERMILION, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+        texts = *self.names, self.name, self.infinity
+        self.on_line = line, self.marks, self.here, *texts, self.arrow
+
+    def _draw_line(self, x: float, form: Format) -> None:
+        """Move marks and names to the numbers around x, and x to its place, or to the end."""
+        ax = self.line_axes
+        style.title(ax, f"The numbers of {form.name} around x")
+        for artist in self.on_line:
+            artist.set_visible(not np.isnan(x))
+        if np.isnan(x):
+            self.name.set(visible=True, text="NaN has no place among the numbers", x=0)
+            ax.set_xlim(-1, 1)
+            return
         values = np.copysign(neighbours(abs(x), form), x)
         middle, place = values[len(values) // 2], float(ulp(min(abs(x), form.largest), form.name))
         at = (values - middle) / place
         first, last = at.min() - 1, at.max() + 1
         here = min(max((x - middle) / place, first), last)
         if np.isfinite(self.rounded):
-            goal, end = (self.rounded - middle) / place, 0.1
+            goal, end = (self.rounded - middle) / place, 0.15
         else:
             goal, end = (last if x > 0 else first) + 0.8 * np.sign(x), 0.75
-            ax.text(goal, end, "∞" if x > 0 else "−∞", ha="center", va="center")
-        ax.set(xlim=(min(first, goal) - 0.4, max(last, goal) + 0.4), ylim=(-0.6, 1.4))
-        ax.axhline(0, color=style.GREY, linewidth=1, zorder=1)
-        ax.plot(at, np.zeros_like(at), "|", color=style.BLUE, markersize=18, markeredgewidth=2)
+        infinite = "" if np.isfinite(self.rounded) else "∞" if x > 0 else "−∞"
+        self.infinity.set(text=infinite, x=goal + 0.15 * np.sign(x))
+        ax.set_xlim(min(first, goal) - 0.4, max(last, goal) + 0.4)
+        self.marks.set_data(at, np.zeros_like(at))
         texts = told_apart(values)
-        size = style.NOTE - (1.5 if max(map(len, texts)) > 11 else 0)
-        for place_of, text in zip(at, texts, strict=True):
-            ax.text(place_of, -0.3, text, ha="center", va="top", fontsize=size, color=style.INK)
-        ax.plot([here], [0.75], "v", color=style.VERMILION, markersize=9)
+        size = style.NOTE - (2 if max(map(len, texts)) > 11 else 0.5)
+        for i, name in enumerate(self.names):
+            name.set_text(texts[i] if i < len(at) else "")
+            name.set(x=at[i] if i < len(at) else 0, y=-0.3, fontsize=size)
+        self.here.set_data([here], [0.75])
         beyond = here != (x - middle) / place
-        name = "x, further out" if beyond else "x"
-        ax.text(here, 1.0, name, ha="center", va="bottom", fontsize=style.LABEL)
-        ax.annotate(
-            "", (goal, end), (here, 0.7 if end < 0.7 else end),
-            arrowprops={"arrowstyle": "->", "color": style.VERMILION, "shrinkB": 8 * (end > 0.7)},
-        )  # fmt: skip
-        ax.set_axis_off()
-        style.title(ax, f"The numbers of {form.name} around x")
+        self.name.set(text="x, further out" if beyond else "x", x=here)
+        self.arrow.xy = goal, end
+        self.arrow.set_position((here, 0.6 if end < 0.7 else end))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gemmlab import backends, kernels, plots, records
 from gemmlab.backends import simulator
-from gemmlab.device import RECORDED
+from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Picture
+from gemmlab.explorers.base import row
 from gemmlab.explorers.controls import Size, dropdown
+from gemmlab.explorers.picture import Picture
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
-from gemmlab.model import predict
+from gemmlab.model import Prediction, predict
 from gemmlab.plots import si, style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -64,8 +67,10 @@ class ThreadTiles(Runner):
         chosen = kernels.get(kernel)
         chosen.choose(tiling(*thread))
         backends.choose(chosen, backend)
-        figure, (self.left, self.right) = plots.figure(9.8, 4.0, 2, wspace=0.45)
-        super().__init__(Picture(figure), load_device(device))
+        tiles, (self.left,) = plots.figure(5.0, 4.0)
+        limits, (self.right,) = plots.figure(4.6, 4.0)
+        plots.describe(limits, "The time that each resource needs for the chosen thread tile")
+        super().__init__(Picture(tiles, limits), load_device(device))
         self._mode, self.limits = "", None
         self.kernel = dropdown("kernel", known, kernel)
         self.thread = dropdown("thread tile", self._offered(chosen), _name(thread))
@@ -73,7 +78,7 @@ class ThreadTiles(Runner):
         self.backend = dropdown("backend", ("auto", *backends.available(chosen)), backend)
         self.kernel.observe(self._offer_tiles, "value")
         self.arrange(
-            [self.kernel, self.thread, self.size, self.backend, self.buttons],
+            [row(self.kernel, self.thread), row(self.size, self.backend), self.buttons],
             (self.kernel, self.thread, self.size, self.backend),
         )
 
@@ -99,7 +104,7 @@ class ThreadTiles(Runner):
                 f"{si(simulator.LARGEST, 'FLOP')} are run; choose a smaller size, or the backend "
                 '"recorded"'
             )
-        predicted = [predict(problem, target, kernel, t) for t in tilings(kernel)]
+        predicted = [_predicted(problem, target, kernel, t) for t in tilings(kernel)]
         here = next(p for p in predicted if p.tiling == chosen)
         mine = self._observed(kernel, problem, backend)
         mode = "counted" if counted else "timed"
@@ -112,9 +117,13 @@ class ThreadTiles(Runner):
         place = predicted.index(here)
         self.here.set_data([place], [self.tiles.line.get_ydata()[place]])
         self.limits = plots.resources(self.right, here, self.limits)
-        style.title(self.right, f"predicted for {'×'.join(map(str, chosen.thread))}")
+        heading = style.title(self.right, f"predicted for {'×'.join(map(str, chosen.thread))}")
         sources = dict.fromkeys(style.source(item) for item in (here, *mine[-1:]))
         self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
+        self.moving = self.tiles.line, self.here, *self.tiles.dots.values()
+        self.moving += *self.limits.bars, *self.limits.texts, heading
+        everywhere = kernel, target, backend, tuple(sources), tuple(self.tiles.dots)
+        self.frames = (*everywhere, self.left.get_ylim()), "the resources stay"
         latest = next((m for m in mine[::-1] if m.tiling == chosen), None)
         first = (
             observed(latest, here, target) if latest else expected(here, kernel, target, backend)
@@ -141,6 +150,11 @@ class ThreadTiles(Runner):
         with self.together():
             self.thread.options = offered
             self.thread.value = had if had in offered else "8×8"
+
+
+@lru_cache(maxsize=1024)
+def _predicted(problem: Gemm, target: Device, kernel: Kernel, chosen: Tiling) -> Prediction:
+    return predict(problem, target, kernel, chosen)
 
 
 def _name(thread: tuple[int, int]) -> str:

@@ -7,6 +7,7 @@ from gemmlab.kernels.cpu.naive import cpu_naive
 from gemmlab.kernels.cpu.numpy import cpu_numpy
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.library.cublas import cublas
+from gemmlab.kernels.own import own
 from gemmlab.kernels.simt.coalesced import coalesced
 from gemmlab.kernels.simt.naive import naive
 from gemmlab.kernels.simt.pipelined import pipelined
@@ -32,6 +33,7 @@ __all__ = [
     "cublas",
     "get",
     "naive",
+    "own",
     "pipelined",
     "register_tiled",
     "tiled",

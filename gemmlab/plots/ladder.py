@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 
 HEIGHT = 0.62  # of a bar, of the distance between two
 
@@ -49,8 +50,8 @@ def ladder(
     for place, speed in enumerate(speeds):
         inside = speed > 0.45 * peak  # the bar is long enough to hold its text
         text = ax.annotate(
-            f"{style.si(speed, 'FLOP/s')} · {speed / library:.1%} of {reference.kernel} · "
-            f"{speed / peak:.1%} of the peak",
+            f"{style.si(speed, 'FLOP/s', like=peak)} · "
+            f"{speed / library:.1%} of {reference.kernel} · {speed / peak:.1%} of the peak",
             (min(speed, library) if inside else speed, place),  # clear of the library's line
             (-6 if inside else 8, 0),
             textcoords="offset points",
@@ -86,4 +87,21 @@ def ladder(
     ax.tick_params(axis="y", labelsize=style.LABEL)
     if points:
         ax.legend(handles=[predicted], loc="upper left", fontsize=style.NOTE, frameon=False)
+    describe(ax, _finding(measurements, reference, peak), "ladder")
     return LadderArtists(bars, texts, predicted, limits)
+
+
+def _finding(rungs: Sequence[Measurement], reference: Measurement, peak: float) -> str:
+    """The speed of each rung, what the last makes of the library's and of the first's."""
+    speeds = [m.flops_per_second for m in rungs]
+    library = reference.flops_per_second
+    told = [f"{m.kernel} {style.si(s, 'FLOP/s')}" for m, s in zip(rungs, speeds, strict=True)]
+    text = f"Speed of {len(rungs)} kernels as bars: {', '.join(told)}."
+    if len(rungs) > 1:
+        text += (
+            f" {rungs[-1].kernel} runs at {style.number(speeds[-1] / speeds[0])} times the speed "
+            f"of {rungs[0].kernel}, at {speeds[-1] / library:.1%} of that of {reference.kernel}"
+            f" ({style.si(library, 'FLOP/s')}) and at {speeds[-1] / peak:.1%} of the peak"
+            f" ({style.si(peak, 'FLOP/s')})."
+        )
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -14,9 +14,11 @@ from gemmlab.device import Device
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 
 # From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].
 INTENSITIES = (0.05, 2e4)
+MOST_POINTS = 4  # that are told one by one in words
 MEMORIES = {"dram": (style.VERMILION, "-"), "l2": (style.ORANGE, "--")}
 
 
@@ -78,6 +80,18 @@ def roofline(
     artists.ridge.set_data([ridge, ridge], [ax.get_ylim()[0], peak])
     artists.ridge_label.set_position((ridge * 1.08, ax.get_ylim()[0] * 1.3))
     artists.ridge_label.set_text(f"ridge, {style.number(ridge)} FLOP/B")
+    slopes = " and ".join(
+        f"{_NAMES[level]}'s {style.si(bandwidth, 'B/s')}"
+        for level, bandwidth in bandwidths.items()
+        if bandwidth
+    )
+    describe(
+        ax,
+        f"Roofline of {device.title} in {dtype}, speed against arithmetic intensity: slopes for "
+        f"{slopes} lead up to the peak of {style.si(peak, 'FLOP/s')}, which that of DRAM meets at "
+        f"{style.number(ridge)} FLOP/B.",
+        "roofline",
+    )
     return artists
 
 
@@ -116,22 +130,43 @@ def points(
     items: Iterable[Prediction | Measurement],
     colour: str = style.BLUE,
     artists: dict[str, Line2D] | None = None,
+    names: Sequence[str] = (),
 ) -> dict[str, Line2D]:
     """Draw predictions and timed measurements at (compulsory intensity, speed).
 
+    names : of the timed items, written below their points by the first call
     Their shape says where they come from; the artists are keyed by `style.MARKS`. What was not
     timed has no place in a roofline and is left out.
     """
+    timed = [item for item in items if item.seconds is not None]
     if artists is None:
         artists = {}
         for name, (marker, filled) in style.MARKS.items():
             (artists[name],) = ax.plot([], [], marker, color=colour, markersize=9, zorder=5)
             artists[name].set(markerfacecolor=colour if filled else "white", markeredgewidth=2)
             artists[name].set_label(name)
-    timed = [item for item in items if item.seconds is not None]
+        for item, name in zip(timed, names, strict=False):
+            place = item.problem.intensity, item.flops_per_second
+            ax.annotate(name, place, (0, -9), textcoords="offset points", ha="center", va="top",
+                        fontsize=style.NOTE, color=style.INK)  # fmt: skip
     for name, line in artists.items():
         mine = [item for item in timed if style.origin(item) == name]
         line.set_data(
             [item.problem.intensity for item in mine], [item.flops_per_second for item in mine]
         )
+    if timed:
+        describe(ax, _finding(timed, names), f"points in {colour}")
     return artists
+
+
+def _finding(timed: Sequence[Prediction | Measurement], names: Sequence[str]) -> str:
+    """Each point in words; of many, those with the least and the most intensity."""
+    named = names if len(names) == len(timed) else [str(item.problem) for item in timed]
+    told = [
+        f"{name}, {style.origin(item)}, at {style.number(item.problem.intensity)} FLOP/B and "
+        f"{style.si(item.flops_per_second, 'FLOP/s')}"
+        for item, name in zip(timed, named, strict=True)
+    ]
+    if len(told) > MOST_POINTS:
+        told = [f"{len(told)} points, the first {told[0]}", f"the last {told[-1]}"]
+    return "; ".join(told) + "."

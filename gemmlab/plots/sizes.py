@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from matplotlib.lines import Line2D
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 from gemmlab.problem import Gemm
 
 # quantity -> (its name on the axis, unit)
@@ -21,21 +23,37 @@ QUANTITIES = {
     "shared": ("shared-memory traffic", "B"),
 }
 SIZE = "n, or ∛(mnk) where they differ"
+ODD = "hollow, not joined: n is no power of two"
+WIDE = 5  # inches of axes, from which on the legend has two columns
+
+Item = Prediction | Measurement
+Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 
 def size(problem: Gemm) -> float:
     """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
-    return (problem.m * problem.n * problem.k) ** (1 / 3)
+    m, n, k = problem.m, problem.n, problem.k
+    return m if m == n == k else math.cbrt(m * n * k)
+
+
+def joined(problem: Gemm) -> bool:
+    """Whether a curve passes through a problem: m, n and k are powers of two, like their peers."""
+    return all(side & (side - 1) == 0 for side in (problem.m, problem.n, problem.k))
 
 
 @dataclass
 class SizeArtists:
-    """What `sizes` draws: a line for each predicted series, dots and bars for each observed one."""
+    """What `sizes` draws of each series: a predicted line, observed dots, and bars around them.
+
+    odd : the marks at sizes that are not joined, of predictions and measurements
+    labels : the texts of the legend
+    """
 
     lines: dict[str, Line2D] = field(default_factory=dict)
-    dots: dict[tuple[str, str], Line2D] = field(default_factory=dict)
+    dots: dict[Key, Line2D] = field(default_factory=dict)
+    odd: dict[Key, Line2D] = field(default_factory=dict)
     bars: LineCollection | None = None
-    labels: list[str] = field(default_factory=list)  # of the legend
+    labels: list[str] = field(default_factory=list)
 
 
 def sizes(
@@ -44,12 +62,16 @@ def sizes(
     predictions: Iterable[Prediction] = (),
     quantity: str = "speed",
     artists: SizeArtists | None = None,
+    limits: Mapping[str, float] | None = None,
 ) -> SizeArtists:
-    """Draw `quantity` against ∛(mnk): predictions as lines, measurements as dots.
+    """Draw `quantity` against ∛(mnk): predictions as thick lines, measurements as dots.
 
     quantity : "speed" with bars from the 10th to the 90th percentile, or "global" or "shared"
-        traffic. Items without it are left out. Kernel and tile have a colour, origins a marker.
+        traffic. Items without it are left out. Kernel and tile have a colour and a dash pattern,
+        origins a marker.
     artists : of an earlier call on `ax`, to be changed in place
+    limits : values of the quantity by their names, level lines of the first call: a peak, say
+    Lines join powers of two alone, as other sizes behave differently: those are hollow marks.
     Raises ValueError for another quantity.
     """
     if quantity not in QUANTITIES:
@@ -60,17 +82,25 @@ def sizes(
         style.si_axis(ax.yaxis, *QUANTITIES[quantity])
         artists = SizeArtists(bars=LineCollection([], linewidths=1.5, zorder=4))
         ax.add_collection(artists.bars, autolim=False)
-    curves = _series(predictions, quantity)
-    observed = _series(measurements, quantity)
-    colours = style.colours(name for name, _ in (*observed, *curves))
+        for name, y in (limits or {}).items():
+            _limit(ax, y, f"{name}, {style.si(y, QUANTITIES[quantity][1])}")
+    curves, observed = _series(predictions, quantity), _series(measurements, quantity)
+    names = [name for name, _ in (*observed, *curves)]
+    colours, dashes = style.colours(names), style.dashes(names)
 
-    _draw(ax, artists.lines, {name: rows for (name, _), rows in curves.items()}, quantity)
+    _draw(ax, artists.lines, {name: rows for (name, _), rows in curves.items()}, quantity, True)
     for name, line in artists.lines.items():
-        line.set(color=colours[name], linewidth=1.8)
-    _draw(ax, artists.dots, observed, quantity)
+        line.set(color=colours[name], linewidth=2, linestyle=dashes[name])
+    _draw(ax, artists.dots, observed, quantity, True)
     for (name, origin), line in artists.dots.items():
-        marker, _ = style.MARKS[origin]
-        line.set(color=colours[name], marker=marker, markersize=7, linestyle="none", zorder=5)
+        marker = style.MARKS[origin].marker
+        line.set(color=colours[name], marker=marker, markersize=7, linestyle=dashes[name])
+        line.set(linewidth=0.8, zorder=5)
+    _draw(ax, artists.odd, {**curves, **observed}, quantity, False)
+    for (name, origin), line in artists.odd.items():
+        line.set(color=colours[name], marker=style.MARKS[origin].marker, linestyle="none")
+        line.set(markerfacecolor="white", markeredgewidth=1.5, zorder=5)
+        line.set_markersize(5 if origin == "predicted" else 7)
 
     bars = [
         ([(size(m.problem), m.flops / m.percentile(p)) for p in (10, 90)], colours[name])
@@ -80,59 +110,105 @@ def sizes(
     ]
     artists.bars.set_segments([bar for bar, _ in bars])
     artists.bars.set_color([colour for _, colour in bars])
-    labels = _labels(artists)
-    _frame(ax, [*artists.lines.values(), *artists.dots.values()], len(labels))
-    if artists.labels != list(labels):
-        artists.labels = list(labels)
-        ax.legend(
-            list(labels.values()), artists.labels, loc="lower right", fontsize=style.NOTE,
-            frameon=False, labelspacing=0.4,
-        )  # fmt: skip
+    _legend(ax, artists)
+    if curves or observed:
+        describe(ax, _finding({**curves, **observed}, quantity, limits or {}), "sizes")
     return artists
 
 
-def value(item: Prediction | Measurement, quantity: str) -> float | None:
+def value(item: Item, quantity: str) -> float | None:
     """The quantity of one item, as `sizes` draws it; None where the item lacks it."""
     if quantity == "speed":
         return item.flops_per_second if item.seconds is not None else None
     return item.bytes.get(quantity)
 
 
-def _series(items: Iterable, quantity: str) -> dict[tuple[str, str], list]:
+def _series(items: Iterable[Item], quantity: str) -> dict[Key, list[Item]]:
     """Items that have the quantity, by (kernel and tile, origin), in order of size."""
-    groups: dict[tuple[str, str], list] = {}
+    groups: dict[Key, list[Item]] = {}
     for item in items:
         if value(item, quantity) is not None:
             groups.setdefault((style.series(item), style.origin(item)), []).append(item)
     return {key: sorted(rows, key=lambda r: size(r.problem)) for key, rows in groups.items()}
 
 
-def _draw(ax: Axes, lines: dict, series: dict, quantity: str) -> None:
-    """Make `lines` show `series`: change those that are there, add the new, remove the gone."""
-    for key in [key for key in lines if key not in series]:
+def _draw(ax: Axes, lines: dict, series: dict, quantity: str, together: bool) -> None:
+    """Make `lines` show those items of `series` that are joined, or those that are not."""
+    shown = {
+        key: [r for r in rows if joined(r.problem) == together] for key, rows in series.items()
+    }
+    for key in [key for key in lines if not shown.get(key)]:
         lines.pop(key).remove()
-    for key, rows in series.items():
-        if key not in lines:
+    for key, rows in shown.items():
+        if rows and key not in lines:
             (lines[key],) = ax.plot([], [])
-        lines[key].set_data([size(r.problem) for r in rows], [value(r, quantity) for r in rows])
+        if rows:
+            lines[key].set_data([size(r.problem) for r in rows], [value(r, quantity) for r in rows])
+
+
+def _limit(ax: Axes, y: float, text: str) -> None:
+    line = ax.axhline(y, color=style.INK, linewidth=1.2, zorder=1)
+    line.set_gid("limit")
+    ax.annotate(
+        text, (1, y), (-2, 3), xycoords=ax.get_yaxis_transform(), textcoords="offset points",
+        ha="right", fontsize=style.NOTE, color=style.INK,
+    )  # fmt: skip
 
 
 def _labels(artists: SizeArtists) -> dict[str, tuple[Line2D, ...]]:
     """A line of the legend for each series: what it is called, and the artists that show it."""
     labels = {}
-    for name in dict.fromkeys([*artists.lines, *(name for name, _ in artists.dots)]):
-        shown = {"predicted": artists.lines[name]} if name in artists.lines else {}
+    keys = [*((name, "predicted") for name in artists.lines), *artists.dots, *artists.odd]
+    for name in dict.fromkeys(name for name, _ in keys):
+        shown = {origin: line for (series, origin), line in artists.odd.items() if series == name}
         shown |= {origin: line for (series, origin), line in artists.dots.items() if series == name}
-        labels[f"{name}, {' and '.join(shown)}"] = tuple(shown.values())
+        shown |= {"predicted": artists.lines[name]} if name in artists.lines else {}
+        origins = sorted(shown, key=list(style.MARKS).index)
+        labels[f"{name}, {' and '.join(origins)}"] = tuple(shown[origin] for origin in origins)
+    if artists.odd:
+        origins = dict.fromkeys(origin for _, origin in artists.odd)
+        look = {"color": style.GREY, "markerfacecolor": "white", "linestyle": "none"}
+        labels[ODD] = tuple(Line2D([], [], marker=style.MARKS[o].marker, **look) for o in origins)
     return labels
 
 
-def _frame(ax: Axes, lines: list[Line2D], rows: int) -> None:
-    """Half an octave around x; whole decades of y above room for the rows of the legend."""
+def _legend(ax: Axes, artists: SizeArtists) -> None:
+    """The legend, and below all data the room for it; half an octave around x."""
+    labels = _labels(artists)
+    width = ax.get_figure().get_figwidth() * ax.get_position().width
+    columns = 2 if width >= WIDE and len(labels) > 2 else 1
+    lines = [*artists.lines.values(), *artists.dots.values(), *artists.odd.values()]
     xs = [x for line in lines for x in line.get_xdata()]
     ys = [y for line in lines for y in line.get_ydata()]
+    ys += [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "limit"]
     if xs:
         ax.set_xlim(min(xs) / 1.4, max(xs) * 1.4)
-        low, high = style.decades(min(ys) / 1.2, max(ys) * 1.2)
-        share = min(0.05 + 0.06 * rows, 0.5)
+        low, high = style.steps(min(ys) / 1.2, max(ys) * 1.25)
+        height = ax.get_figure().get_figheight() * ax.get_position().height
+        rows = -(-len(labels) // columns)
+        share = min((0.15 + 0.19 * rows) / height, 0.5)  # of the height; a row has 0.19 inches
         ax.set_ylim(low / (high / low) ** (share / (1 - share)), high)
+    if artists.labels != list(labels):
+        artists.labels = list(labels)
+        style.legend(ax, labels.values(), labels, loc="lower right", ncols=columns)
+
+
+def _finding(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
+    """Where each series begins, ends and culminates, and which one leads at the largest size."""
+    name, unit = QUANTITIES[quantity]
+    told, last = [], {}
+    for (kernel, origin), rows in series.items():
+        at = [(style.number(round(size(r.problem))), value(r, quantity)) for r in rows]
+        (first, low), (end, high), (peak, most) = at[0], at[-1], max(at, key=lambda pair: pair[1])
+        text = f"{kernel}, {origin}: {style.si(low, unit)} at {first}"
+        text += f", {style.si(high, unit)} at {end}" if end != first else ""
+        told.append(text + (f", most at {peak}, {style.si(most, unit)}" * (most > max(low, high))))
+        if origin != "predicted":
+            last[kernel] = size(rows[-1].problem), high
+    told += [f"{name}: {style.si(y, unit)}" for name, y in limits.items()]
+    largest = max((n for n, _ in last.values()), default=0)
+    there = {kernel: y for kernel, (n, y) in last.items() if n == largest}
+    if len(there) > 1:
+        best = max(there, key=there.__getitem__)
+        told.append(f"at n = {style.number(round(largest))} {best} is highest")
+    return f"{name.capitalize()} against n. " + "; ".join(told) + "."

@@ -22,7 +22,7 @@ ANSWERS = {
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
 FOOLING = [(name, label) for name in ANSWERS for label in ANSWERS[name].FOOLING]
-KERNELS = ("04.1", "04.3", "06.1")
+KERNELS = ("04.1", "04.2", "04.4", "04.5", "06.1")
 BUDGETS = (
     "shared-memory-not-used",
     "traffic-over-budget",
@@ -143,7 +143,7 @@ def test_kernel_verdict_says_where_and_why(name, label):
 
 
 def test_race_names_line_and_threads():
-    verdict = exercises.get("04.1").check(*ANSWERS["04.1"].WRONG["no second barrier"].answers)
+    verdict = exercises.get("04.2").check(*ANSWERS["04.2"].WRONG["no second barrier"].answers)
     assert verdict.details["shape"] == (2, 3, 5)
     assert verdict.details["code"].startswith("As[y, x] = ")
     assert len(verdict.details["threads"]) == 2
@@ -152,12 +152,12 @@ def test_race_names_line_and_threads():
 
 def test_owner_follows_from_the_launch():
     edits = importlib.import_module("tests.support.exercise_answers.edits")
-    build = ANSWERS["04.1"].build
+    build = ANSWERS["04.2"].build
     only = (
         "if row < m and col < n:",
         "if row < m and col < n and not (m == 9 and row == 6 and col == 5):",
     )
-    verdict = exercises.get("04.1").check(edits.edited(build, only))
+    verdict = exercises.get("04.2").check(edits.edited(build, only))
     assert verdict.diagnosis == "not-written"
     assert verdict.details["index"] == (6, 5)
     assert verdict.details["block"] == (1, 1)  # T = 4
@@ -168,7 +168,7 @@ def test_error_names_its_line():
     verdict = exercises.get("01.1").check(*ANSWERS["01.1"].WRONG["typing error"].answers)
     assert verdict.details["error"] == "NameError"
     assert verdict.details["code"] == "product = alpha * (A @ b)"
-    endless = checked("01.3", "searches for ever")[0]
+    endless = checked("01.4", "searches for ever")[0]
     assert "dtype=" in endless.details["code"] or "b += 1" in endless.details["code"]
 
 
@@ -280,8 +280,8 @@ def test_hints_follow_the_diagnosis(name, label):
 
 
 def test_hints_start_again_with_another_diagnosis():
-    q = exercises.get("04.1")
-    wrong = ANSWERS["04.1"].WRONG
+    q = exercises.get("04.2")
+    wrong = ANSWERS["04.2"].WRONG
     q.check(*wrong["no first barrier"].answers)
     q.hint()
     q.check(*wrong["floor"].answers)
@@ -291,16 +291,16 @@ def test_hints_start_again_with_another_diagnosis():
 
 
 def test_hint_before_any_check():
-    assert "Hint 1" in exercises.get("04.3").hint()
+    assert "Hint 1" in exercises.get("04.5").hint()
 
 
 # ---------------------------------------------------------------------------------------- verdict
 
 
 def test_html_is_plain_and_escaped():
-    bad = ANSWERS["04.1"].WRONG["or in the guard of A"].answers
-    html = exercises.get("04.1").check(*bad)._repr_html_()
-    assert html.startswith('<section role="status" aria-label="Exercise 04.1: not passed">')
+    bad = ANSWERS["04.2"].WRONG["or in the guard of A"].answers
+    html = exercises.get("04.2").check(*bad)._repr_html_()
+    assert html.startswith('<section role="status" aria-label="Exercise 04.2: not passed">')
     assert "row &lt; m" in html
     assert "<script" not in html
 
@@ -335,7 +335,7 @@ def test_any_object_gets_a_verdict(name, value, capsys):
 
 
 def test_any_claim_gets_a_verdict():
-    q = exercises.get("04.2")
+    q = exercises.get("04.3")
     for claim in (None, 1, "abc", [[1, 1], [2], "too old"], (Evil(), 1, 2), {}, [0] * 3, Evil()):
         assert not q.check(lambda c=claim: (c, c, c)).passed
 

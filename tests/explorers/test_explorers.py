@@ -60,7 +60,7 @@ def test_a_slider_stays_at_its_end_for_a_smaller_number():
 
 def test_the_point_moves_and_the_limiter_is_named(roofline):
     before, picture = roofline.points["predicted"].get_xydata().copy(), roofline.picture.png
-    assert "limited by memory" in roofline.message
+    assert "limited by DRAM" in roofline.message
     assert "124 FLOP/B lies below the device's ops:byte ratio of 139 FLOP/B" in roofline.message
     roofline.n.value = 8192
     assert "limited by math" in roofline.message
@@ -163,11 +163,12 @@ def test_runs_add_up_to_a_sweep_and_are_cleared(lab):
         ran(lab)
     lab.kernel.value = "naive"
     ran(lab)
-    assert len(lab.sizes.dots) == len(lab.sizes.lines) == 2
-    assert [len(dots.get_xdata()) for dots in lab.sizes.dots.values()] == [3, 1]
+    assert len(lab.sizes.odd) == len(lab.sizes.lines) == 2
+    assert [list(dots.get_xdata()) for dots in lab.sizes.dots.values()] == [[16, 32]]
+    assert [list(odd.get_xdata()) for odd in lab.sizes.odd.values()] == [[48], [48]]
     lab.clear.click()
     assert lab.history == []
-    assert lab.sizes.dots == {}
+    assert lab.sizes.dots == lab.sizes.odd == {}
 
 
 def test_a_size_below_the_curve_is_in_the_picture(lab):

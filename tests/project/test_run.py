@@ -1,9 +1,13 @@
 """The parts of run.py that touch neither network nor environment, and the promises made for it."""
 
 import ast
+import errno
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -197,8 +201,89 @@ def test_a_failed_venv_names_the_package_that_mends_it(venv, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "ensurepip is not available", "")
     monkeypatch.setattr(run, "runs_this_python", lambda python: False)
     monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: failed)
-    with pytest.raises(run.SetupError, match=r"(?s)ensurepip is not available.*python3-venv"):
+    with pytest.raises(run.SetupError, match=r"ensurepip is not available.*python3-venv"):
         run.make_venv()
+
+
+def test_a_venv_that_fails_on_a_full_disk_says_so(venv, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "ensurepip: exit status 1.", "")
+    full = types.SimpleNamespace(free=1e6)
+    monkeypatch.setattr(run, "runs_this_python", lambda python: False)
+    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(run.shutil, "disk_usage", lambda place: full)
+    with pytest.raises(OSError, match="No space left"):
+        run.make_venv()
+
+
+# ------------------------------------------------------------------------- what ends in one line
+
+
+@pytest.fixture
+def line(venv, monkeypatch, capsys):
+    """A function: what goes wrong in making `.venv` -> exit status and the line on stderr."""
+
+    def fail(error):
+        def stop(*_, **__):
+            raise error
+
+        monkeypatch.setattr(run, "make_venv", stop)
+        status = run.main(["lab"])
+        (told,) = capsys.readouterr().err.splitlines()
+        return status, told
+
+    return fail
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
+def test_a_folder_that_cannot_be_written_is_one_line(line, venv, number):
+    status, told = line(OSError(number, os.strerror(number), str(venv)))
+    assert status == 1
+    assert str(venv) in told
+    assert os.strerror(number) in told
+    assert "where you may write" in told
+
+
+def test_a_full_disk_is_one_line(line, venv):
+    status, told = line(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(venv)))
+    assert status == 1
+    assert "the disk is full" in told
+    assert "may write" not in told
+
+
+def test_a_failed_set_up_is_one_line(line):
+    status, told = line(run.SetupError(run.explain("one\ntwo\nthree.\n\n")))
+    assert status == 1
+    assert "(three). Mend" in told
+
+
+def test_an_interrupt_is_one_line(line):
+    status, told = line(KeyboardInterrupt())
+    assert status == 130
+    assert "interrupted" in told
+
+
+def test_an_interrupt_before_a_verb_has_begun_is_one_line(monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "set_up", lambda name: None)
+    monkeypatch.setattr(run, "set_up_gpu", lambda: None)
+    monkeypatch.setattr(run.subprocess, "Popen", stop)
+    assert run.main(["doctor"]) == 130
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_place_without_room_for_an_environment_is_one_line(tmp_path):
+    """The whole script, as a process, where `.venv` cannot be made."""
+    shutil.copy(ROOT / "run.py", tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / ".venv").symlink_to(tmp_path / "nowhere" / "at" / "all")
+    command = [sys.executable, str(tmp_path / "run.py"), "lab"]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+    assert "cannot be written" in answer.stderr.splitlines()[-1]
 
 
 # -------------------------------------------------------------------------------------- installing
@@ -216,12 +301,27 @@ def test_no_network_is_said_and_what_to_do():
     assert "Retrying" not in text
     assert "HTTPS_PROXY" in text
     assert "run the same command again" in text
+    assert "\n" not in text
 
 
 def test_another_failure_is_not_called_a_network_failure():
-    text = run.explain("ERROR: Could not install packages due to an OSError: No space left")
+    text = run.explain("line\n" * 9 + "ERROR: numpy-2.4.6.whl is damaged\n")
     assert "cannot be reached" not in text
-    assert "No space left" in text
+    assert "numpy-2.4.6.whl is damaged" in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
+        "error: Failed to install: numba\n  Caused by: No space left on device (os error 28)\n",
+    ],
+)
+def test_a_full_disk_is_said(log):
+    text = run.explain(log)
+    assert text.startswith("the disk is full")
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(
@@ -288,32 +388,3 @@ def test_failing_cuda_packages_leave_the_simulator(monkeypatch, capsys):
     monkeypatch.setattr(run, "set_up", fail)
     run.set_up_gpu()
     assert "simulator" in capsys.readouterr().err
-
-
-# ------------------------------------------------------------------------------------- JupyterLab
-
-
-def test_lab_listens_on_loopback_and_opens_the_first_chapter():
-    arguments = run.lab_arguments("01_what_is_gemm.ipynb", browser=True, root=False)
-    assert "--ServerApp.ip=127.0.0.1" in arguments
-    assert "--LabApp.default_url=/lab/tree/01_what_is_gemm.ipynb" in arguments
-    assert not {"--allow-root", "--no-browser"} & set(arguments)
-    assert not any("token" in argument.lower() for argument in arguments)
-
-
-def test_lab_as_root_and_without_a_browser():
-    arguments = run.lab_arguments(None, browser=False, root=True)
-    assert {"--allow-root", "--no-browser"} <= set(arguments)
-
-
-def test_a_terminal_without_display_has_no_browser(monkeypatch):
-    monkeypatch.setattr(run.webbrowser, "get", lambda: object())
-    assert not run.has_browser("linux", {})
-    assert run.has_browser("linux", {"DISPLAY": ":0"})
-    assert run.has_browser("win32", {})
-
-    def none():
-        raise run.webbrowser.Error
-
-    monkeypatch.setattr(run.webbrowser, "get", none)
-    assert not run.has_browser("darwin", {})

@@ -1,4 +1,4 @@
-"""Answers to exercise 04.2."""
+"""Answers to exercise 04.3."""
 
 from tests.support.exercise_answers.edits import Wrong, fooling, for_ever
 

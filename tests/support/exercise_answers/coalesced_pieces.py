@@ -1,4 +1,4 @@
-"""Answers to exercise 03.2."""
+"""Answers to exercise 03.3."""
 
 from gemmlab import cuda
 from gemmlab.exercises.coalesced_pieces import build_axpy

@@ -1,4 +1,4 @@
-"""Answers to exercise 01.3."""
+"""Answers to exercise 01.4."""
 
 import math
 from fractions import Fraction

@@ -1,0 +1,191 @@
+"""Explorers on the site: films of them, because a page has no kernel to draw their pictures.
+
+A film is what an explorer shows for each value of each control, the other controls at their first
+values, and a few lines of script (`_static/film.js`) that choose among these pictures. It asks for
+nothing outside the page; without scripts its first picture is there, with its caption.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+import ipywidgets as widgets
+from PIL import Image
+
+from gemmlab.explorers.base import Explorer
+
+MOST = 10  # values that a slider keeps; lists keep all of theirs
+COLOURS = 64  # of a picture: lines, areas and the grey edges of letters
+PNG = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A list or a slider of an explorer: its values, and the widget that tells the one chosen."""
+
+    widget: widgets.Widget
+    told: widgets.Widget
+    values: tuple[Any, ...]
+
+    @property
+    def label(self) -> str:
+        """The value now, as readers know it: a slider may count the stops of a scale."""
+        return str(getattr(self.told, "label", self.told.value))
+
+    @property
+    def slides(self) -> bool:
+        """Whether it is a slider; a list otherwise."""
+        return not isinstance(self.widget, widgets.Dropdown)
+
+
+class Stills:
+    """What an explorer has shown: pictures, as HTML that refers to images, with their captions."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        self.images: list[str] = []
+        self.pictures: list[tuple[str, str]] = []
+
+    def keep(self) -> int:
+        """The number of the picture that is shown now."""
+        picture = PNG.sub(
+            lambda match: f"@{self._number(match[0])}", html_of(self.explorer.picture.view)
+        )
+        return _index(self.pictures, (picture, self.explorer.message))
+
+    def _number(self, image: str) -> int:
+        return _index(self.images, lighter(image))
+
+
+def show_films() -> None:
+    """Let explorers show themselves as films in this kernel, wherever HTML is wanted."""
+    formatter = get_ipython().display_formatter.formatters["text/html"]  # noqa: F821
+    formatter.for_type(Explorer, film)
+
+
+def film(explorer: Explorer) -> str:
+    """The film of an explorer as HTML; the explorer itself is left as it was."""
+    stills = Stills(explorer)
+    stills.keep()
+    before = {widget: widget.value for widget in leaves(explorer) if hasattr(widget, "value")}
+    rows = []
+    for control in controls(explorer):
+        first = control.widget.value
+        kept = []  # (number of the picture, label of the value)
+        for value in control.values:
+            if value == first:
+                kept.append((0, control.label))
+                continue
+            control.widget.value = value
+            if not explorer.message.startswith("Not possible"):
+                kept.append((stills.keep(), control.label))
+            restore(explorer, before)
+        if len(kept) > 1:
+            rows.append(_row(control, kept))
+    return _page(type(explorer).__name__, rows, stills)
+
+
+def controls(explorer: Explorer) -> Iterator[Control]:
+    """The sliders and lists of an explorer that can be seen and moved, from top to bottom."""
+    for widget, box in leaves(explorer).items():
+        if isinstance(widget, widgets.IntSlider):
+            steps = range(widget.min, widget.max + 1, widget.step)
+            told = box if hasattr(box, "value") else widget  # the number that a slider stands for
+            yield Control(widget, told, spread(steps, widget.value))
+        elif isinstance(widget, widgets.SelectionSlider | widgets.Dropdown):
+            # Its options may be given as values or as pairs of a label and a value.
+            yield Control(widget, widget, tuple(value for _, value in widget._options_full))
+
+
+def leaves(box: widgets.Widget) -> dict[widgets.Widget, widgets.Widget]:
+    """Every widget that is displayed inside a box and its boxes -> the box that it stands in."""
+    found = {}
+    for child in box.children:
+        if child.layout.display == "none":
+            continue
+        found |= leaves(child) if isinstance(child, widgets.Box) else {child: box}
+    return found
+
+
+def html_of(view: widgets.Widget) -> str:
+    """The HTML that a widget or the widgets in a box show."""
+    return view.value if isinstance(view, widgets.HTML) else "".join(map(html_of, view.children))
+
+
+def spread(values: range, first: int) -> tuple[int, ...]:
+    """At most `MOST` of a slider's values, evenly spread, and its first one.
+
+    >>> spread(range(33), 1)
+    (0, 1, 4, 8, 12, 16, 20, 24, 28, 32)
+    """
+    step = -(-len(values) // (MOST - 1))
+    return tuple(sorted({*values[::step], first}))
+
+
+def restore(explorer: Explorer, before: dict[widgets.Widget, Any]) -> None:
+    """Set every control back: lists first, because what they offer depends on one another."""
+    with explorer.together():
+        for widget, value in before.items():
+            if not isinstance(widget, widgets.HTML):
+                widget.value = value
+
+
+@cache
+def lighter(image: str) -> str:
+    """A PNG in `COLOURS` colours: a quarter of the bytes."""
+    full = Image.open(BytesIO(b64decode(PNG.fullmatch(image)[1]))).convert("RGB")
+    packed = BytesIO()
+    full.quantize(COLOURS, dither=Image.Dither.NONE).save(packed, "png", optimize=True)
+    return f"data:image/png;base64,{b64encode(packed.getvalue()).decode()}"
+
+
+def _index(items: list, item: Any) -> int:
+    """The place of an item in a list, to which it is added if it is new."""
+    if item not in items:
+        items.append(item)
+    return items.index(item)
+
+
+def _row(control: Control, kept: list[tuple[int, str]]) -> str:
+    """One control: its name, and a slider or a list whose positions are numbers of pictures."""
+    numbers, labels = zip(*kept, strict=True)
+    first = labels[numbers.index(0)]
+    name = html.escape(control.widget.description)
+    told = f"data-pictures='{json.dumps(numbers)}'"
+    if control.slides:
+        return (
+            f'<label><span>{name}</span><input type="range" max="{len(kept) - 1}" '
+            f'value="{numbers.index(0)}" aria-valuetext="{html.escape(first)}" '
+            f'data-labels="{html.escape(json.dumps(labels))}" {told}>'
+            f"<output>{html.escape(first)}</output></label>"
+        )
+    options = "".join(
+        f"<option{' selected' * (number == 0)}>{html.escape(label)}</option>"
+        for number, label in kept
+    )
+    return f"<label><span>{name}</span><select {told}>{options}</select></label>"
+
+
+def _page(name: str, rows: list[str], stills: Stills) -> str:
+    """The film: controls, which the script makes visible, the first picture and its caption."""
+    picture, text = stills.pictures[0]
+    for number, image in enumerate(stills.images):
+        picture = picture.replace(f'"@{number}"', f'"{image}"')
+    data = json.dumps({"images": stills.images, "pictures": stills.pictures}).replace("</", "<\\/")
+    return (
+        f'<div class="gemmlab-film" role="group" aria-label="Explorer {html.escape(name)}">'
+        f'<div class="film-controls" hidden>{"".join(rows)}</div>'
+        f'<div class="film-picture">{picture}</div>'
+        f'<p class="film-caption" role="status">{html.escape(text)}</p>'
+        '<p class="film-note">Drawn beforehand: on this page one control moves at a time. '
+        "Run the chapter to move them all.</p>"
+        f'<script type="application/json">{data}</script></div>'
+    )

@@ -1,0 +1,1 @@
+"""Answers to the questions of chapter 11, number formats."""

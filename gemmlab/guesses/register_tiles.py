@@ -1,0 +1,1 @@
+"""Answers to the questions of chapter 06, register tiles."""

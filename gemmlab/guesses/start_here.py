@@ -1,0 +1,22 @@
+"""Answers to the questions of chapter 00, before the chapters."""
+
+from __future__ import annotations
+
+from gemmlab.explorers.coalescing import sectors as touched
+from gemmlab.guesses.answer import Answer
+
+
+def sectors() -> Answer:
+    """Sectors that a warp loads when each lane takes the float64 next to its neighbour's."""
+    lanes, sector, size = 32, 32, 8  # threads of a warp, and bytes of a sector and of a float64
+    return Answer(
+        touched(stride=1, offset=0, itemsize=size),
+        f"{lanes} numbers of {size} bytes are {lanes * size} bytes side by side, and a sector "
+        f"holds {sector} of them.",
+        {
+            4: "That is right for float32, which has half as many bytes.",
+            lanes: f"You counted threads; {sector // size} of them share a sector.",
+            lanes * size: "You counted bytes.",
+            1: "A sector holds only four of the numbers.",
+        },
+    )

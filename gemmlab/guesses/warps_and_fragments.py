@@ -1,0 +1,1 @@
+"""Answers to the questions of chapter 07, warps and fragments."""

@@ -1,0 +1,72 @@
+"""How JupyterLab is started: on a working copy, for this machine alone, asking nothing outside."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+
+from lab import working_copy
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = ROOT / "notebooks"
+WORK = ROOT / "work"  # ignored by git: what is saved there is the learner's
+SETTINGS = Path(__file__).with_name("settings")
+START = "00_start_here.ipynb"
+
+
+def main(extra: list[str]) -> int:
+    """Bring the working copy up to date and serve it until Ctrl-C."""
+    first_time = not (WORK / START).exists()
+    try:
+        lines = working_copy.update(CHAPTERS, WORK)
+    except OSError as error:
+        say(f"the chapters cannot be copied to {WORK}: {error.strerror or error}")
+        return 1
+    for line in lines:
+        say(line)
+    browser = has_browser(sys.platform, dict(os.environ))
+    hint = "" if browser else "; open the URL it prints"
+    say(f"starting JupyterLab on your copies in {WORK}; Ctrl-C ends it{hint}")
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    own = arguments(WORK, START if first_time else "", browser, root)
+
+    from jupyterlab.labapp import LabApp
+
+    LabApp.launch_instance([*own, *extra])
+    return 0
+
+
+def say(text: str) -> None:
+    """One line to the user, on stderr."""
+    print(f"gemmlab: {text}", file=sys.stderr, flush=True)
+
+
+def has_browser(platform: str, env: dict[str, str]) -> bool:
+    """Whether a window can open here; a text browser in the terminal is not one."""
+    if platform not in ("win32", "darwin") and not any(
+        env.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    ):
+        return False
+    try:
+        return webbrowser.get() is not None
+    except webbrowser.Error:
+        return False
+
+
+def arguments(folder: Path, first: str, browser: bool, root: bool) -> list[str]:
+    """JupyterLab's arguments: a folder, loopback address, its own token, no news, no pop-up.
+
+    first : the notebook to open; where it is empty, JupyterLab opens what was open last
+    """
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        "--ServerApp.answer_yes=True",  # one Ctrl-C ends it
+        "--log-level=WARN",
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        *([f"--LabApp.default_url=/lab/tree/{first}"] if first else []),
+        *([] if browser else ["--no-browser"]),
+        *(["--allow-root"] if root else []),
+    ]
