@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.copies_ahead import build_ahead as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import fooling, wrong
 
 FETCH = """            a = A[row, after + x] if row < m and after + x < k else float32(0)
             b = B[after + y, col] if after + y < k and col < n else float32(0)
@@ -169,5 +169,31 @@ WRONG = {
          "            after = start + T\n"
          "            a = A[row, start] if row < m else float32(0)\n"),
     ),
-    "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
+}  # fmt: skip
+
+
+FOOLING = {
+    "no tiles": fooling("caches do it", "shared-memory-not-used", from_global),
+    "a word is read in between": wrong(
+        build, "the check looks for any load from a tile", "stored-at-once",
+        (STEP, "            after = start + T\n" + FETCH + """            acc += 0 * As[now, y, x]
+            As[1 - now, y, x] = a
+            Bs[1 - now, y, x] = b
+            for p in range(T):
+                acc += As[now, y, p] * Bs[now, p, x]
+            cuda.syncthreads()
+            now = 1 - now
+"""),
+    ),
+    "A from global memory": wrong(
+        build, "only the order is looked at", "traffic-over-budget",
+        (MULTIPLY, """            for p in range(T):
+                there = row < m and start + p < k
+                acc += (A[row, start + p] if there else float32(0)) * Bs[now, p, x]
+"""),
+    ),
+    "a barrier of a warp": wrong(
+        build, "syncwarp is not counted", "barrier-before-reading",
+        (STORE, STORE.replace("syncthreads", "syncwarp")),
+    ),
 }  # fmt: skip
