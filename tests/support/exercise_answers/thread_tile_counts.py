@@ -100,34 +100,3 @@ FOOLING = {
         lambda tm, tn, itemsize: np.array([1.0]), registers, side,
     ),
 }  # fmt: skip
-
-
-def _one(tm, tn, itemsize):
-    return np.array([1.0])
-
-
-FOOLING = {
-    "wavefronts by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        table(wavefronts, TILES_AND_BYTES),
-        registers,
-        side,
-    ),
-    "registers by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        wavefronts,
-        table(registers, TILES_AND_BYTES),
-        side,
-    ),
-    "sides by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        wavefronts,
-        registers,
-        table(side, PIPES, 7),
-    ),
-    "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, side),
-    "an array": fooling("an array is a number", "wrong-type", _one, registers, side),
-}
