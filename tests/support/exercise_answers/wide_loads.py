@@ -177,9 +177,9 @@ WRONG = {
         build, "load_v4 counts in fours", "misaligned", ("load_v4(Bs, p, 4 * x)",
                                                         "load_v4(Bs, p, x)"),
     ),
-    "rows and columns swapped": wrong(
-        build, "x runs down", "right-in-part", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
-        ("load_v4(Bs, p, 4 * x)", "load_v4(Bs, p, 4 * y)"),
+    "one row four times": wrong(
+        build, "a is one value", "rows-wrong",
+        ("acc[r, c] += a[r] * b[c]", "acc[r, c] += a[0] * b[c]"),
     ),
     "tile of A not transposed": wrong(
         build, "As[p, i] is A[i, p] by itself", "tile-outside",
