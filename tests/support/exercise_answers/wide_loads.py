@@ -178,7 +178,7 @@ WRONG = {
                                                         "load_v4(Bs, p, x)"),
     ),
     "one row four times": wrong(
-        build, "a is one value", "rows-wrong",
+        build, "a is one value", "right-in-part",
         ("acc[r, c] += a[r] * b[c]", "acc[r, c] += a[0] * b[c]"),
     ),
     "tile of A not transposed": wrong(
