@@ -3,12 +3,17 @@
 import filecmp
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
 
 BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
+sys.path.append(str(BOOK.parent))
+
+from book import outside  # noqa: E402
 
 
 def copy_chapters(source: Path, target: Path) -> None:
@@ -46,8 +51,16 @@ def forget_widgets(app: Sphinx, _doctree: object) -> None:
     app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
 
 
+def refuse_requests(app: Sphinx, error: Exception | None) -> None:
+    """Fail the build where a page would fetch something from elsewhere."""
+    found = [] if error else [f"{page}: {url}" for page, url in outside.requests(Path(app.outdir))]
+    if found:
+        raise SphinxError("pages fetch from elsewhere:\n" + "\n".join(found))
+
+
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
+    app.connect("build-finished", refuse_requests)
 
 
 copy_chapters(CHAPTERS, BOOK / "notebooks")
@@ -82,7 +95,9 @@ myst_heading_anchors = 3
 html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css"]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_js_files = [("film.js", {"defer": "defer"})]
 html_theme_options = {
     "use_download_button": True,

@@ -1,14 +1,17 @@
 """Write what README.md takes from the records: the table of the ladder and its picture.
 
-Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture.
+Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture. The
+picture's alternative text is in its file and in the pages that show it.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from gemmlab import Gemm, Measurement, device, kernels, predict, records
+from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.plots import si
+from gemmlab.plots.figures import DENSITY, Figure, png
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
@@ -63,17 +66,18 @@ def _rates(kernel: kernels.Kernel, expected: float, yardstick: Measurement, peak
     )
 
 
-def with_table(readme: str) -> str:
-    """`readme` with its table of the ladder brought up to date."""
+def up_to_date(readme: str) -> str:
+    """`readme` with its table of the ladder and the words of its picture as the records have it."""
     before, rest = readme.split(BEGIN)
     _, after = rest.split(END)
+    path = PICTURE.relative_to(ROOT).as_posix()
+    shown = f"![{plots.alt(picture())}]({path})"
+    before = re.sub(rf"!\[[^\]]*\]\({re.escape(path)}\)", lambda _: shown, before)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
-def draw(path: Path) -> None:
+def picture() -> Figure:
     """The recorded speed of each rung, on its prediction, cuBLAS and the peak."""
-    from gemmlab import plots
-
     gpu = device(DEVICE)
     rungs = [m for m in map(recorded, kernels.LADDER) if m is not None]
     expected = [predict(PROBLEM, gpu, kernels.get(m.kernel), m.tiling) for m in rungs]
@@ -83,11 +87,10 @@ def draw(path: Path) -> None:
     plots.ladder(ax, rungs, yardstick, gpu.peak_of(PROBLEM.dtype), expected)
     plots.style.title(ax, f"The ladder, FP32, m = n = k = {N}")
     plots.provenance(ax, yardstick.source)
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=110)
+    return figure
 
 
 if __name__ == "__main__":
     readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text("utf-8")), "utf-8")
-    draw(PICTURE)
+    readme.write_text(up_to_date(readme.read_text("utf-8")), "utf-8")
+    PICTURE.write_bytes(png(picture(), DENSITY))

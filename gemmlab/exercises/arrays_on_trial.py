@@ -4,43 +4,57 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gemmlab.exercises import guard, source
+from gemmlab.exercises.launches import Launch, launched
+from gemmlab.exercises.plain import difference
 from gemmlab.exercises.verdict import Finding
-from gemmlab.simt import Report, simulate
+from gemmlab.simt import Report
 
-# Loop iterations of one launch; the largest case takes a few dozen.
-MAX_STEPS = 2_000
 FAILING = "Smallest failing case"
 
 
-def built(build: Callable, parameters: list[str], *args: Any) -> Callable | Finding:
-    """The kernel that `build` returns, or what is wrong with it."""
-    outcome = guard.attempt(build, *args)
-    if outcome.fault:
-        return outcome.fault
-    kernel = getattr(outcome.value, "py_func", outcome.value)
-    wrong = source.parameters_wrong(kernel, parameters)
-    if wrong:
-        call = f"{getattr(build, '__name__', 'build')}({', '.join(map(str, args))})"
-        return Finding("wrong-type", (("Found", f"{call} returned: {wrong}"),))
-    return kernel
+@dataclass(frozen=True)
+class Kernel:
+    """A learner's kernel, which `build(*sizes)` returns; each launch builds it anew."""
+
+    build: Callable
+    parameters: tuple[str, ...]
+    sizes: tuple[Any, ...]
+
+
+def built(build: Callable, parameters: list[str], *args: Any) -> Kernel:
+    """The kernel that `build` returns; whether it does, `launch` says."""
+    return Kernel(build, tuple(parameters), args)
 
 
 def launch(
-    kernel: Callable, grid: tuple[int, ...], block: tuple[int, ...], case: str, *arguments: Any
+    kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], case: str, *arguments: Any
 ) -> Report | Finding:
-    """The report of one simulated launch, or why there is none."""
-    try:
-        return simulate(
-            kernel, grid, block, *arguments, on_hazard="collect", max_steps=MAX_STEPS
-        )  # fmt: skip
-    except Exception as error:
-        facts = ((FAILING, case), ("Error", f"{type(error).__name__}: {error}"))
-        return Finding(guard.fault(error).diagnosis, facts, {"error": type(error).__name__})
+    """The report of one simulated launch, or why there is none.
+
+    The last of the arrays is the result, and holds it afterwards. The others may only be read: they
+    stay as they are here, and a kernel that stores to one of them is found out.
+    """
+    asked = Launch(kernel.sizes, grid, block, arguments)
+    item = next(launched(kernel.build, list(kernel.parameters), [asked]))
+    if isinstance(item, Finding):
+        return Finding(item.diagnosis, ((FAILING, case), *item.facts), item.details)
+    pairs = [
+        (name, before, after)
+        for name, before, after in zip(kernel.parameters, arguments, item.arguments, strict=True)
+        if isinstance(before, np.ndarray)
+    ]
+    *inputs, (_, result, computed) = pairs
+    changed = next(filter(None, (difference(*pair) for pair in inputs)), "")
+    if changed and not item.report.hazards:
+        facts = ((FAILING, case), ("You changed", changed))
+        return Finding("inputs-changed", facts, {"changed": changed})
+    result[...] = computed
+    return item.report
 
 
 def hazard(report: Report, case: str) -> Finding | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import guard, quantities
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.general_diagnoses import PATTERNS
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.numerics import decode, encode, round_to
@@ -116,27 +119,29 @@ def judge(answer: Any) -> Finding:
     """The numbers, exactly; then NaN, of which any will do."""
     plain = [case for case in CASES if not _is_nan(case[0])]
     show = "0x{:08X}".format
-    found = quantities.judge("to_bfloat16", answer, plain, reference, INSTEAD, show)
+    anew = [(int(w),) for w in np.random.default_rng().integers(0, 1 << 32, 64)]
+    fresh = [case for case in anew if not _is_nan(case[0])]
+    found = quantities.judge("to_bfloat16", answer, plain, reference, INSTEAD, show, fresh)
     if found is not None:
         return Finding(_kind(found), _in_hexadecimal(found), found.details)
-    for (word,) in CASES:
-        if _is_nan(word):
-            outcome = guard.attempt(answer, word)
-            facts = (("Smallest failing case", f"to_bfloat16({show(word)}), a NaN"),)
-            details = {"case": (word,), "function": "to_bfloat16"}
-            if outcome.fault:
-                more = details | dict(outcome.fault.details)
-                return Finding(outcome.fault.diagnosis, facts + outcome.fault.facts, more)
-            if not _is_nan_of_16_bits(outcome.value):
-                result = (("Result", f"expected a NaN, got {_hexadecimal(outcome.value)}"),)
-                return Finding("nan-lost", facts + result, details | {"got": outcome.value})
-    return Finding("passed", (("Checked", f"{len(CASES)} bit patterns"),))
+    nans = [case for case in CASES if _is_nan(case[0])]
+    for (word,), outcome in zip(nans, guard.attempts(answer, nans), strict=False):
+        facts = (("Smallest failing case", f"to_bfloat16({show(word)}), a NaN"),)
+        details = {"case": (word,), "function": "to_bfloat16"}
+        if outcome.fault:
+            more = details | dict(outcome.fault.details)
+            return Finding(outcome.fault.diagnosis, facts + outcome.fault.facts, more)
+        if not _is_nan_of_16_bits(outcome.value):
+            result = (("Result", f"expected a NaN, got {_hexadecimal(outcome.value)}"),)
+            return Finding("nan-lost", facts + result, details | {"got": outcome.value})
+    checked = f"{len(CASES)} bit patterns and {len(fresh)} drawn anew"
+    return Finding("passed", (("Checked", checked),))
 
 
 def _kind(found: Finding) -> str:
     """The diagnosis; a result that no 16 bits can be has one of its own."""
     got, diagnosis = found.details.get("got", 0), found.diagnosis.strip()
-    if diagnosis != "wrong-values" or not isinstance(got, numbers.Real):
+    if diagnosis not in PATTERNS or not isinstance(got, numbers.Real):
         return diagnosis
     if not isinstance(got, numbers.Integral):
         return "not-whole" if got % 1 else "value"

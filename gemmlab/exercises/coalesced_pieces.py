@@ -1,4 +1,4 @@
-"""Exercise 03.2: several elements a thread, without giving each thread a piece of its own."""
+"""Exercise 03.3: several elements a thread, without giving each thread a piece of its own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
+from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.model.transactions import SECTOR
+from gemmlab.simt import Report
 
 # (elements, T, threads of a block), smallest first; the last one is also counted.
 CASES = ((1, 1, 1), (3, 2, 2), (8, 2, 2), (13, 4, 2), (100, 4, 8), (2048, 8, 64))
@@ -34,49 +36,77 @@ def build_axpy(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then bytes and sectors of the largest."""
-    report, case, size = None, "", 0
-    for size, T, block in CASES:
-        kernel = trial.built(answer, ["a", "X", "Y"], T)
-        if isinstance(kernel, Finding):
-            return kernel
-        grid = -(-size // (T * block))
-        case = f"{size} elements, T={T}, {grid} blocks of {block} threads"
-        x = np.arange(1, size + 1, dtype=np.float32)
-        before = np.arange(size, 0, -1, dtype=np.float32)
-        y, a = before.copy(), np.float32(2)
-        report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
-        if isinstance(report, Finding):
-            return report
-        found = trial.hazard(report, case) or trial.different("Y", a * x + before, y, case)
+    """Values and hazards on every case and on one drawn anew; bytes and sectors of the largest."""
+    rng = np.random.default_rng()
+    anew = (int(rng.integers(200, 300)), 4, 16)
+    largest = None
+    for i, sizes in enumerate((*CASES, anew)):
+        seed = int(rng.integers(1 << 30)) if sizes is anew else i
+        report, found, case = _one(answer, sizes, seed)
         if found:
-            missing = found.diagnosis == "wrong-values" and _untouched(before, y, a * x + before)
-            diagnosis = "not-written" if missing else found.diagnosis
+            diagnosis = "known-cases-only" if sizes is anew else found.diagnosis
             return Finding(diagnosis, found.facts, found.details)
-    return _traffic(report.counters, case, size)
+        if sizes is CASES[-1]:
+            largest = report, case, sizes
+    return _traffic(*largest)
 
 
-def _untouched(before: np.ndarray, now: np.ndarray, expected: np.ndarray) -> bool:
+def _one(
+    answer: Any, sizes: tuple[int, int, int], seed: int
+) -> tuple[Report | None, Finding | None, str]:
+    """The report of one launch, what is wrong with it, and the case in words."""
+    size, T, block = sizes
+    rng = np.random.default_rng(seed)
+    grid = -(-size // (T * block))
+    case = f"{size} elements, T={T}, {grid} blocks of {block} threads"
+    x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
+    y, a = before.copy(), np.float32(rng.integers(2, 8))
+    expected = a * x + before
+    kernel = trial.built(answer, ["a", "X", "Y"], T)
+    report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
+    if isinstance(report, Finding):
+        return None, report, case
+    found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
+    if found and found.diagnosis == "wrong-values":
+        diagnosis = _why(a, x, before, y)
+        return report, Finding(diagnosis, found.facts, found.details), case
+    return report, found, case
+
+
+def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> str:
+    """The diagnosis that explains just this result."""
+    expected = a * x + before
+    if np.array_equal(now, a * x):
+        return "y-not-added"
+    if np.array_equal(now, x + before):
+        return "a-dropped"
     wrong = now != expected
-    return bool((now[wrong] == before[wrong]).all())
+    if (now[wrong] == before[wrong]).all():
+        return "not-written"
+    return evidence.of_array(expected[None], now[None])
 
 
-def _traffic(counters: Any, case: str, size: int) -> Finding:
-    """Whether each element was asked for once, and in whole sectors."""
+def _traffic(report: Report, case: str, sizes: tuple[int, int, int]) -> Finding:
+    """Whether each element was asked for once, in whole sectors, and by all threads alike."""
+    (size, T, _), counters = sizes, report.counters
     budget = 3 * 4 * size  # X and Y are loaded, Y is stored
     asked = counters["global_load_bytes"] + counters["global_store_bytes"]
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
     requests = counters["global_load_requests"] + counters["global_store_requests"]
+    stored = int(report.shares.of("store", "Y").max()) // 4
     facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
+        ("Values", f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"),
         ("Case", case),
         ("Global sectors", f"{sectors}; budget {budget // SECTOR}"),
         ("Sectors per request", f"{sectors / requests:g}"),
         ("Bytes that threads asked for", f"{asked} B; each element once: {budget} B"),
+        ("Stored by one thread", f"{stored} elements at most; T is {T}"),
     )
-    details = {"sectors": sectors, "budget": budget // SECTOR, "asked": asked}
+    details = {"sectors": sectors, "budget": budget // SECTOR, "asked": asked, "stored": stored}
     if asked > budget:
         return Finding("asked-twice", facts, details)
+    if stored > T:
+        return Finding("few-threads-work", facts, details)
     if sectors > budget // SECTOR:
         return Finding("sectors-above-budget", facts, details)
     return Finding("passed", facts, details)
@@ -85,9 +115,9 @@ def _traffic(counters: Any, case: str, size: int) -> Finding:
 _SIZE, _T, _BLOCK = CASES[-1]
 
 TASK = Task(
-    name="03.2",
+    name="03.3",
     title="Pieces that lanes share",
-    section="chapter 03, Strides and offsets",
+    section="chapter 03, What does a load move?",
     asked="build_axpy(T) returns a kernel (a, X, Y) that computes Y ← a·X + Y, T elements a "
     "thread, and moves no more sectors than the elements fill.",
     prompt=f"""
@@ -97,7 +127,7 @@ TASK = Task(
     lanes of a warp stand side by side in every step.
 
     The budget for {_SIZE} elements, T = {_T} and blocks of {_BLOCK} threads: each sector of X is
-    loaded once, each of Y is loaded once and stored once. `q2.check(build_axpy)` says how many
+    loaded once, each of Y is loaded once and stored once. `q3.check(build_axpy)` says how many
     sectors that is, and how many were counted.
     """,
     judge=judge,
@@ -120,6 +150,27 @@ TASK = Task(
             "The result is right, but some elements are loaded or stored more than once.",
             "How often does your loop body name X[i], and how often Y[i]?",
             "```python\nY[i] = a * X[i] + Y[i]\n```",
+        ),
+        "few-threads-work": Diagnosis(
+            "The result is right, but some threads take more than T elements and others none.",
+            "How many threads does the grid have, and how many of them does your loop keep busy?",
+            "```python\nfor step in range(T):    # T elements, for each thread of the grid\n```",
+        ),
+        "wrong-values": Diagnosis(
+            "Each element of Y has its thread, but what is stored is not a·X + Y.",
+            "For the element that is named: what do X and Y hold there, and what does your line "
+            "make of them?",
+            "```python\nY[i] = a * X[...] + Y[...]\n```",
+        ),
+        "y-not-added": Diagnosis(
+            "What Y held before is lost: Y is read as well as written.",
+            "What does the + in a·X + Y add?",
+            "```python\nY[i] = a * X[i] + ...\n```",
+        ),
+        "a-dropped": Diagnosis(
+            "X is added as it is; it is to be multiplied by a first.",
+            "What should Y grow by where X holds 1?",
+            "```python\nY[i] = ... * X[i] + Y[i]\n```",
         ),
         "two-writers": Diagnosis(
             "Two threads are in charge of the same element.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
@@ -58,22 +60,36 @@ INTENSITY_INSTEAD = {
 }
 
 
+def _drawn_anew() -> tuple[int, int, int]:
+    m, n, k = (int(x) for x in np.random.default_rng().choice(np.arange(3, 999), 3, replace=False))
+    return m, n, k
+
+
 def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
     """The three functions in turn; the first that is wrong decides."""
+    sizes = _drawn_anew()
+    fresh = ((*sizes, 2), (*sizes, 4))
     found = (
-        quantities.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD)
-        or quantities.judge("bytes_moved", moved, SIZES_AND_BYTES, bytes_moved, BYTES_INSTEAD)
-        or quantities.judge("intensity", ratio, SIZES_AND_BYTES, intensity, INTENSITY_INSTEAD)
+        quantities.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
+        or quantities.judge(
+            "bytes_moved", moved, SIZES_AND_BYTES, bytes_moved, BYTES_INSTEAD, fresh=fresh
+        )
+        or quantities.judge(
+            "intensity", ratio, SIZES_AND_BYTES, intensity, INTENSITY_INSTEAD, fresh=fresh
+        )
     )
     if found is not None:
         return found
-    return Finding("passed", (("Checked", f"{len(SIZES)} shapes, elements of 2 and 4 bytes"),))
+    return Finding(
+        "passed",
+        (("Checked", f"{len(SIZES)} shapes and one drawn anew, elements of 2 and 4 bytes"),),
+    )
 
 
 TASK = Task(
     name="01.2",
     title="Operations, bytes, intensity",
-    section="chapter 01, Counting operations",
+    section="chapter 01, How much work, how many bytes?",
     asked="flops(m, n, k) in FLOP, bytes_moved(m, n, k, itemsize) in B, and "
     "intensity(m, n, k, itemsize) in FLOP/B, of C ← A·B.",
     prompt="""

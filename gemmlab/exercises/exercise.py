@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.exercises import source
-from gemmlab.exercises.verdict import GENERAL, Diagnosis, Finding, Verdict
+from gemmlab.exercises.general_diagnoses import about
+from gemmlab.exercises.verdict import Diagnosis, Finding, Verdict
 from gemmlab.markdown import Markdown
 
 
@@ -20,7 +21,7 @@ class Task:
     section : where the course explains it
     judge : the answers -> what was found; never raises, whatever the answers are
     answers : functions that solve it, whose marked lines the skeleton leaves out
-    diagnoses : what may be wrong, beside `GENERAL`; "not-attempted" replaces the first hint
+    diagnoses : what may be wrong, beside `general_diagnoses.GENERAL`, or in place of it
     praise : what a right answer has shown
     """
 
@@ -69,6 +70,7 @@ class Exercise:
             told = f"{len(answers)} answers; use {self.called}.check({', '.join(wanted)})"
             found = Finding("wrong-type", (("Found", told),))
         else:
+            answers = tuple(map(source.unwrapped, answers))
             found = source.wrong_type(self.task.answers, answers)
             if found is None and all(map(source.unchanged, self.task.answers, answers)):
                 found = Finding("not-attempted")
@@ -88,14 +90,14 @@ class Exercise:
             return Markdown(f"Passed: there is nothing left to hint at. {solution} shows one way.")
         rung = self._hinted.count(last.diagnosis) + 1
         self._hinted.append(last.diagnosis)
-        about = self._diagnosis(last.diagnosis)
+        explained = about(last.diagnosis, last.details, self.task.diagnoses)
         facts = last.facts if last.attempted else ()
         rungs = [
-            about.question,
+            explained.question,
             "What happened in your run:\n\n" + "\n".join(f"- {a}: {b}" for a, b in facts[1:-2])
             if facts
             else "",
-            about.partial,
+            explained.partial,
         ]
         rungs = [text for text in rungs if text]
         text = rungs[min(rung, len(rungs)) - 1]
@@ -107,9 +109,6 @@ class Exercise:
         code = "\n\n\n".join(source.solution(a) for a in self.task.answers)
         return Markdown(f"```python\n{code}\n```\n\n{self.task.praise}")
 
-    def _diagnosis(self, name: str) -> Diagnosis:
-        return self.task.diagnoses.get(name) or GENERAL[name]
-
     def _verdict(self, found: Finding) -> Verdict:
         passed, hint = found.diagnosis == "passed", f"try {self.called}.hint()"
         asked = ("Asked", self.task.asked)
@@ -119,7 +118,7 @@ class Exercise:
             start = "replace each ... of" if "..." in self.skeleton else "change"
             facts = (asked, *found.facts, ("Next", f"{start} the skeleton; {hint}"))
         else:
-            cause = self._diagnosis(found.diagnosis).cause
+            cause = about(found.diagnosis, found.details, self.task.diagnoses).cause
             more = f"see {self.task.section}, or {hint}"
             facts = (asked, *found.facts, ("Likely cause", cause), ("Next", more))
         return Verdict(self.task.name, passed, found.diagnosis, facts, found.details)

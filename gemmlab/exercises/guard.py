@@ -1,15 +1,19 @@
-"""Running a learner's code: it may raise, and it may never end."""
+"""Running a learner's code: it may raise, it may never end, and it may change what it is given."""
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gemmlab.exercises.apart import Ended, apart
+from gemmlab.exercises.plain import copied, difference, plain
 from gemmlab.exercises.verdict import Finding
 
 # Lines of the answer's own code that one call may run: thousands of times what a case needs.
@@ -29,8 +33,43 @@ class Outcome:
     fault: Finding | None = None
 
 
-def attempt(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
-    """Call an answer, stopping it after so many lines; KeyboardInterrupt alone gets through."""
+def attempts(function: Callable, cases: Sequence[tuple]) -> list[Outcome]:
+    """Call an answer with each of the `cases`, on copies, in a process of its own.
+
+    Values come back as copies (`plain`). A call that ends the process is the last: there may be
+    fewer outcomes than cases. KeyboardInterrupt alone gets through.
+    """
+    found: list[Outcome] = []
+    for item in apart(partial(_calls, function, cases)):
+        outcome = Outcome(fault=cut_short(item, file_of(function))) if ended(item) else item
+        found.append(outcome)
+    return found
+
+
+def attempt(function: Callable, *args: Any) -> Outcome:
+    """Call an answer once."""
+    return attempts(function, [args])[0]
+
+
+def ended(item: Any) -> bool:
+    """Whether what came back is the end of a process that did not come to its end."""
+    return isinstance(item, Ended)
+
+
+def _calls(function: Callable, cases: Sequence[tuple]) -> Iterator[Outcome]:
+    for case in cases:
+        given = copied(case)
+        outcome = call(function, *given)
+        if outcome.fault is None:
+            changed = _changed(function, case, given)
+            outcome = Outcome(plain(outcome.value), changed)
+        yield outcome
+        if outcome.fault and outcome.fault.diagnosis == "never-ends":
+            return
+
+
+def call(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
+    """Call an answer in this process, stopping it after so many lines."""
     left = lines
 
     def count(frame: Any, event: str, arg: Any) -> Any:
@@ -50,32 +89,74 @@ def attempt(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
         raise
     except BaseException as error:
         sys.settrace(before)
-        return Outcome(fault=fault(error, _file(function)))
+        return Outcome(fault=fault(error, file_of(function)))
     finally:
         sys.settrace(before)
     return Outcome(value)
 
 
-def _file(function: Callable) -> str:
-    code = getattr(getattr(function, "py_func", function), "__code__", None)
+def _changed(function: Callable, case: tuple, given: tuple) -> Finding | None:
+    """The finding for an argument that is not what it was before the call."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    for i, (before, after) in enumerate(zip(case, given, strict=True)):
+        name = names[i] if i < len(names) else f"argument {i + 1}"
+        text = difference(name, before, after)
+        if text:
+            return Finding("arguments-changed", (("Changed", text),), {"argument": name})
+    return None
+
+
+# ----------------------------------------------------------------------------------------- in words
+
+
+def file_of(function: Callable) -> str:
+    """The file, or the notebook cell, of an answer."""
+    code = getattr(function, "__code__", None)
     return code.co_filename if code else ""
 
 
 def fault(error: BaseException, file: str = "") -> Finding:
     """The finding for an error or an endless run, with the line of the answer's `file`."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename == file]
-    where = own[-1] if own else None
-    details: dict[str, Any] = {}
-    facts = []
+    own = [(f.filename, f.lineno or 0) for f in frames if f.filename == file]
     if isinstance(error, Endless):
-        facts.append(("Stopped", "it was still running after far more steps than it needs"))
-    else:
-        details["error"] = type(error).__name__
-        facts.append(("Error", f"{type(error).__name__}: {error}"))
-    if where is not None and where.lineno:
-        code = (where.line or linecache.getline(where.filename, where.lineno)).strip()
-        details |= {"line": where.lineno, "code": code}
-        facts.append(("Where", f"line {where.lineno}: {code}"))
-    diagnosis = "never-ends" if isinstance(error, Endless) else "raises"
-    return Finding(diagnosis, tuple(facts), details)
+        stopped = ("Stopped", "it was still running after far more steps than it needs")
+        return _at("never-ends", stopped, own)
+    if isinstance(error, SystemExit):
+        return _at("exits", ("Found", "it ended the program, by SystemExit"), own)
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # an error of the answer's own class
+        text = type(error).__name__
+    diagnosis = "out-of-memory" if isinstance(error, MemoryError) else "raises"
+    return _at(diagnosis, ("Error", text), own, error=_kind(error))
+
+
+def _kind(error: BaseException) -> str:
+    """The name of the error, of Python's or of the course's, that this one is."""
+    known = ("builtins", "gemmlab")
+    return next(t.__name__ for t in type(error).__mro__ if t.__module__.startswith(known))
+
+
+def cut_short(end: Ended, file: str = "") -> Finding:
+    """The finding for a process that had to be ended, or that ended itself."""
+    diagnosis = {"time": "never-ends", "exit": "exits", "memory": "out-of-memory"}
+    label = "Stopped" if end.how == "time" else "Error" if end.how == "error" else "Found"
+    own = [at for at in end.where if at[0] == file]
+    return _at(diagnosis.get(end.how, "crashes"), (label, end.what), own)
+
+
+def _at(
+    diagnosis: str, fact: tuple[str, str], own: list[tuple[str, int]], **details: Any
+) -> Finding:
+    """A finding at the innermost of the answer's `own` lines, (file, line)."""
+    facts: tuple[tuple[str, str], ...] = (fact,)
+    if own:
+        file, line = own[-1]
+        code = linecache.getline(file, line).strip()
+        facts += (("Where", f"line {line}: {code}"),)
+        details |= {"line": line, "code": code}
+    return Finding(diagnosis, facts, details)

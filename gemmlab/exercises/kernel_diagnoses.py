@@ -121,4 +121,43 @@ KERNEL = {
         "How often does one thread read from global memory in one step along k?",
         "One load of A and one of B for each element of a tile, then only As and Bs.",
     ),
+    "few-threads-multiply": Diagnosis(
+        "The result is right, but a few threads do the sums and the others only look on.",
+        "How many elements of C does each thread of a block compute, and how many are its own?",
+        "Each thread has its own elements of C, and stores no other: no loop over x or y.",
+    ),
+    "few-threads-copy": Diagnosis(
+        "The result is right, but a few threads copy the tiles for all the others, which wait.",
+        "A tile of A has T×T elements, and a block T×T threads. Who copies how many?",
+        "```python\nAs[y, x] = ...    # every thread, without an if around it\n```",
+    ),
+    "copy-not-coalesced": Diagnosis(
+        "The result is right and each element is loaded once, but neighbouring threads load "
+        "elements a row apart: each sector is fetched several times.",
+        "Which of x and y changes from one lane to the next, and which index of A does it move?",
+        "```python\nAs[..., ...] = A[..., start + x]    # x along a row, of A and of B\n```",
+    ),
+    "tile-size-fixed": Diagnosis(
+        "The result is right, but the tiles in shared memory have a size of their own, whatever T "
+        "is.",
+        "How large are your shared arrays with T = 2?",
+        "```python\nAs = cuda.shared.array((T, ...), float32)\n```",
+    ),
+    "products-missing": Diagnosis(
+        "Each tile adds one product too few: the inner loop leaves out its first or its last.",
+        "Which values does p take, and which columns does a tile have?",
+        "```python\nfor p in range(T):    # 0 to T - 1\n```",
+    ),
+    "right-in-part": Diagnosis(
+        "Some elements of C are right and others are not.",
+        "Which thread is in charge of the wrong element that is named, and what does it do that "
+        "the thread of a right one does not?",
+        "Write down for that one thread, step by step, which elements of As and Bs it multiplies.",
+    ),
+    "wrong-values": Diagnosis(
+        "Hardly any element of C is right, from the smallest case on.",
+        "In the smallest case that fails, which products should the first element sum up, and "
+        "which does it?",
+        "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",
+    ),
 }

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.exercises import guard, matrices, source
+from gemmlab.exercises import matrices
 from gemmlab.exercises.kernel_diagnoses import KERNEL
+from gemmlab.exercises.launches import Launch, Launched, launched
 from gemmlab.exercises.matrices import Case, Run
+from gemmlab.exercises.plain import difference
 from gemmlab.exercises.verdict import Finding
-from gemmlab.simt import Hazard, Report, simulate
+from gemmlab.simt import Hazard, Report
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
-# Loop iterations of one launch; the largest case takes a few hundred.
-MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,19 @@ class Trial:
 
     run: Run
     tiling: Tiling
-    report: Report
+    launched: Launched
+
+    @property
+    def report(self) -> Report:
+        """What the simulator counted and found."""
+        return self.launched.report
+
+    @property
+    def changed(self) -> str:
+        """Where A or B is not what it was before the launch; empty where they are."""
+        _, a, b, _, _ = self.launched.arguments
+        before = self.run.operands
+        return difference("A", before.a, a) or difference("B", before.b, b)
 
     @property
     def returns_early(self) -> bool:
@@ -40,63 +52,72 @@ class Trial:
     @property
     def right(self) -> bool:
         """Whether the values are right and nothing else is wrong."""
-        return not self.report.hazards and not self.run.wrong.any()
+        return not self.report.hazards and not self.changed and not self.run.wrong.any()
 
 
 def judge(
     build: Callable, cases: tuple[Case, ...], tiling: Callable[[int], Tiling]
 ) -> Finding | list[Trial]:
-    """The trials, if every one is right; else what is wrong with the smallest case that is not."""
+    """The trials, if every one is right; else what is wrong with the smallest case that is not.
+
+    After `cases` comes one more, drawn anew, which the list of trials leaves out.
+    """
     trials: list[Trial] = []
-    for case in cases:
-        trial = launch(build, case, tiling(case.tile))
+    every = (*cases, matrices.drawn_anew(cases))
+    launches = [_launch(case, tiling(case.tile)) for case in every]
+    tried = launched(build, PARAMETERS, launches)
+    for case, item in zip(every, tried, strict=False):
         failed = any(not t.right for t in trials)
-        if isinstance(trial, Trial):
-            trials.append(trial)
-            if any(h.kind == "step-limit" for h in trial.report.hazards):
+        if isinstance(item, Finding):
+            if failed:
                 break
-        elif not failed:
-            return trial
+            return _without_trial(case, item, case is every[-1])
+        trials.append(Trial(_run(case, item), tiling(case.tile), item))
+        if any(h.kind == "step-limit" for h in item.report.hazards):
+            break
     for trial in trials:
         if trial.report.hazards:
             return _hazard(trial)
+        if trial.changed:
+            return _changed(trial)
         if trial.run.wrong.any():
-            return _wrong_values(trial, [t.run for t in trials if not t.report.hazards])
-    return trials
+            if trial.run.case is every[-1]:
+                found = _wrong_values(trial, [trial.run])
+                return Finding("known-cases-only", found.facts, found.details)
+            known = [t.run for t in trials[: len(cases)] if not t.report.hazards]
+            return _wrong_values(trial, known)
+    return trials[:-1]
 
 
 def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
     """Build the kernel and simulate it on one case; a Finding where that cannot be done."""
-    built = guard.attempt(build, case.tile)
-    problem = case.problem
-    where = (("Smallest failing case", str(case)),)
-    shape = {"shape": (problem.m, problem.n, problem.k)}
-    if built.fault:
-        f = built.fault
-        return Finding(f.diagnosis, where + f.facts, shape | dict(f.details))
-    kernel = getattr(built.value, "py_func", built.value)
-    wrong = source.parameters_wrong(kernel, PARAMETERS)
-    if wrong:
-        return Finding("wrong-type", (("Found", f"build({case.tile}) returned: {wrong}"),))
-    a, b, c = case.operands()
-    result = c.copy()
-    scalar = c.dtype.type
+    item = next(launched(build, PARAMETERS, [_launch(case, tiling)]))
+    if isinstance(item, Finding):
+        return _without_trial(case, item)
+    return Trial(_run(case, item), tiling, item)
+
+
+def _launch(case: Case, tiling: Tiling) -> Launch:
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
-    arguments = scalar(problem.alpha), a, b, scalar(problem.beta), result
-    try:
-        report = simulate(
-            kernel, tiling.grid(problem), (bn // tn, bm // tm), *arguments,
-            on_hazard="collect", max_steps=MAX_STEPS,
-        )  # fmt: skip
-    except Exception as error:
-        found = guard.fault(error)
-        diagnosis, text = found.diagnosis, str(error)
-        if isinstance(error, NameError) and "before it is assigned" in text:
-            diagnosis = "accumulator-not-zeroed"
-        facts = (*where, ("Error", f"{type(error).__name__}: {text}"))
-        return Finding(diagnosis, facts, shape | {"error": type(error).__name__})
-    run = Run(case, case.operands(), result.astype(np.float64))
-    return Trial(run, tiling, report)
+    p, (a, b, c) = case.problem, case.operands()
+    arguments = c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
+    return Launch((case.tile,), tiling.grid(p), (bn // tn, bm // tm), arguments)
+
+
+def _run(case: Case, item: Launched) -> Run:
+    return Run(case, case.operands(), item.arguments[-1].astype(np.float64))
+
+
+def _without_trial(case: Case, found: Finding, anew: bool = False) -> Finding:
+    """The finding for a case that could not be simulated to its end."""
+    p = case.problem
+    facts = (("Smallest failing case", str(case)), *found.facts)
+    unset = found.details.get("error") == "NameError" and any(
+        "before it is assigned" in text for _, text in found.facts
+    )
+    diagnosis = "accumulator-not-zeroed" if unset else found.diagnosis
+    diagnosis = "known-cases-only" if anew else diagnosis
+    return Finding(diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
 
 
 # ------------------------------------------------------------------------------------ in words
@@ -126,6 +147,12 @@ def _hazard(trial: Trial) -> Finding:
     if diagnosis == "tile-not-filled" and trial.returns_early:
         diagnosis = "early-return"
     return Finding(diagnosis, facts, details)
+
+
+def _changed(trial: Trial) -> Finding:
+    p = trial.run.case.problem
+    facts = (("Smallest failing case", str(trial.run.case)), ("You changed", trial.changed))
+    return Finding("inputs-changed", facts, {"shape": (p.m, p.n, p.k), "changed": trial.changed})
 
 
 def _of_hazard(hazard: Hazard) -> str:

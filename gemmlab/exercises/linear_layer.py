@@ -1,4 +1,4 @@
-"""Exercise 01.3: the smallest batch that makes a linear layer limited by arithmetic."""
+"""Exercise 01.4: the smallest batch that makes a linear layer limited by arithmetic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from gemmlab.device import Device, device
 from gemmlab.exercises import quantities
@@ -17,6 +19,8 @@ from gemmlab.model.layers import linear
 DTYPE = "float16"
 LAYERS = ((128, 64), (1024, 1024), (4096, 1024), (4096, 4096), (1000, 2000))
 DEVICES = ("v100", "t4", "a100_80gb", "h200")
+EDGE = 1e-3  # so that a rounding error in an answer's own algebra cannot change its result
+LARGEST = 2000  # batch, within reach of an answer that counts up
 CASES = tuple((o, i, device(d)) for o, i in LAYERS for d in DEVICES)
 
 
@@ -97,11 +101,22 @@ INSTEAD = {
 }
 
 
+def _drawn_anew() -> list[tuple[int, int, Device]]:
+    """Two layers whose batch is not on the edge of the next whole number."""
+    rng, found = np.random.default_rng(), []
+    while len(found) < 2:
+        case = (*(int(x) for x in rng.integers(512, 8192, 2)), device(str(rng.choice(DEVICES))))
+        exact = bound(*case)
+        if exact is not None and abs(float(exact) - round(exact)) > EDGE and exact < LARGEST:
+            found.append(case)
+    return found
+
+
 def judge(answer: Any) -> Finding:
     """Every layer on every device."""
     found = quantities.judge(
         "batch", answer, CASES, reference, INSTEAD,
-        lambda value: value.name if isinstance(value, Device) else str(value),
+        lambda value: value.name if isinstance(value, Device) else str(value), _drawn_anew(),
     )  # fmt: skip
     if found is None:
         text = f"{len(LAYERS)} layers on {', '.join(DEVICES)}"
@@ -112,9 +127,9 @@ def judge(answer: Any) -> Finding:
 
 
 TASK = Task(
-    name="01.3",
+    name="01.4",
     title="The batch that fills the arithmetic units",
-    section="chapter 01, The roofline",
+    section="chapter 01, Arithmetic or DRAM?",
     asked="batch(outputs, inputs, device) is the smallest batch for which a linear layer in "
     "float16 reaches the device's FLOP per byte; None where no batch does.",
     prompt="""
@@ -125,7 +140,7 @@ TASK = Task(
     where no batch is large enough. Each matrix moves once, in float16. Derive a formula, or search:
     `linear(outputs, inputs, batch).intensity` of `gemmlab.model.layers` is there to be called.
 
-    `q3.check(batch)` asks for several layers on several devices.
+    `q4.check(batch)` asks for several layers on several devices.
     """,
     judge=judge,
     answers=(batch,),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gemmlab.exercises import evidence
 from gemmlab.problem import Gemm, Operands
 
 SEED = 4
@@ -19,11 +21,13 @@ class Case:
 
     tile : side T of the learner's tile, 1 where there is none
     large : A and B hold odd numbers of 11 … 15: sums leave what float16 holds exactly, 2048
+    seed : of the operands
     """
 
     problem: Gemm
     tile: int = 1
     large: bool = False
+    seed: int = SEED
 
     def __str__(self) -> str:
         p = self.problem
@@ -33,12 +37,11 @@ class Case:
     def operands(self) -> Operands:
         """A, B and C of whole numbers; C is full of NaN where β = 0."""
         p = self.problem
-        rng = np.random.default_rng(SEED)
-        shapes = (p.m, p.k), (p.k, p.n), (p.m, p.n)
+        rng = np.random.default_rng(self.seed)
         if self.large:
-            a, b, c = (rng.choice([11, 13, 15], s) for s in shapes)
+            a, b, c = (rng.choice([11, 13, 15], s) for s in p.shapes)
         else:  # no zeros: each product matters
-            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in shapes)
+            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in p.shapes)
         a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
         return Operands(a, b, p.poisoned(c))
 
@@ -46,6 +49,20 @@ class Case:
 def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 1) -> Case:
     """A case with small whole numbers."""
     return Case(Gemm(m, n, k, alpha, beta), tile)
+
+
+def drawn_anew(cases: Sequence[Case]) -> Case:
+    """A case that nobody can know before: sizes, factors and operands are drawn for each check.
+
+    Its n and k are multiples of what those of all `cases` are multiples of.
+    """
+    rng = np.random.default_rng()
+    unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
+    m, n, k = (int(x) * of for x, of in zip(rng.integers(5, 12, 3), (1, unit, unit), strict=True))
+    alpha, beta = (int(x) for x in rng.choice([-4, -3, 3, 4, 5], 2))
+    last = cases[-1]
+    problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
+    return Case(problem, last.tile, seed=int(rng.integers(1 << 30)))
 
 
 # The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
@@ -66,6 +83,18 @@ def _scaled(case: Case, product: Any, c: np.ndarray) -> Any:
 def _floor_steps(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
     whole = case.problem.k // case.tile * case.tile
     return _scaled(case, a[:, :whole] @ b[:whole], c) if case.tile > 1 else None
+
+
+def _products_missing(place: int) -> Explanation:
+    """The sum without the product at `place` of each tile, 0 or the last."""
+
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        if case.tile == 1:
+            return None
+        kept = np.arange(case.problem.k) % case.tile != place % case.tile
+        return _scaled(case, a[:, kept] @ b[kept], c)
+
+    return instead
 
 
 def _tiles_transposed(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
@@ -102,6 +131,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "sum-over-m": _sum_over("m"),
     "operands-swapped": lambda s, a, b, c: _scaled(s, _product(b, a, c.shape), c),
     "floor-steps": _floor_steps,
+    "products-missing": _products_missing(0),
+    "products-missing, the last": _products_missing(-1),
     "always-nan": lambda s, a, b, c: np.full_like(c, np.nan),
 }  # fmt: skip
 
@@ -129,6 +160,18 @@ class Run:
         return ~(self.result == self.reference)
 
     @property
+    def ragged_k(self) -> bool:
+        """Whether the last step along k is incomplete."""
+        return bool(self.case.problem.k % self.case.tile)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The elements of tiles that hang over the edge of C, (m, n)."""
+        (m, n), tile = self.result.shape, self.case.tile
+        rows, columns = np.arange(m) >= m // tile * tile, np.arange(n) >= n // tile * tile
+        return rows[:, None] | columns
+
+    @property
     def untouched(self) -> bool:
         """Whether each wrong element still is what C held before."""
         before, now = self.operands.c[self.wrong], self.result[self.wrong]
@@ -141,24 +184,26 @@ class Run:
 
 
 def explain(runs: list[Run], known: Collection[str]) -> str:
-    """The id of the mistake in `known` that gives exactly these results, else "wrong-values"."""
+    """The id of the mistake in `known` that gives exactly these results, else what they show."""
     failing = next(run for run in runs if run.wrong.any())
     if failing.slightly_wrong:
         return "low-precision"
     for name, instead in EXPLANATIONS.items():
-        if name not in known:
+        diagnosis = name.partition(",")[0]
+        if diagnosis not in known:
             continue
         matches = []
         for run in runs:
-            a, b, c = (x.astype(np.float64) for x in run.operands)
+            operands = run.case.problem.oriented(run.operands)
+            a, b, c = (x.astype(np.float64) for x in operands)
             expected = instead(run.case, a, b, c)
             if expected is not None:
                 matches.append(np.array_equal(expected, run.result, equal_nan=True))
             elif run is failing:
                 matches.append(False)
         if all(matches):
-            return name
-    return "wrong-values"
+            return diagnosis
+    return evidence.of_runs(runs)
 
 
 def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:

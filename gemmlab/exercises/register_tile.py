@@ -7,7 +7,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -95,25 +95,20 @@ def judge(answer: Any) -> Finding:
     problem, counters = last.run.case.problem, last.report.counters
     warps = problem.m * problem.n // 4 // WARP
     loads, budget = counters["shared_load_requests"], 4 * warps * problem.k
-    fmas = 4 * warps * problem.k
     facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
         ("Shared loads of warps", f"{loads}; budget {budget}"),
-        ("Shared loads for each FMA", f"{loads / fmas:g}; with one element a thread it is 2"),
+        ("Shared loads for each FMA", f"{loads / budget:g}; with one element a thread it is 2"),
     )
-    details = {"loads": loads, "budget": budget, "counters": dict(counters)}
-    if not loads:
-        return Finding("shared-memory-not-used", facts, details)
-    if loads > budget:
-        return Finding("loads-over-budget", facts, details)
-    return Finding("passed", facts, details)
+    found = budgets.judge(trials, facts)
+    if found.diagnosis == "passed" and loads > budget:
+        return Finding("loads-over-budget", found.facts, found.details | {"loads": loads})
+    return found
 
 
 TASK = Task(
     name="06.1",
     title="A thread tile",
-    section="chapter 06, Loads for each FMA",
+    section="chapter 06, One sum, four sums, sixty-four",
     asked="build_thread_tile(T) returns a kernel whose T×T threads compute 2T×2T elements of C, "
     "2×2 each, with one shared load for each FMA.",
     prompt=f"""
@@ -140,6 +135,18 @@ TASK = Task(
             "Which rows does block y = 0 cover, and who stores those from T on?",
             "```python\nfor i in range(2):\n    for j in range(2):\n"
             "        r, c = row + ..., col + ...\n```",
+        ),
+        "right-in-part": Diagnosis(
+            "Some elements of C are right and others are not: a sum has the products of another.",
+            "Of the four sums of the thread that is named, which belongs to the wrong element, and "
+            "which a and b should it multiply?",
+            "acc[i, j] sums the products of row y + i·T and column x + j·T.",
+        ),
+        "traffic-over-budget": Diagnosis(
+            "The result is right, but a block loads some elements of A or B more than once: the "
+            "inner loop reads global memory.",
+            "From which array do the four values of one p come: from A and B, or As and Bs?",
+            "```python\na0 = As[y, p]\na1 = As[...]\nb0 = Bs[...]\n```",
         ),
         "loads-over-budget": Diagnosis(
             "The result is right, but values are loaded again for each FMA that uses them: the "

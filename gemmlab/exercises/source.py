@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises.verdict import Finding
 
 _START, _END = "# [answer]", "# [end]"
@@ -67,36 +69,60 @@ def _same(a: Any, b: Any) -> bool:
     )
 
 
+def unwrapped(answer: Any) -> Any:
+    """The Python function that a compiled one, of Numba or of `cuda.jit`, was made from."""
+    function = inspect.getattr_static(answer, "py_func", None)
+    return function if inspect.isfunction(function) else answer
+
+
 def wrong_type(wanted: tuple[Callable, ...], given: tuple) -> Finding | None:
     """What is wrong with the kind of the answers, if anything is."""
     for function, answer in zip(wanted, given, strict=True):
-        text = parameters_wrong(answer, list(inspect.signature(function).parameters))
+        name = function.__name__
+        text = parameters_wrong(answer, list(inspect.signature(function).parameters), name)
         if text:
-            fact = ("Found", f"{function.__name__}: {text}")
-            return Finding("wrong-type", (fact,), {"answer": function.__name__})
+            return Finding("wrong-type", (("Found", text),), {"answer": name})
     return None
 
 
-def parameters_wrong(answer: Any, names: list[str]) -> str:
-    """Why `answer` cannot be called with `names`; empty where it can."""
-    function = getattr(answer, "py_func", answer)
-    wanted = f"a function of ({', '.join(names)})"
+def parameters_wrong(answer: Any, names: list[str], name: str = "") -> str:
+    """Why `answer` cannot be called with `names`; empty where it can.
+
+    name : what it is called in the skeleton, for the text
+    """
+    function = unwrapped(answer)
+    what, wanted = f"{name}: " if name else "", f"a function of ({', '.join(names)})"
     if not callable(function):
-        return f"{short(answer)} is a {type(answer).__name__}; use {wanted}"
+        return f"{what}{short(answer)} is a {type(answer).__name__}; use {wanted}"
+    if inspect.isclass(function):
+        return f"{what}{function.__name__} is a class; use {wanted}, made with def"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return f"{what}it has a yield, which makes it a generator; use return"
+    if inspect.iscoroutinefunction(function):
+        return f"{what}it is async, so that nothing runs when it is called; use def alone"
     try:
         signature = inspect.signature(function)
         signature.bind(*names)
     except TypeError:
-        return f"its parameters are {signature}; use {wanted}"
-    except ValueError:  # some built-in functions do not tell their parameters
+        return f"{what}its parameters are {_parameters(function)}; use {wanted}"
+    except Exception:  # some built-in functions do not tell their parameters, some objects raise
         pass
     return ""
 
 
+def _parameters(function: Callable) -> str:
+    try:
+        return str(inspect.signature(function))
+    except Exception:
+        return "unknown"
+
+
 def short(value: Any) -> str:
     """`value` as text of one short line, whatever it is."""
+    if type(value) is np.ndarray:
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:
-        return "the answer"
+        return f"a value of class {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

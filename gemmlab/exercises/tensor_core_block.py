@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gemmlab.exercises import quantities
 from gemmlab.exercises.block_variants import INSTEAD, reference
 from gemmlab.exercises.exercise import Task
@@ -79,11 +81,24 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
+def _drawn_anew() -> list[tuple[list[float], list[float], float]]:
+    """Blocks of products of very different size."""
+    rng = np.random.default_rng()
+    found = []
+    for _ in range(4):
+        a, b = np.float16(rng.uniform(1, 2, (2, 6)) * 2.0 ** rng.integers(-7, 7, (2, 6)))
+        c = float(np.float32(rng.normal()))
+        found.append(([float(x) for x in a], [float(-x) for x in b], c))
+    return found
+
+
 def judge(answer: Any) -> Finding:
     """Every case, and which rule explains what the answer gives."""
-    found = quantities.judge("block", answer, CASES, reference, INSTEAD, _show)
+    fresh = _drawn_anew()
+    found = quantities.judge("block", answer, CASES, reference, INSTEAD, _show, fresh)
     if found is None:
-        return Finding("passed", (("Checked", f"{len(CASES)} blocks, each to the last bit"),))
+        checked = f"{len(CASES)} blocks and {len(fresh)} drawn anew, each to the last bit"
+        return Finding("passed", (("Checked", checked),))
     return Finding(found.diagnosis.split()[0], _to_the_last_bit(found), found.details)
 
 

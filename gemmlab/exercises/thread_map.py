@@ -8,10 +8,11 @@ import numpy as np
 
 from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
-from gemmlab.exercises import guard
+from gemmlab.exercises import evidence, guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.simt import Report
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
 CASES = (
@@ -24,6 +25,7 @@ CASES = (
     (9, 7, (4, 4)),
     (20, 70, (32, 8)),
 )
+MOST = 1_000  # times the blocks that are needed: more are not launched
 
 
 def build_transpose():
@@ -57,18 +59,26 @@ def grid(m, n, block):
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
     kernel = trial.built(answer, ["alpha", "A", "B"])
-    if isinstance(kernel, Finding):
-        return kernel
-    for m, n, block in CASES:
-        found = _one(kernel, blocks, m, n, block)
+    rng = np.random.default_rng()
+    anew = tuple(int(x) for x in rng.integers(10, 20, 2))
+    cases = (*CASES, (*anew, (8, 4)))
+    outcomes = guard.attempts(blocks, cases)
+    for i, (case, outcome) in enumerate(zip(cases, outcomes, strict=False)):
+        drawn_anew = case is cases[-1]
+        seed = int(rng.integers(1 << 30)) if drawn_anew else i
+        found = _one(kernel, outcome, case, seed)
         if found is not None:
-            return found
-    return Finding("passed", (("Values", f"right in all {len(CASES)} cases, with no hazard"),))
+            diagnosis = "known-cases-only" if drawn_anew else found.diagnosis
+            return Finding(diagnosis, found.facts, found.details)
+    text = f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"
+    return Finding("passed", (("Values", text),))
 
 
-def _one(kernel: Any, blocks: Any, m: int, n: int, block: tuple[int, int]) -> Finding | None:
+def _one(
+    kernel: trial.Kernel, outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int
+) -> Finding | None:
     """What is wrong with one case, or None."""
-    outcome = guard.attempt(blocks, m, n, block)
+    m, n, block = sizes
     if outcome.fault:
         return outcome.fault
     size = outcome.value
@@ -84,10 +94,15 @@ def _one(kernel: Any, blocks: Any, m: int, n: int, block: tuple[int, int]) -> Fi
     if min(size) < 1:
         diagnosis = "grid-rounded-down" if short_of else "grid-empty"
         return Finding(diagnosis, ((trial.FAILING, case), launched), {"grid": size})
+    too_large = size[0] * size[1] > max(x * y for x, y in needed)
+    if size[0] * size[1] > MOST * max(x * y for x, y in needed):
+        return Finding("grid-too-large", ((trial.FAILING, case), launched), {"grid": size})
 
-    a = np.arange(1, m * n + 1, dtype=np.float32).reshape(m, n)
+    rng = np.random.default_rng(seed)
+    a = rng.permutation(np.arange(1, m * n + 1)).astype(np.float32).reshape(m, n)
+    alpha = np.float32(rng.integers(2, 8))
+    expected = alpha * a.T
     b = np.full((n, m), np.nan, np.float32)
-    alpha = np.float32(3)
     report = trial.launch(kernel, size, block, case, alpha, a, b)
     if isinstance(report, Finding):
         return report
@@ -96,13 +111,29 @@ def _one(kernel: Any, blocks: Any, m: int, n: int, block: tuple[int, int]) -> Fi
         wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
         diagnosis = "guard-or" if wrong_join else found.diagnosis
         return Finding(diagnosis, found.facts, found.details | {"grid": size})
-    found = trial.different("B", alpha * a.T, b, case)
+    found = trial.different("B", expected, b, case)
     if found:
         facts = (*found.facts, launched)
         return Finding(_why(alpha, a, b, short_of), facts, found.details | {"grid": size})
-    if size[0] * size[1] > max(x * y for x, y in needed):
+    if too_large:
         return Finding("grid-too-large", ((trial.FAILING, case), launched), {"grid": size})
-    return None
+    return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
+
+
+def _shared_out(
+    report: Report, shape: tuple[int, int], threads: tuple[int, int], case: str
+) -> Finding | None:
+    """Whether each thread stores one element; as many as it has to, where the grid goes round."""
+    (m, n), (x, y) = shape, threads
+    most = max(-(-n // x) * -(-m // y), -(-m // x) * -(-n // y))
+    stored = int(report.shares.of("store", "B").max()) // 4
+    if stored <= most:
+        return None
+    facts = (
+        (trial.FAILING, case),
+        ("Stored by one thread", f"{stored} elements; its share is {most}"),
+    )
+    return Finding("few-threads-work", facts, {"stored": stored, "share": most})
 
 
 def _is_grid(size: Any) -> bool:
@@ -123,7 +154,7 @@ def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str
         return "alpha-dropped"
     if a.shape == b.shape and np.array_equal(b, alpha * a):
         return "not-transposed"
-    return "wrong-values"
+    return evidence.of_array(alpha * a.T, b)
 
 
 TASK = Task(
@@ -191,6 +222,23 @@ TASK = Task(
             "A is scaled but not transposed.",
             "Where in B does A[0, 1] belong?",
             "```python\nB[..., ...] = alpha * A[row, col]\n```",
+        ),
+        "wrong-values": Diagnosis(
+            "Every element of A has its thread, but what is stored in B is not alpha times it.",
+            "For the element that is named: which element of A belongs there, and what is it "
+            "multiplied by?",
+            "```python\nB[col, row] = alpha * A[..., ...]\n```",
+        ),
+        "places-mixed": Diagnosis(
+            "B holds the right values in the wrong order.",
+            "Which element of A belongs to B[0, 1], and from where does your thread take it?",
+            "```python\nB[col, row] = alpha * A[row, ...]\n```",
+        ),
+        "few-threads-work": Diagnosis(
+            "The result is right, but a few threads do the work of all: a GPU is fast because "
+            "each of its threads has an element.",
+            "How many elements does the busiest thread store, and what do the others do meanwhile?",
+            "Row and column come from the thread's place alone, with no loop over rows or columns.",
         ),
         "alpha-dropped": Diagnosis(
             "A is transposed but not multiplied by alpha.",

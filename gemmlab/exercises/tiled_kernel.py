@@ -1,4 +1,4 @@
-"""Exercise 04.1: complete the kernel that shares tiles of A and B."""
+"""Exercise 04.2: complete the kernel that shares tiles of A and B."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -44,7 +44,7 @@ def build(T):
         col = cuda.blockIdx.x * T + x
 
         acc = float32(0)
-        # Step along k, tile by tile: copy, wait, multiply, wait.
+        # Step along k, tile by tile.
         # [answer]
         for start in range(0, k, T):
             As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
@@ -68,32 +68,17 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then the traffic of the largest."""
+    """Values and hazards on every case, then who moves how much in the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    last = trials[-1]
-    problem, counters = last.run.case.problem, last.report.counters
-    across, down = last.tiling.grid(problem)
-    budget = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
-    loaded = counters["global_load_bytes"]
-    details = {"loaded": loaded, "budget": budget, "counters": dict(counters)}
-    facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
-        ("Loaded from A and B", f"{loaded} B; each block once per element: {budget} B"),
-    )
-    if not counters["shared_load_requests"]:
-        return Finding("shared-memory-not-used", facts, details)
-    if loaded > budget:
-        return Finding("traffic-over-budget", facts, details)
-    return Finding("passed", facts, details)
+    return budgets.judge(trials)
 
 
 TASK = Task(
-    name="04.1",
+    name="04.2",
     title="The tiled kernel",
-    section="chapter 04, A kernel that shares",
+    section="chapter 04, All of k",
     asked="build(T) returns a kernel (alpha, A, B, beta, C) that computes C ← alpha·A·B + beta·C "
     "from tiles of T×T elements in shared memory.",
     prompt="""
@@ -102,7 +87,7 @@ TASK = Task(
     and one of B to shared memory, multiply them, go on. Any m, n, k ≥ 1, any alpha and beta;
     where beta = 0, C is not read.
 
-    `q1.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
+    `q2.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
     how many bytes it loads.
     """,
     judge=judge,

@@ -1,4 +1,4 @@
-"""Exercise 04.3: two elements a thread, and a budget for what is loaded."""
+"""Exercise 04.5: two elements a thread, and a budget for what is loaded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises import kernels_on_trial
+from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
 from gemmlab.exercises.verdict import Diagnosis, Finding
-from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -80,38 +79,15 @@ def judge(answer: Any) -> Finding:
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         return trials
-    last = trials[-1]
-    problem, counters = last.run.case.problem, last.report.counters
-    across, down = last.tiling.grid(problem)
-    budget = 4 * (across * problem.m * problem.k + down * problem.k * problem.n)
-    loaded, sectors = counters["global_load_bytes"], counters["global_load_sectors"]
-    details = {
-        "loaded": loaded,
-        "sectors": sectors,
-        "budget": budget // SECTOR,
-        "counters": dict(counters),
-    }
-    facts = (
-        ("Values", f"right in all {len(CASES)} cases, with no hazard"),
-        ("Case", str(last.run.case)),
-        ("Global load sectors", f"{sectors}; budget {budget // SECTOR}"),
-        ("Bytes that threads asked for", f"{loaded} B; budget {budget} B"),
-    )
-    if not counters["shared_load_requests"]:
-        return Finding("shared-memory-not-used", facts, details)
-    if loaded > budget:
-        return Finding("traffic-over-budget", facts, details)
-    if sectors > budget // SECTOR:
-        return Finding("sectors-half-used", facts, details)
-    return Finding("passed", facts, details)
+    return budgets.judge(trials)
 
 
 _LAST = CASES[-1].problem
 
 TASK = Task(
-    name="04.3",
+    name="04.5",
     title="A traffic budget",
-    section="chapter 04, What a tile costs",
+    section="chapter 04, Two elements for each thread",
     asked="build(T) returns a kernel whose T×T threads compute T×2T elements of C, two each, "
     "and whose block loads each element that it needs once, in whole sectors.",
     prompt=f"""
@@ -121,7 +97,7 @@ TASK = Task(
 
     The budget at m = n = k = {_LAST.m} and T = {CASES[-1].tile}: each block loads each element of A
     and B that it needs once, and lanes of a warp read neighbours, so that every 32-byte sector is
-    used whole. `q3.check(build)` says how many sectors that is and how many were counted.
+    used whole. `q5.check(build)` says how many sectors that is and how many were counted.
     """,
     judge=judge,
     answers=(build,),
@@ -146,9 +122,10 @@ TASK = Task(
             "```python\nfor p in range(T):\n    a = As[y, p]\n    acc_left += a * ...\n"
             "    acc_right += a * ...\n```",
         ),
-        "sectors-half-used": Diagnosis(
+        "copy-not-coalesced": Diagnosis(
             "The result is right and each element is loaded once, but neighbouring lanes read "
-            "elements two apart: each sector is fetched twice and half used each time.",
+            "elements that are not neighbours. Where they are two apart, each sector is fetched "
+            "twice and half used each time.",
             "Which addresses do lanes 0, 1, 2, … read in one load of B?",
             "Columns x and x + T, not 2·x and 2·x + 1, when copying.",
         ),

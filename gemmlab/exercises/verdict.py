@@ -22,29 +22,6 @@ class Diagnosis:
     partial: str = ""
 
 
-# Diagnoses that an answer to any exercise may get.
-GENERAL = {
-    "not-attempted": Diagnosis("The skeleton is unchanged.", "What is asked for, in one sentence?"),
-    "wrong-type": Diagnosis(
-        "The answer is not of the kind that was asked for.",
-        "Which name in the skeleton does the check expect, and with which parameters?",
-    ),
-    "raises": Diagnosis(
-        "The code stops with an error, so that there is no result to judge.",
-        "What does the error say, and which value at that line differs from what you expect?",
-    ),
-    "never-ends": Diagnosis(
-        "A loop runs far longer than this case needs.",
-        "Which statement brings the loop nearer to its end, in every pass?",
-    ),
-    "wrong-values": Diagnosis(
-        "The result is not the one that the definition gives.",
-        "Work the failing case out by hand, for the one element that is named: "
-        "where does the code first depart from it?",
-    ),
-}
-
-
 @dataclass(frozen=True)
 class Verdict:
     """The judgement of one attempt.

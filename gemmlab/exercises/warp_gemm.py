@@ -9,12 +9,15 @@ from numpy import float32, uint32
 
 from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
+from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
+from gemmlab.numerics import fused_dot_add
 
 element_a, element_b, element_c = (layout("m16n8k16", x).element for x in "ABC")
 CASES = (16, 32, 48)  # k, smallest first
+ANEW = 64  # k of the case whose numbers are drawn for each check
 WAS = 4096  # in C before; no sum of 48 products of numbers up to 4 comes near
 
 
@@ -49,12 +52,10 @@ def build_warp_gemm():
 
 
 def judge(answer: Any) -> Finding:
-    """The smallest k for which the kernel is wrong: hazards, then values."""
+    """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
     kernel = trial.built(answer, ["A", "B", "C"])
-    if isinstance(kernel, Finding):
-        return kernel
-    for k in CASES:
-        rng = np.random.default_rng(k)
+    for k in (*CASES, ANEW):
+        rng = np.random.default_rng(None if k == ANEW else k)
         a = rng.integers(-4, 5, (16, k)).astype(np.float16)
         b = rng.integers(-4, 5, (k, 8)).astype(np.float16)
         c, other = (np.full((16, 8), was, np.float32) for was in (np.nan, WAS))
@@ -66,13 +67,45 @@ def judge(answer: Any) -> Finding:
         if found:
             return Finding(_of_hazard(found), found.facts, found.details)
         found = trial.different("C", _product(a, b), c, case)
+        if found and k == ANEW:
+            return Finding("known-cases-only", found.facts, found.details)
         if found:
             if np.isnan(c).any():
                 trial.launch(kernel, (1,), (32,), case, a, b, other)
             return Finding(_why(a, b, c, other), found.facts, found.details)
         if not report.instructions["inst_mma"]:
             return Finding("no-mma", ((trial.FAILING, case),))
-    return Finding("passed", (("Values", f"right for k = {', '.join(map(str, CASES))}"),))
+    return _made_by_mma(kernel)
+
+
+def _made_by_mma(kernel: trial.Kernel) -> Finding:
+    """Whether the result is that of the Tensor Core, which cuts off where other sums round."""
+    a, b = _telling()
+    c = np.full((16, 8), np.nan, np.float32)
+    expected = fused_dot_add(a[:, None], b.T, np.float32(0))
+    case = "one product of each row is 1, the others are far smaller"
+    report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+    found = report if isinstance(report, Finding) else trial.different("C", expected, c, case)
+    if found:
+        i, j = found.details.get("index", (0, 0))
+        text = f"C[{i}, {j}] is {c[i, j]!r}; a Tensor Core gives {expected[i, j]!r}"
+        return Finding("mma-ignored", ((trial.FAILING, case), ("Result", text)), found.details)
+    values = f"right for k = {', '.join(map(str, CASES))} and for numbers drawn anew"
+    return Finding("passed", (("Values", values), ("Made by", "the Tensor Core, to the bit")))
+
+
+def _telling() -> tuple[np.ndarray, np.ndarray]:
+    """A and B whose product no sum in float32 or float64 gets right, in whatever order.
+
+    Each row has a product of 1, its first or its last, and others of 2^-24, which a Tensor Core
+    keeps, or of 2^-26, which it cuts off. All lie in the first eight columns of A.
+    """
+    a = np.zeros((16, 16), np.float16)
+    for row in range(16):
+        small, count = ((2.0**-18, 5), (2.0**-20, 8))[row % 2]
+        a[row, :count] = small
+        a[row, 0 if row % 4 < 2 else count - 1] = 2.0**6
+    return a, np.full((16, 8), 2.0**-6, np.float16)
 
 
 def _of_hazard(found: Finding) -> str:
@@ -115,8 +148,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, other: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name
-    in_order = np.array_equal(np.sort(c, axis=None), np.sort(right, axis=None))
-    return "places-mixed" if in_order else "wrong-values"
+    return evidence.of_array(right, c)
 
 
 TASK = Task(
@@ -229,6 +261,17 @@ TASK = Task(
             "The upper and the lower eight rows of C are exchanged.",
             "Which registers of C hold the rows from 8 on?",
             "```python\ni, j = element_c(lane, x)\n```",
+        ),
+        "wrong-values": Diagnosis(
+            "Hardly any element of C is right: the registers of B hold the wrong rows.",
+            "Which two rows of B belong into b[0] of lane 0, and which does your line put there?",
+            "```python\ni, j = element_b(lane, ...)    # the first row of the pair in b[w]\n```",
+        ),
+        "mma-ignored": Diagnosis(
+            "The values are right, but they were summed up beside the Tensor Core: what `mma` "
+            "returned is not what was stored.",
+            "Which variable holds what `mma` returns, and is it the one that is stored?",
+            "```python\nc = mma_m16n8k16_f32_f16(...)\n...\nC[i, j] = c[x]\n```",
         ),
         "no-mma": Diagnosis(
             "The result is right, but it was not made by the Tensor Core.",

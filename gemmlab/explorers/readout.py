@@ -27,11 +27,10 @@ def observed(m: Measurement, p: Prediction, target: Device) -> str:
 
 def _predicted(p: Prediction, target: Device) -> str:
     model = "predicted" if p.kernel else "predicted for an ideal kernel"
-    limit = p.limiter if p.limiter == p.bottleneck else f"{p.limiter} ({p.bottleneck})"
     traffic = f", {si(p.bytes['global'], 'B')} of global traffic" if "global" in p.bytes else ""
     return (
         f"{model} on {target.title}: {si(p.seconds, 's')}, "
-        f"{si(p.flops_per_second, 'FLOP/s')}, limited by {limit}{traffic}."
+        f"{si(p.flops_per_second, 'FLOP/s')}, limited by {p.limiter}{traffic}."
     )
 
 

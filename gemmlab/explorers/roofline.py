@@ -26,7 +26,7 @@ class Roofline(Explorer):
 
     >>> explorer = Roofline("v100", m=8192, n=128, k=8192)
     >>> explorer.prediction.limiter
-    'memory'
+    'DRAM'
     """
 
     def __init__(
@@ -93,7 +93,7 @@ def describe(p: Prediction, target: Device) -> str:
         f"ops:byte ratio of {number(ridge)} FLOP/B ({roof}).",
         f"{si(p.flops, 'FLOP')} of math take {si(p.times['math'], 's')}; moving "
         f"{si(p.bytes['dram'], 'B')} takes {si(p.times['dram'], 's')}"
-        + (f"; one trip to memory takes {si(p.times['latency'], 's')}." if target.dram_latency
+        + (f"; one trip to DRAM takes {si(p.times['latency'], 's')}." if target.dram_latency
            else "."),
         f"Predicted: {si(p.seconds, 's')}, {si(p.flops_per_second, 'FLOP/s')}, "
         f"{number(100 * p.flops_per_second / peak)} % of the peak.",

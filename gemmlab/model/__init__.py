@@ -19,6 +19,10 @@ from gemmlab.tiling import Tiling
 __all__ = ["Prediction", "predict"]
 
 
+# What a resource of `Prediction.times` is called; L1 and shared memory are told apart below.
+RESOURCES = {"math": "math", "latency": "latency", "dram": "DRAM", "l2": "L2", "l1": "L1"}
+
+
 class Predictable(Protocol):
     """The parts of a kernel that `predict` uses; `gemmlab.kernels.Kernel` has them."""
 
@@ -49,7 +53,8 @@ class Prediction:
     times : what each resource needs alone [s]: "math", "dram", "latency" (the longest chain of
         dependent steps, or one SM's work where there are fewer blocks than SMs), and with a kernel
         "l1" (L1 and shared memory, one unit) and "l2", where its bandwidth is known
-    limiter : "math", "memory" or "latency"; `bottleneck` names the entry of `times`
+    shared : the part of times["l1"] in which that unit serves shared memory, from 0 to 1
+    limiter : what sets the time, in words; `bottleneck` names the entry of `times`
     counters : exact transactions, by the names that the simulator uses; empty without a kernel, and
         0 for what does not occur
     """
@@ -62,6 +67,7 @@ class Prediction:
     bytes: Mapping[str, int]
     times: Mapping[str, float]
     counters: Mapping[str, int] = field(default_factory=TransactionCounters)
+    shared: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", TransactionCounters(self.counters))
@@ -73,8 +79,13 @@ class Prediction:
 
     @property
     def limiter(self) -> str:
-        """What limits the speed: "math", "memory" or "latency"."""
-        return self.bottleneck if self.bottleneck in ("math", "latency") else "memory"
+        """What limits the speed: "math", "latency", "DRAM", "L2", "L1" or "shared memory".
+
+        The last two are one unit, which is called after what it serves for most of its time.
+        """
+        if self.bottleneck == "l1" and self.shared > 0.5:
+            return "shared memory"
+        return RESOURCES[self.bottleneck]
 
     @property
     def seconds(self) -> float:
@@ -101,13 +112,13 @@ def predict(
     """Predict how long `problem` takes on `device`, by an ideal implementation or by `kernel`.
 
     seconds = max(flops / peak, bytes / bandwidth at each memory level, latency). Without a kernel
-    the bytes are compulsory and the latency is one round trip to memory. No constant is fitted.
+    the bytes are compulsory and the latency is one round trip to DRAM. No constant is fitted.
     Raises ValueError for an unknown device, a format without a rate there, a kernel without a
     model, a kernel on a device that is no GPU, a problem that the kernel does not compute, and a
     tiling that kernel or device cannot run.
 
     >>> predict(Gemm(8192, 128, 8192, dtype="float16"), "v100").limiter
-    'memory'
+    'DRAM'
     >>> predict(Gemm(8192, 8192, 8192, dtype="float16"), "v100").limiter
     'math'
     """
@@ -159,8 +170,9 @@ def predict(
     if target.l2_bandwidth:
         times["l2"] = work.l2_bytes / target.l2_bandwidth
     return Prediction(
-        problem, target.name, kernel.name, tiling, problem.flops, traffic, times, work.counters
-    )
+        problem, target.name, kernel.name, tiling, problem.flops, traffic, times, work.counters,
+        shared / work.l1_wavefronts if work.l1_wavefronts else 0.0,
+    )  # fmt: skip
 
 
 class _Launch(NamedTuple):

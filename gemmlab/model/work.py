@@ -17,7 +17,7 @@ class Work:
     l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
     l1_wavefronts : passes through the L1 and shared-memory pipe, one a cycle; where a global access
         waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
-    chain : (round trips to memory, FMAs) that one thread must do one after the other
+    chain : (round trips to DRAM, FMAs) that one thread must do one after the other
     """
 
     counters: Counter[str]

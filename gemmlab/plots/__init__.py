@@ -8,30 +8,36 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
+from gemmlab.plots.bars import bars
 from gemmlab.plots.beside import Row, beside
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.description import alt, describe
 from gemmlab.plots.figures import figure
 from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
+from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.speedups import speedups
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
+from gemmlab.plots.timeline import Span, timeline
 
 __all__ = [
     "Row",
+    "Span",
     "access_map",
     "alignment",
     "alt",
+    "bars",
     "beside",
     "counters",
     "describe",
     "figure",
     "fragment",
     "ladder",
+    "lane_map",
     "number",
     "points",
     "provenance",
@@ -44,5 +50,6 @@ __all__ = [
     "speedups",
     "thread_tiles",
     "tiles",
+    "timeline",
     "value",
 ]

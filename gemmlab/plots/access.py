@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,15 +14,19 @@ from matplotlib.collections import LineCollection
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import Bbox
 
 from gemmlab.model.transactions import BANKS, LINE, SECTOR, WARP, WORD
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 from gemmlab.simt import Access
 
 COLUMNS = LINE // WORD  # words of a line, and as many banks
 MOST_ROWS = 32  # that can be read; one warp never has more
 MAP = colormaps["cividis"]  # told apart by everybody, and its lightness rises steadily
 FETCHED = (0.87, 0.87, 0.87)
+WIDEST, HIGHEST = 44, 16  # a cell, at most [pt]
+DIGIT = 0.64  # the width of a digit, of the size of its font
 
 
 class Cells(NamedTuple):
@@ -50,10 +56,10 @@ def access_map(
     """Draw which lanes of `warp` touch which bytes; of all warps of the block where it is None.
 
     access : one of `Report.trace`
-    In global memory a row is a 128-byte line and a cell one of its words; grey words are moved,
-    with their sector, and not used. In shared memory a row is a wavefront and a cell a bank. A
-    cell's number is the lane, or the warp, that touches it. Raises ValueError for a warp that the
-    access does not have.
+    In global memory a row is a 128-byte line and a cell one of its words, from the first sector
+    that is moved to the last; grey words are moved, with their sector, and not used. In shared
+    memory a row is a wavefront and a cell a bank. A cell's number is the lane, or the warp, that
+    touches it, where it can be read. Raises ValueError for a warp that the access does not have.
     """
     warps = len(access.active)
     if warp is not None and not 0 <= warp < warps:
@@ -62,25 +68,34 @@ def access_map(
     found = (lines if access.space == "global" else wavefronts)(access, chosen)
     artists = artists or _new(ax)
     shown = min(len(found.rows), MOST_ROWS)
+    columns = _moved(found) if access.space == "global" else range(BANKS)
+    cell = _fit(ax, max(shown, 1), len(columns))
     _colour(artists, found, shown, top=(warps if warp is None else WARP) - 1)
-    _number(ax, artists, found, shown)
-    _rule(artists, shown, sectors=access.space == "global")
+    _number(artists, found, shown, cell)
+    _rule(artists, shown, columns, sectors=access.space == "global")
 
     who = "all warps" if warp is None else f"warp {warp}"
     style.title(ax, f"{access.array}: {access.op} by {who}, {_summary(access, list(chosen))}")
     if access.space == "global":
-        ax.set_xticks(np.arange(0, COLUMNS, 8) - 0.5, range(0, LINE, SECTOR))
+        edges = np.arange(columns.start, columns.stop + 1, SECTOR // WORD)
+        ax.set_xticks(edges - 0.5, edges * WORD)
         across, down = f"byte in the {LINE}-byte line", "line at byte"
     else:
         ax.set_xticks(range(0, BANKS, 4), range(0, BANKS, 4))
         across, down = "bank", "wavefront"
     more = f", the first {shown} of {len(found.rows)}" if shown < len(found.rows) else ""
-    ax.set_xlabel(across, fontsize=style.LABEL, color=style.INK)
-    ax.set_ylabel(down + more, fontsize=style.LABEL, color=style.INK)
-    step = 1 + shown // 17
+    across += f"; numbers are {'warps' if warp is None else 'lanes'}"
+    if found.fetched.sum() > len(found.users):
+        across += "; grey is moved, not used"
+    beside = len(down + more) * DIGIT * style.NOTE <= shown * cell[1]  # there is room for it
+    across += "" if beside else f"\nrows: {down}"
+    ax.set_xlabel(across, fontsize=style.NOTE, color=style.INK, loc="left")
+    ax.set_ylabel(down + more if beside else "", fontsize=style.NOTE, color=style.INK)
+    step = math.ceil(1.2 * style.TICK / cell[1])
     ax.set_yticks(range(0, shown, step), found.rows[:shown:step])
-    ax.set_xlim(-0.5, COLUMNS - 0.5)
-    ax.set_ylim(max(shown, 4) - 0.5, -0.5)  # few rows do not fill the height
+    ax.set_xlim(columns.start - 0.5, columns.stop - 0.5)
+    ax.set_ylim(max(shown, 1) - 0.5, -0.5)
+    describe(ax, _finding(access, found, list(chosen)), "access")
     return artists
 
 
@@ -144,11 +159,29 @@ def _words(access: Access, warp: int, lane: int) -> range:
 def _summary(access: Access, warps: list[int]) -> str:
     """What the access costs, in words."""
     if access.space == "shared":
-        count = int(access.wavefronts[warps].sum())
-        return f"{count} wavefront{'s' * (count != 1)}"
-    count = int(access.sectors[warps].sum())
+        return style.count(int(access.wavefronts[warps].sum()), "wavefront")
+    sectors = int(access.sectors[warps].sum())
     used = int(access.active[warps].sum()) * access.itemsize
-    return f"{count} sector{'s' * (count != 1)} ({count * SECTOR:,} B) for {used:,} B"
+    return f"{style.count(sectors, 'sector')} ({sectors * SECTOR:,} B) for {used:,} B"
+
+
+def _finding(access: Access, found: Cells, warps: list[int]) -> str:
+    """What the access touches and what it costs, in words."""
+    lanes = int(access.active[warps].sum())
+    if access.space == "global":
+        unused = int(found.fetched.sum()) - len(found.users)
+        return (
+            f"{style.count(lanes, 'lane')} touch {style.count(len(found.users), 'word')} in "
+            f"{style.count(len(found.rows), 'line')} of {LINE} B; with their sectors "
+            f"{unused} words are moved that nobody uses."
+        )
+    load = Counter(bank for _, bank in found.users)
+    bank, most = max(load.items(), key=lambda item: item[1], default=(0, 0))
+    return (
+        f"{style.count(lanes, 'lane')} use {len(load)} of {BANKS} banks in "
+        f"{style.count(len(found.rows), 'wavefront')}; the busiest, bank {bank}, serves "
+        f"{style.count(most, 'word')}."
+    )
 
 
 def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
@@ -161,14 +194,39 @@ def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
     artists.image.set_extent((-0.5, COLUMNS - 0.5, max(shown, 1) - 0.5, -0.5))
 
 
-def _rule(artists: AccessArtists, shown: int, sectors: bool) -> None:
+def _moved(found: Cells) -> range:
+    """The columns from the first sector that is moved in some row to the last."""
+    moved = np.flatnonzero(found.fetched.any(axis=0))
+    return range(moved[0], moved[-1] + 1) if moved.size else range(SECTOR // WORD)
+
+
+def _fit(ax: Axes, rows: int, columns: int) -> tuple[float, float]:
+    """Make `ax` as large as its cells, from its upper left corner; width and height of one [pt]."""
+
+    def inner(axes: Axes, _renderer: object) -> Bbox:
+        whole = axes.get_position(original=True)
+        width, height = columns * cell[0] / page[0], rows * cell[1] / page[1]
+        return Bbox.from_bounds(whole.x0, whole.y1 - height, width, height)
+
+    page = 72 * ax.get_figure().get_size_inches()
+    whole = ax.get_position(original=True)
+    cell = (
+        min(whole.width * page[0] / columns, WIDEST),
+        min(whole.height * page[1] / rows, HIGHEST),
+    )
+    ax.set_axes_locator(inner)
+    return cell
+
+
+def _rule(artists: AccessArtists, shown: int, columns: range, sectors: bool) -> None:
     """Thin lines between cells, and thick ones between sectors."""
-    left, right, bottom = -0.5, COLUMNS - 0.5, shown - 0.5
+    left, right, bottom = columns.start - 0.5, columns.stop - 0.5, shown - 0.5
     across = [((left, y - 0.5), (right, y - 0.5)) for y in range(shown + 1)]
-    down = [((x - 0.5, -0.5), (x - 0.5, bottom)) for x in range(COLUMNS + 1)]
+    edges = range(columns.start, columns.stop + 1)
+    down = [((x - 0.5, -0.5), (x - 0.5, bottom)) for x in edges]
     artists.rules.set_segments(across + down)
     step = SECTOR // WORD if sectors else COLUMNS
-    thick = [1.4 if x % step == 0 else 0.4 for x in range(COLUMNS + 1)]
+    thick = [1.4 if x % step == 0 else 0.4 for x in edges]
     artists.rules.set_linewidths([0.4] * len(across) + thick)
 
 
@@ -177,20 +235,20 @@ def _shade(user: int, top: int) -> tuple[float, ...]:
     return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
 
 
-def _number(ax: Axes, artists: AccessArtists, found: Cells, shown: int) -> None:
-    height = 72 * ax.get_figure().get_figheight() * ax.get_position().height / max(shown, 4)
-    size = min(7.0, 0.8 * height)  # of the font [pt]; a row is `height` points high
+def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> None:
+    """Write the users into their cells; where they cannot be read they are left out."""
+    longest = max((len(_span(users)) for users in found.users.values()), default=1)
+    size = min(style.TICK, 0.8 * cell[1], cell[0] / DIGIT / longest)  # of the font [pt]
     drawn = [(place, users) for place, users in found.users.items() if place[0] < shown]
     while len(artists.numbers) < len(drawn):
-        text = ax.text(0, 0, "", ha="center", va="center_baseline", clip_on=True)
+        text = artists.image.axes.text(0, 0, "", ha="center", va="center_baseline")
         artists.numbers.append(text)
     image = artists.image.get_array()
     for text in artists.numbers[len(drawn) :]:
         text.set_text("")
     for text, ((row, column), users) in zip(artists.numbers, drawn, strict=False):
-        light = image[row, column] @ (0.299, 0.587, 0.114)  # luma: ITU-R BT.601
-        text.set(position=(column, row), text=_span(users), color="k" if light > 0.5 else "w")
-        text.set_fontsize(size if len(text.get_text()) < 4 else 0.75 * size)
+        text.set(position=(column, row), text=_span(users), color=style.ink_on(image[row, column]))
+        text.set(fontsize=size, visible=size >= style.SMALLEST)
 
 
 def _span(users: list[int]) -> str:

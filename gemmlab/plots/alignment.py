@@ -15,6 +15,7 @@ from matplotlib.text import Text
 
 from gemmlab.numerics import tensor_core
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 
 KEPT, CUT, EMPTY = (0.72, 0.86, 0.95), (0.97, 0.75, 0.62), (1.0, 1.0, 1.0)
 PRECISION = 24  # bits of a float32 significand
@@ -77,7 +78,7 @@ def alignment(
         for weight in range(_exponent(row.value), _lowest(row.value) - 1, -1):
             bit = int(abs(row.value) / Fraction(2) ** weight) % 2
             shades[y, top - weight] = KEPT if weight >= row.last else CUT
-            digits.append(ax.text(top - weight, y, str(bit), ha="center", va="center", fontsize=7))
+            digits.append(ax.text(top - weight, y, str(bit), ha="center", va="center"))
     image = ax.imshow(shades, aspect="auto", interpolation="nearest")
     at = top - found[0].last + 0.5
     (cut,) = ax.plot([at, at], [-0.5, len(found) - 1.5], color=style.VERMILION, linewidth=1.5)
@@ -86,12 +87,32 @@ def alignment(
     marked = [w for w in range(top, low - 1, -1) if w % 5 == 0]
     ax.set_xticks([top - w for w in marked], [f"$2^{{{w}}}$" for w in marked], fontsize=style.TICK)
     ax.axhline(len(found) - 1.5, color=style.GREY, linewidth=0.8)
-    ax.tick_params(length=0)
+    for digit in digits:
+        digit.set(fontsize=style.SMALLEST, color=style.INK)
+    ax.set_xlabel(
+        "weight of a bit; right of the line, in red: cut off", fontsize=style.NOTE, color=style.INK
+    )
+    ax.tick_params(length=0, labelcolor=style.INK)
     ax.spines[:].set_visible(False)
     kept = tensor_core(arch).fraction_bits
     style.title(ax, f"{arch}: E = {largest}, {kept} bits below it are kept")
     style.provenance(ax, "emulated")
+    describe(ax, _finding(found, names), "alignment")
     return AlignmentArtists(image, digits, cut)
+
+
+def _finding(found: Sequence[Row], names: Sequence[str]) -> str:
+    """The weight of the last bit that is kept, and which rows lose bits below it."""
+    lost = [
+        f"{name} loses {style.count(bits, 'bit')}"
+        for name, row in zip(names, found, strict=True)
+        if row.value and (bits := row.last - _lowest(row.value)) > 0
+    ]
+    terms = style.count(len(found) - 1, "term")
+    return (
+        f"The bits of {terms} of a dot product, lined up, and of their sum. Terms keep bits down "
+        f"to 2^{found[0].last}: {', '.join(lost) or 'nothing is lost'}."
+    )
 
 
 def _exponent(x: Fraction | float) -> int:

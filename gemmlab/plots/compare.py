@@ -123,7 +123,7 @@ def counters(
         text.set_text(difference if prediction else f"{found:,d}")
         text.set_visible(measurement is not None)
     if prediction:
-        describe(ax, _agreement(names, prediction, measurement), "counters")
+        describe(ax, _finding(names, prediction, measurement), "counters")
     else:
         told = ", ".join(f"{_plain(name)} {counted[name]:,}" for name in names)
         describe(ax, f"Counters: {told or 'nothing was counted'}.", "counters")
@@ -132,7 +132,7 @@ def counters(
     return artists
 
 
-def _agreement(
+def _finding(
     names: tuple[str, ...], prediction: Prediction, measurement: Measurement | None
 ) -> str:
     """The counters in words, and where what was counted differs from what was predicted."""

@@ -56,17 +56,16 @@ def png(figure: Figure, density: float) -> bytes:
 
 
 def figure(
-    width: float = 7.0, height: float = 4.0, columns: int = 1, **spacing: float
+    width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **spacing: float
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of `width` × `height` inches without a window, and its axes side by side.
+    """A figure of `width` × `height` inches without a window, and its axes, row by row.
 
     spacing : of `Figure.subplots_adjust`, as wspace
     """
     made = Figure(figsize=(width, height), dpi=DPI)
     FigureCanvasAgg(made)
-    axes = made.subplots(1, columns, squeeze=False)[0]
+    axes = made.subplots(rows, columns, squeeze=False).flat
     margins = {"left": 0.8 / width, "right": 1 - 0.2 / width}
-    made.subplots_adjust(
-        **margins, bottom=0.55 / height, top=1 - 0.4 / height, **{"wspace": 0.35, **spacing}
-    )
+    margins |= {"bottom": 0.55 / height, "top": 1 - 0.4 / height, "wspace": 0.35, "hspace": 0.6}
+    made.subplots_adjust(**{**margins, **spacing})
     return made, list(axes)

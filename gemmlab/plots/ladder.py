@@ -87,11 +87,11 @@ def ladder(
     ax.tick_params(axis="y", labelsize=style.LABEL)
     if points:
         ax.legend(handles=[predicted], loc="upper left", fontsize=style.NOTE, frameon=False)
-    describe(ax, _words(measurements, reference, peak), "ladder")
+    describe(ax, _finding(measurements, reference, peak), "ladder")
     return LadderArtists(bars, texts, predicted, limits)
 
 
-def _words(rungs: Sequence[Measurement], reference: Measurement, peak: float) -> str:
+def _finding(rungs: Sequence[Measurement], reference: Measurement, peak: float) -> str:
     """The speed of each rung, what the last makes of the library's and of the first's."""
     speeds = [m.flops_per_second for m in rungs]
     library = reference.flops_per_second

@@ -155,11 +155,11 @@ def points(
             [item.problem.intensity for item in mine], [item.flops_per_second for item in mine]
         )
     if timed:
-        describe(ax, _words(timed, names), f"points in {colour}")
+        describe(ax, _finding(timed, names), f"points in {colour}")
     return artists
 
 
-def _words(timed: Sequence[Prediction | Measurement], names: Sequence[str]) -> str:
+def _finding(timed: Sequence[Prediction | Measurement], names: Sequence[str]) -> str:
     """Each point in words; of many, those with the least and the most intensity."""
     named = names if len(names) == len(timed) else [str(item.problem) for item in timed]
     told = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,7 +32,8 @@ Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 def size(problem: Gemm) -> float:
     """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
-    return (problem.m * problem.n * problem.k) ** (1 / 3)
+    m, n, k = problem.m, problem.n, problem.k
+    return m if m == n == k else math.cbrt(m * n * k)
 
 
 def joined(problem: Gemm) -> bool:
@@ -110,7 +112,7 @@ def sizes(
     artists.bars.set_color([colour for _, colour in bars])
     _legend(ax, artists)
     if curves or observed:
-        describe(ax, _words({**curves, **observed}, quantity, limits or {}), "sizes")
+        describe(ax, _finding({**curves, **observed}, quantity, limits or {}), "sizes")
     return artists
 
 
@@ -191,7 +193,7 @@ def _legend(ax: Axes, artists: SizeArtists) -> None:
         style.legend(ax, labels.values(), labels, loc="lower right", ncols=columns)
 
 
-def _words(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
+def _finding(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
     """Where each series begins, ends and culminates, and which one leads at the largest size."""
     name, unit = QUANTITIES[quantity]
     told, last = [], {}

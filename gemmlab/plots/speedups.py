@@ -43,11 +43,11 @@ def speedups(ax: Axes, uses: Sequence[FragmentUse], over: str) -> dict[tuple[str
     ax.set_ylim(0.8, 3.2)
     names = [line.get_label() for line in lines.values()]
     style.legend(ax, lines.values(), names, loc="upper left", bbox_to_anchor=(-0.1, -0.14), ncols=2)
-    describe(ax, _words(lines, over), "speedups")
+    describe(ax, _finding(lines, over), "speedups")
     return lines
 
 
-def _words(lines: dict[tuple[str, int], Line2D], over: str) -> str:
+def _finding(lines: dict[tuple[str, int], Line2D], over: str) -> str:
     """Least and most speedup of each line, and how many reach a gain at the largest batch."""
     told, gains = [], 0
     for line in lines.values():

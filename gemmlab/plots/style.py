@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -109,6 +109,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
+def count(number_of: int, thing: str) -> str:
+    """A number of things, in words.
+
+    >>> count(1, "sector"), count(1024, "sector")
+    ('1 sector', '1,024 sectors')
+    """
+    return f"{number_of:,} {thing}{'s' * (number_of != 1)}"
+
+
 def si_axis(axis: Axis, quantity: str, unit: str) -> None:
     """Label an axis "quantity [unit]" and give each tick its SI prefix: 10 G, 1 T."""
     axis.set_major_formatter(FuncFormatter(lambda x, _: si(x, "").strip()))
@@ -144,6 +153,17 @@ def steps(low: float, high: float) -> tuple[float, float]:
 
 
 # ---------------------------------------------------------------------------------- looks
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Dark or white, whichever can be read on a colour of three parts from 0 to 1.
+
+    >>> ink_on((1, 1, 0)) == INK, ink_on((0, 0, 1))
+    (True, 'white')
+    """
+    red, green, blue = colour
+    luma = 0.299 * red + 0.587 * green + 0.114 * blue  # ITU-R BT.601
+    return INK if luma > 0.5 else "white"
 
 
 def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:

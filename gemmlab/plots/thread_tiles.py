@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 from gemmlab.tiling import WARP
 
 Item = Prediction | Measurement
@@ -79,10 +80,16 @@ def thread_tiles(
     ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.decades(min(every) / 1.1, 1.1 * max(every)))
     if artists.origins != ("predicted", *artists.dots):
         artists.origins = ("predicted", *artists.dots)
-        ax.legend(
-            handles=[artists.line, *artists.dots.values()], fontsize=style.NOTE, frameon=False,
-            loc="upper right" if counted else "lower right",
-        )  # fmt: skip
+        handles = [artists.line, *artists.dots.values()]
+        style.legend(ax, handles, artists.origins, loc="upper right" if counted else "lower right")
+    told = [
+        f"{name} {style.number(y) if counted else style.si(y, 'FLOP/s')}"
+        for name, y in zip(names, heights, strict=True)
+    ]
+    quantity = "Shared wavefronts per FMA of a warp" if counted else "Speed"
+    observed = "".join(f"; {len(points)} {origin}" for origin, points in seen.items())
+    finding = f"{quantity} of each thread tile, predicted: {', '.join(told)}{observed}."
+    describe(ax, finding, "thread tiles")
     return artists
 
 
@@ -99,6 +106,7 @@ class ResourceArtists:
 
 
 RESOURCES = ("math", "l1", "l2", "dram", "latency")  # keys of `Prediction.times`
+NAMES = ("math", "L1 and\nshared", "L2", "DRAM", "latency")
 
 
 def resources(
@@ -111,7 +119,7 @@ def resources(
         bars = ax.barh(range(len(RESOURCES)), times, height=0.6)
         texts = [ax.text(0, i, "", va="center", fontsize=style.TICK) for i in range(len(times))]
         artists = ResourceArtists(bars, texts)
-        ax.set_yticks(range(len(RESOURCES)), RESOURCES)
+        ax.set_yticks(range(len(RESOURCES)), NAMES)
         ax.set(ylim=(len(RESOURCES) - 0.5, -0.5), xlim=(0, 1.3))
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}" if x <= 1 else "")
         ax.set_xlabel("share of the predicted time", fontsize=style.LABEL, color=style.INK)
@@ -121,4 +129,12 @@ def resources(
         bar.set_color(style.BLUE if name == prediction.bottleneck else style.SKY)
         text.set_position((seconds / prediction.seconds + 0.02, text.get_position()[1]))
         text.set_text(style.si(seconds, "s"))
+    told = [
+        f"{' '.join(name.split())} {style.si(seconds, 's')}"
+        for name, seconds in zip(NAMES, times, strict=True)
+    ]
+    describe(
+        ax, f"What each resource needs alone: {', '.join(told)}. {prediction.limiter} decides.",
+        "resources",
+    )  # fmt: skip
     return artists

@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemmlab.plots import style
+from gemmlab.plots.description import describe
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -18,13 +19,14 @@ MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
 
 
 class TileArtists(NamedTuple):
-    """What `tiles` draws, keyed by matrix: outline, grid, strip, tile in use, and name."""
+    """What `tiles` draws, keyed by matrix: outline, grid, strip, tile in use, and name; a key."""
 
     outlines: dict[str, Rectangle]
     grids: dict[str, LineCollection]
     strips: dict[str, Rectangle]
     tiles: dict[str, Rectangle]
     names: dict[str, Text]
+    key: Text
 
 
 def tiles(
@@ -74,9 +76,26 @@ def tiles(
     artists.names["B"].set_text(f"B  {k}×{n}")
     artists.names["C"].set_position((k + gap + n / 2, k + gap + m + space))
     artists.names["C"].set_text(f"C  {m}×{n}")
+    artists.key.set_text(
+        f"dark: block ({block[0]}, {block[1]}) in step {step}; pale: its other steps"
+    )
+    describe(ax, _finding(problem, tiling, block, step), "tiles")
     ax.set_xlim(-3 * gap, max(k + gap + n, across * bn + k + gap) + gap / 4)
     ax.set_ylim(max(k + gap + m, down * bm + k + gap) + 1.4 * gap, -1.4 * gap)
     return artists
+
+
+def _finding(problem: Gemm, tiling: Tiling, block: tuple[int, int], step: int) -> str:
+    """Which rows and columns the block computes, and how far its tile reaches beyond C."""
+    (across, down), (bm, bn, bk) = tiling.grid(problem), tiling.block
+    top, left = block[1] * bm, block[0] * bn
+    over = (max(0, top + bm - problem.m), max(0, left + bn - problem.n))
+    beyond = f", {over[0]} rows and {over[1]} columns of them beyond C" if any(over) else ""
+    return (
+        f"C in {down} by {across} tiles of {bm}×{bn}, A left of it and B above. Block {block} "
+        f"computes rows {top} to {top + bm - 1} and columns {left} to {left + bn - 1}{beyond}; "
+        f"step {step} of {tiling.steps(problem)} uses {bk} columns of A and {bk} rows of B."
+    )
 
 
 def _cuts(length: int, tile: int) -> range:
@@ -87,7 +106,11 @@ def _cuts(length: int, tile: int) -> range:
 def _new(ax: Axes) -> TileArtists:
     ax.set_aspect("equal")
     ax.set_axis_off()
-    made = TileArtists({}, {}, {}, {}, {})
+    ax.set_anchor("N")  # pictures side by side begin at one height
+    key = ax.annotate("", (0, 0), (0, -4), xycoords="axes fraction", textcoords="offset points")
+    key.set(fontsize=style.NOTE, color=style.INK, va="top")
+    made = TileArtists({}, {}, {}, {}, {}, key)
+    style.provenance(ax, "computed")
     align = {"A": ("right", "center"), "B": ("center", "bottom"), "C": ("center", "top")}
     for name, colour in COLOURS.items():
         if name != "C":

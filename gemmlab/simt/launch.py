@@ -25,6 +25,7 @@ from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.numbers.values import number
 from gemmlab.simt.report.report import Report
+from gemmlab.simt.report.shares import Shares
 from gemmlab.simt.report.trace import Trace
 from gemmlab.simt.syntax.source import read_source
 
@@ -48,6 +49,7 @@ def simulate(
     device: Device | str | None = None,
     l2: Device | str | None = None,
     trace: int | str | tuple[int | str, ...] = (),
+    shares: bool = False,
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
@@ -65,6 +67,7 @@ def simulate(
         and dram_write_bytes to the counters
     trace : lines of the kernel, by number or by a part of their text, whose first accesses by
         block 0 are kept in `Report.trace`
+    shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
 
     Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
@@ -92,6 +95,9 @@ def simulate(
     report.trace = traced.accesses
     report.watchers += [cache.watch] if cache else []
     report.watchers += [traced.watch] if traced.lines else []
+    if shares:
+        report.shares = Shares(*sizes)
+        report.watchers.append(report.shares.watch)
     arrays, values = _bind(function, args, report)
     at_once = _at_once(function, launch)
     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU

@@ -65,7 +65,7 @@ def test_a_slider_stays_at_its_end_for_a_smaller_number():
 
 def test_the_point_moves_and_the_limiter_is_named(roofline):
     before, picture = roofline.points["predicted"].get_xydata().copy(), roofline.picture.png
-    assert "limited by memory" in roofline.message
+    assert "limited by DRAM" in roofline.message
     assert "124 FLOP/B lies below the device's ops:byte ratio of 139 FLOP/B" in roofline.message
     roofline.n.value = 8192
     assert "limited by math" in roofline.message

@@ -9,7 +9,7 @@ import pytest
 from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.formats import FORMATS
-from gemmlab.model import occupancy, predict, traffic
+from gemmlab.model import RESOURCES, occupancy, predict, traffic
 from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
@@ -31,10 +31,10 @@ def test_peaks_of_a100_follow_from_sms_and_clock(name):
         assert round(rate / 1e12) * 1e12 == expected == d.peak_of(dtype)
 
 
-def test_which_of_the_two_worked_products_is_limited_by_memory():
+def test_which_of_the_two_worked_products_is_limited_by_dram():
     narrow = predict(Gemm(8192, 128, 8192, dtype="float16"), "v100")
     square = predict(Gemm(8192, 8192, 8192, dtype="float16"), V100)
-    assert (round(narrow.intensity, 1), narrow.limiter) == (124.1, "memory")
+    assert (round(narrow.intensity, 1), narrow.limiter) == (124.1, "DRAM")
     assert (int(square.intensity), square.limiter) == (2730, "math")
     assert narrow.seconds == narrow.bytes["dram"] / V100.dram_bandwidth
     assert square.seconds == square.flops / V100.peak_of("float16")
@@ -42,10 +42,10 @@ def test_which_of_the_two_worked_products_is_limited_by_memory():
 
 @pytest.mark.parametrize("shape", [(8192, 1, 8192), (1, 8192, 8192)])
 @pytest.mark.parametrize("name", ["v100", "t4", "a100_80gb", "h200", "rtx4090"])
-def test_matrix_vector_products_are_limited_by_memory(shape, name):
+def test_matrix_vector_products_are_limited_by_dram(shape, name):
     p = predict(Gemm(*shape, dtype="float16"), name)
     assert p.intensity < 1
-    assert p.limiter == "memory"
+    assert p.limiter == "DRAM"
 
 
 def test_the_table_of_five_operations():
@@ -55,7 +55,7 @@ def test_the_table_of_five_operations():
     assert round(large.intensity) == 315
     assert predict(large, V100).limiter == "math"
     assert round(small.intensity) == 1
-    assert predict(small, V100).limiter == "memory"
+    assert predict(small, V100).limiter == "DRAM"
     assert max_pooling(1 << 20, window=3).intensity == 2.25
     assert relu(1 << 20).intensity == 0.25
     for width in (1, 2, 64, 1024, 1 << 20):
@@ -109,7 +109,19 @@ def test_a_kernel_is_never_predicted_faster_than_the_ideal(kernel, name):
         assert set(real.times) >= set(ideal.times)
         assert real.bytes["dram"] == ideal.bytes["dram"]
         assert real.seconds == max(real.times.values()) == real.times[real.bottleneck]
-        assert real.limiter in ("math", "memory", "latency")
+        assert real.limiter in (*RESOURCES.values(), "shared memory")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "limiter"),
+    [(kernels.naive, "L1"), (kernels.coalesced, "L1"), (kernels.tiled, "shared memory")],
+)
+def test_l1_and_shared_memory_are_told_apart(kernel, limiter):
+    p = predict(Gemm(4096, 4096, 4096), "h200", kernel)
+    assert p.bottleneck == "l1"
+    assert p.limiter == limiter
+    assert (p.shared == 0) == (limiter == "L1")
+    assert p.shared < 1  # copies pass through the unit, too
 
 
 def test_tiles_reuse_what_they_load():
@@ -340,6 +352,7 @@ def test_what_limits_each_rung():
     assert loads[:2] == [(8 + 8) / 64, (2 * 2 + 2 * 4) / 64]
     assert loads[2] == pytest.approx((4 * 2 + 2 * 2) / 128, rel=1e-3)
     assert [x.bottleneck for x in (plain, wide, warp)] == ["l1", "math", "math"]
+    assert [x.limiter for x in (plain, wide, warp)] == ["shared memory", "math", "math"]
     assert ahead.bottleneck == "math"
     assert ahead.seconds > 0.99 * p.flops / device("h200").peak["float32"]
 

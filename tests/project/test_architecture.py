@@ -199,7 +199,7 @@ print(run(kernels.tiled, p, backend="simulator").counters["global_load_sectors"]
     answer = python("-c", ALLOWED + code)
     assert answer.returncode == 0, answer.stderr
     limiter, sectors = answer.stdout.split()
-    assert limiter in ("math", "memory", "latency")
+    assert limiter in ("math", "DRAM", "latency")
     assert int(sectors) > 0
 
 

@@ -3,17 +3,26 @@
 import re
 
 import pytest
+from PIL import Image
 
 from book import readme
-from gemmlab import kernels
+from gemmlab import kernels, plots
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_ladder_is_up_to_date():
-    assert readme.with_table(README) == README, "run: python book/readme.py"
+    assert readme.up_to_date(README) == README, "run: python book/readme.py"
     assert all(f"[{k.name}](gemmlab/kernels/simt/{k.name}.py)" in README for k in kernels.LADDER)
+
+
+def test_the_picture_is_up_to_date_and_sharp():
+    words = plots.alt(readme.picture())
+    with Image.open(readme.PICTURE) as picture:
+        assert picture.text["Description"] == words, "run: python book/readme.py"
+        assert picture.width > 1600
+    assert f"![{words}](book/images/ladder.png)" in README
 
 
 def test_the_code_runs():

@@ -60,7 +60,7 @@ def staged(
 
     copies, update : loads of A and B, and the epilogue, over the whole grid
     shared : each access of a block to shared memory: how many times, and its transactions
-    barriers : that a block waits at; round_trips : to memory, one after the other
+    barriers : that a block waits at; round_trips : to DRAM, one after the other
     flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None
     """
     across, down = tiling.grid(problem)

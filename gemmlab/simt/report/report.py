@@ -19,6 +19,7 @@ from gemmlab.simt.races.hazards import Hazard, HazardError
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.report.listing import Listing, listing
 from gemmlab.simt.report.notes import Note
+from gemmlab.simt.report.shares import Shares
 from gemmlab.simt.report.trace import Access
 from gemmlab.simt.syntax.source import Source
 
@@ -35,6 +36,7 @@ class Report:
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
     notes : what is no fault but worth knowing: threads that had returned before a barrier
     trace : accesses of the lines that were traced
+    shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
     """
 
@@ -49,6 +51,7 @@ class Report:
         self.hazards: list[Hazard] = []
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
+        self.shares: Shares | None = None
 
     @property
     def counters(self) -> TransactionCounters:

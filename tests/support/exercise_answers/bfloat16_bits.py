@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gemmlab.exercises.bfloat16_bits import to_bfloat16
+from gemmlab.exercises.bfloat16_bits import CASES, to_bfloat16
 from gemmlab.numerics import encode, round_to
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, table, wrong
 
 
 def by_adding(word):
@@ -75,7 +75,7 @@ WRONG = {
         "casting is cutting", "truncated", (UP, "False"), ("> 0x7F800000", "> 0x7FFFFFFF")
     ),
     "rounds 0.3 to 1": of(
-        "any value will do", "wrong-values", ("return upper + up", "return 0x3F80 + up")
+        "any value will do", "right-in-part", ("return upper + up", "return 0x3F80 + up")
     ),
     "a text": of("bits are digits", "wrong-type", ("return upper + up", "return str(upper)")),
     "printed": of("print is return", "wrong-type", ("return upper + up", "print(end='')")),
@@ -112,5 +112,19 @@ WRONG = {
     ),
     "a typing error": of(
         "names do not matter", "raises", ("return upper + up", "return uper + up")
+    ),
+}
+
+
+FOOLING = {
+    "by heart": fooling(
+        "the cases are in the package", "known-cases-only", table(to_bfloat16, CASES)
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "a negative index": fooling(
+        "−1 is the last", "sign-as-minus", lambda word: to_bfloat16(word) - (1 << 16)
+    ),
+    "a list of bits": fooling(
+        "bits are a list", "wrong-type", lambda word: [int(x) for x in f"{word >> 16:016b}"]
     ),
 }

@@ -1,0 +1,83 @@
+"""Building a learner's kernel and launching it on the simulator, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gemmlab.exercises import guard, intact, source
+from gemmlab.exercises.apart import apart
+from gemmlab.exercises.plain import copied
+from gemmlab.exercises.verdict import Finding
+from gemmlab.simt import Report, simulate
+
+SECONDS = 10.0  # of building and simulating once; it takes some hundredths
+MAX_STEPS = 5_000  # loop iterations of one launch; the largest case takes a few hundred
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch to be made.
+
+    sizes : what `build` is called with; grid, block : as (x, y), or (x,)
+    arguments : of the kernel; the arrays stay as they are
+    trace : lines whose accesses are kept, as `simulate` takes them
+    """
+
+    sizes: tuple[Any, ...]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    trace: str | tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that was made: what it did, and the arguments after it."""
+
+    report: Report
+    arguments: tuple[Any, ...]
+
+
+def launched(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[Launched | Finding]:
+    """Each launch of the kernel that `build` returns, or why there is none."""
+    for item in apart(partial(_all, build, parameters, launches), SECONDS):
+        yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
+
+
+def _all(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[Launched | Finding]:
+    before = intact.parts()
+    for launch in launches:
+        yield _one(build, parameters, launch, before)
+
+
+def _one(
+    build: Callable, parameters: list[str], launch: Launch, before: intact.Parts
+) -> Launched | Finding:
+    built = guard.call(build, *launch.sizes)
+    other = intact.replaced(before)
+    if built.fault:
+        return built.fault
+    if other:
+        return Finding("tampers", (("Replaced", other),), {"replaced": other})
+    kernel = source.unwrapped(built.value)
+    wrong = source.parameters_wrong(kernel, parameters)
+    if wrong:
+        call = f"{getattr(build, '__name__', 'build')}({', '.join(map(str, launch.sizes))})"
+        return Finding("wrong-type", (("Found", f"{call} returned: {wrong}"),))
+    arguments = copied(launch.arguments)
+    try:
+        report = simulate(
+            kernel, launch.grid, launch.block, *arguments,
+            on_hazard="collect", max_steps=MAX_STEPS, shares=True, trace=launch.trace,
+        )  # fmt: skip
+    except Exception as error:
+        return guard.fault(error)
+    report.watchers.clear()
+    return Launched(report, arguments)

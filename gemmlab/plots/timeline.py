@@ -1,0 +1,149 @@
+"""What happens when, row by row: copies, waits and arithmetic as bars over cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+
+from gemmlab.plots import style
+from gemmlab.plots.description import describe
+
+WAIT = "wait"  # the one kind of span in which nothing is done; it is drawn as an empty, hatched bar
+LOOKS = ((style.SKY, ""), (style.ORANGE, "\\\\\\"), (style.GREEN, "..."), (style.PURPLE, "xxx"))
+HEIGHT = 0.68  # of a bar, of the distance between two rows
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that lasts: `what` is done from cycle `start` to cycle `end`.
+
+    >>> Span("copy", 0, 667).cycles
+    667
+    """
+
+    what: str
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(
+                f"{self.what!r} lasts from {self.start} to {self.end}; use 0 <= start <= end"
+            )
+
+    @property
+    def cycles(self) -> float:
+        """How long it lasts."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class TimelineArtists:
+    """What `timeline` draws: the bars of each row, in the order of its spans."""
+
+    bars: dict[str, list[Rectangle]]
+
+
+def timeline(
+    ax: Axes,
+    rows: Mapping[str, Sequence[Span]],
+    until: float | None = None,
+    unit: str = "cycles",
+) -> TimelineArtists:
+    """Draw each row's spans as bars over time, the first row at the top; the legend is below.
+
+    rows : name -> what is done there, one after the other; a span named "wait" is hatched grey,
+        the other names have colours in the order in which they first come
+    until : where the axis ends, so that two timelines can be compared; the last end where None
+    Raises ValueError where spans of a row overlap, and where there are none.
+
+    >>> from gemmlab import plots
+    >>> figure, (ax,) = plots.figure(7, 1.6)
+    >>> rows = {"block 0": [Span("copy", 0, 600), Span("multiply", 600, 1000)]}
+    >>> artists = plots.timeline(ax, rows)
+    >>> plots.alt(figure)
+    'Timeline in cycles: block 0: copy 0 to 600, multiply 600 to 1,000. It ends at 1,000.'
+    """
+    spans = [span for row in rows.values() for span in row]
+    if not spans:
+        raise ValueError(f"rows={dict(rows)!r} has no spans; give each name a list of Span")
+    for name, row in rows.items():
+        _check(name, row)
+    end = max(span.end for span in spans)
+    kinds = [what for what in dict.fromkeys(span.what for span in spans) if what != WAIT]
+    looks = {what: LOOKS[i % len(LOOKS)] for i, what in enumerate(kinds)} | {WAIT: ("white", "//")}
+    style.prepare(ax)
+    bars = {name: [_bar(ax, y, span, looks) for span in row]
+            for y, (name, row) in enumerate(rows.items())}  # fmt: skip
+    ax.set(xlim=(0, until or end), ylim=(len(rows) - 0.5, -0.5))
+    ax.set_yticks(range(len(rows)), rows)
+    ax.tick_params(axis="y", labelsize=style.LABEL)
+    ax.grid(visible=False, axis="y")
+    style.plain_axis(ax.xaxis, unit)
+    for y, row in enumerate(rows.values()):
+        for span in row:
+            _write(ax, y, span, until or end)
+    shown = [what for what in looks if any(span.what == what for span in spans)]
+    handles = [Patch(**_look(looks[what])) for what in shown]
+    below = -34 / _points(ax)[1]  # beneath the ticks and the name of the axis
+    style.legend(
+        ax, handles, shown, loc="upper left", bbox_to_anchor=(0, below), ncols=len(shown),
+        borderpad=0, borderaxespad=0,
+    )  # fmt: skip
+    describe(ax, _finding(rows, end, unit), "timeline")
+    return TimelineArtists(bars)
+
+
+def _check(name: str, row: Sequence[Span]) -> None:
+    """Raise ValueError where a row does two things at once."""
+    ordered = sorted(row, key=lambda span: (span.start, span.end))
+    for one, after in pairwise(ordered):
+        if after.start < one.end:
+            raise ValueError(
+                f"{name!r} has {one.what} until {one.end} and {after.what} from {after.start}; "
+                "spans of a row follow each other: use a row for each"
+            )
+
+
+def _look(look: tuple[str, str]) -> dict[str, object]:
+    colour, hatch = look
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": style.INK, "linewidth": 0.8}
+
+
+def _bar(ax: Axes, y: int, span: Span, looks: Mapping[str, tuple[str, str]]) -> Rectangle:
+    (bar,) = ax.barh(
+        y, span.cycles, HEIGHT, left=span.start, hatch_linewidth=0.5, **_look(looks[span.what])
+    )
+    return bar
+
+
+def _write(ax: Axes, y: int, span: Span, end: float) -> None:
+    """The name of a span on its bar, where it fits."""
+    if len(span.what) * 0.65 * style.NOTE < span.cycles / end * _points(ax)[0] - 4:
+        text = ax.text((span.start + span.end) / 2, y, span.what, ha="center", va="center")
+        text.set(fontsize=style.NOTE, color=style.INK, clip_on=True)
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})
+
+
+def _points(ax: Axes) -> tuple[float, float]:
+    """Width and height of axes [pt]."""
+    place, (width, height) = ax.get_position(), ax.get_figure().get_size_inches()
+    return 72 * width * place.width, 72 * height * place.height
+
+
+def _finding(rows: Mapping[str, Sequence[Span]], end: float, unit: str) -> str:
+    """Each row in words, when the last span ends, and how much of that time a row waits."""
+    told = []
+    for name, row in rows.items():
+        spans = (f"{s.what} {style.number(s.start)} to {style.number(s.end)}" for s in row)
+        told.append(f"{name}: {', '.join(spans)}")
+    text = f"Timeline in {unit}: {'; '.join(told)}. It ends at {style.number(end)}."
+    waits = {name: sum(s.cycles for s in row if s.what == WAIT) for name, row in rows.items()}
+    longest = max(waits, key=waits.__getitem__)
+    if waits[longest]:
+        text += f" {longest} waits longest, {waits[longest] / end:.0%} of that time."
+    return text

@@ -1,0 +1,167 @@
+"""One figure of each drawing of `gemmlab.plots`, as chapters make them."""
+
+import numpy as np
+
+from gemmlab import Gemm, Tiling, cuda, device, kernels, plots, predict, records, run, simulate
+from gemmlab.instructions import layout
+from gemmlab.plots import Span
+from gemmlab.records.uses import fragment_uses
+
+H200 = device("h200")
+LARGE = Gemm(4096, 4096, 4096)
+
+
+def recorded(*names):
+    """Square products in FP32 by kernels with their own tiles."""
+    return [
+        m
+        for m in records.load("h200")
+        if m.kernel in names
+        and m.problem.m == m.problem.n == m.problem.k
+        and (m.problem.dtype, m.problem.layout) == ("float32", "nn")
+        and m.tiling == kernels.get(m.kernel).default
+    ]
+
+
+def expected(measurements):
+    return [
+        predict(m.problem, H200, kernels.get(m.kernel), m.tiling)
+        for m in measurements
+        if kernels.get(m.kernel).work
+    ]
+
+
+@cuda.jit
+def column(x):
+    tile = cuda.shared.array((32, 32), np.float32)
+    tile[cuda.threadIdx.x, 0] = x[cuda.threadIdx.x]
+
+
+def access_map():
+    figure, (left, right) = plots.figure(12, 5.6, columns=2)
+    trace = simulate(column, 1, 32, np.zeros(32, np.float32), trace="tile[").trace
+    for ax, space in ((left, "shared"), (right, "global")):
+        plots.access_map(ax, next(access for access in trace if access.space == space))
+    return figure
+
+
+def alignment():
+    figure, (ax,) = plots.figure(9, 2.4)
+    plots.alignment(ax, [1.0, 1.25, -1.5], [2.0**-13] * 3, 2048.0, arch="sm_70")
+    return figure
+
+
+def counters():
+    figure, (ax,) = plots.figure(8, 4)
+    problem = Gemm(20, 30, 40)
+    plots.counters(ax, predict(problem, H200, kernels.tiled), run(kernels.tiled, problem))
+    plots.style.title(ax, "Counters of the tiled kernel")
+    plots.provenance(ax, "predicted, and simulated")
+    return figure
+
+
+def fragment():
+    figure, axes = plots.figure(10.5, 5, columns=3)
+    for ax, name in zip(axes, "ABC", strict=True):
+        plots.fragment(ax, layout("m16n8k16", name).table, name, lane=5, source="predicted")
+    return figure
+
+
+def ladder():
+    figure, (ax,) = plots.figure(9.5, 5)
+    rungs = [m for k in kernels.LADDER for m in recorded(k.name) if m.problem == LARGE]
+    (library,) = (m for m in recorded("cublas") if m.problem == LARGE)
+    plots.ladder(ax, rungs, library, H200.peak_of("float32"), expected(rungs))
+    plots.style.title(ax, "The ladder")
+    plots.provenance(ax, library.source)
+    return figure
+
+
+def lane_map():
+    figure, (ax,) = plots.figure(6, 2)
+    plots.lane_map(ax, np.arange(32).reshape(16, 2).T, "lanes of a warp", marked=5)
+    plots.provenance(ax, "computed")
+    return figure
+
+
+def residual():
+    figure, (ax,) = plots.figure(7, 4)
+    measured = recorded("naive", "coalesced", "tiled")
+    plots.residual(ax, list(zip(measured, expected(measured), strict=True)))
+    plots.provenance(ax, measured[0].source)
+    return figure
+
+
+def resources():
+    figure, (ax,) = plots.figure(6, 3)
+    plots.resources(ax, predict(LARGE, H200, kernels.tiled))
+    plots.provenance(ax, "predicted")
+    return figure
+
+
+def roofline():
+    figure, (ax,) = plots.figure()
+    plots.roofline(ax, device("v100"), "float16")
+    shapes = ((8192, 128, 8192), (8192, 8192, 8192))
+    items = [predict(Gemm(*shape, dtype="float16"), "v100") for shape in shapes]
+    plots.points(ax, items, names=("thin", "cube"))
+    plots.style.title(ax, "Two products on a V100")
+    plots.provenance(ax, "predicted")
+    return figure
+
+
+def sizes():
+    figure, (ax,) = plots.figure(8, 4.8)
+    measured = recorded("naive", "coalesced", "tiled", "cublas")
+    peak = H200.peak_of("float32")
+    plots.sizes(ax, measured, expected(measured), limits={"FP32 peak": peak})
+    plots.style.title(ax, "Three rungs and the library")
+    plots.provenance(ax, f"{measured[0].source}; lines: predicted")
+    return figure
+
+
+def speedups():
+    figure, axes = plots.figure(10.5, 4.6, columns=2)
+    found = fragment_uses("h200")
+    for ax, over in zip(axes, ("shared", "shared, one by one"), strict=True):
+        plots.speedups(ax, found.rows, over)
+        plots.provenance(ax, found.source)
+    return figure
+
+
+def thread_tiles():
+    figure, (ax,) = plots.figure(6, 4)
+    tilings = [t for t in kernels.register_tiled.tilings if t.thread]
+    predicted = [predict(LARGE, H200, kernels.register_tiled, t) for t in tilings]
+    measured = [m for m in records.load("h200") if m.kernel == "register_tiled"]
+    plots.thread_tiles(ax, [m for m in measured if m.problem == LARGE], predicted, False)
+    plots.provenance(ax, measured[0].source)
+    return figure
+
+
+def tiles():
+    figure, (left, right) = plots.figure(8.6, 4.4, columns=2)
+    plots.tiles(left, Gemm(64, 64, 64), Tiling.square(16), block=(2, 1), step=1)
+    plots.tiles(right, Gemm(56, 72, 40), Tiling.square(16), block=(4, 3), step=2)
+    plots.style.title(left, "64×64×64: tiles of 16 fit")
+    plots.style.title(right, "56×72×40: ragged edges")
+    return figure
+
+
+def timeline():
+    figure, (ax,) = plots.figure(8, 2.6)
+    copies = [Span("copy", 0, 600), Span("wait", 600, 1000), Span("copy", 1000, 1600)]
+    fmas = [Span("wait", 0, 600), Span("multiply", 600, 1000), Span("wait", 1000, 1600)]
+    plots.timeline(ax, {"copies": copies, "FMA units": [*fmas, Span("multiply", 1600, 2000)]})
+    plots.style.title(ax, "One tile after the other")
+    plots.provenance(ax, "predicted")
+    return figure
+
+
+DRAWINGS = {
+    made.__name__: made
+    for made in (
+        *(access_map, alignment, counters, fragment, ladder, lane_map, residual, resources),
+        *(roofline, sizes, speedups, thread_tiles, tiles, timeline),
+    )
+}
