@@ -94,8 +94,8 @@ def shrunk(box):
 
 def test_no_text_of_axes_is_cut_off_by_them(drawn):
     _, figure = drawn
-    drawn = set(texts(figure))
-    written = [text for ax in figure.axes for text in ax.texts if text in drawn]
+    visible = set(texts(figure))
+    written = [text for ax in figure.axes for text in ax.texts if text in visible]
     for text in written:
         if text.get_clip_on() and not isinstance(text, Annotation):  # annotations may lie outside
             inside, box = text.axes.get_window_extent().padded(1), text.get_window_extent()
