@@ -13,6 +13,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -20,26 +21,48 @@ import ipywidgets as widgets
 from PIL import Image
 
 from gemmlab.explorers.base import Explorer
-from gemmlab.explorers.controls import Size
 
-MOST = 12  # values that a slider keeps; lists keep all of theirs
+MOST = 10  # values that a slider keeps; lists keep all of theirs
 COLOURS = 64  # of a picture: lines, areas and the grey edges of letters
 PNG = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
 
 
 @dataclass(frozen=True)
 class Control:
-    """What moves an explorer: a widget, its name, and the values that the film keeps."""
+    """A list or a slider of an explorer: its values, and the widget that tells the one chosen."""
 
     widget: widgets.Widget
-    name: str
+    told: widgets.Widget
     values: tuple[Any, ...]
-    labels: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The value now, as readers know it: a slider may count the stops of a scale."""
+        return str(getattr(self.told, "label", self.told.value))
 
     @property
     def slides(self) -> bool:
         """Whether it is a slider; a list otherwise."""
         return not isinstance(self.widget, widgets.Dropdown)
+
+
+class Stills:
+    """What an explorer has shown: pictures, as HTML that refers to images, with their captions."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        self.images: list[str] = []
+        self.pictures: list[tuple[str, str]] = []
+
+    def keep(self) -> int:
+        """The number of the picture that is shown now."""
+        picture = PNG.sub(
+            lambda match: f"@{self._number(match[0])}", html_of(self.explorer.picture.view)
+        )
+        return _index(self.pictures, (picture, self.explorer.message))
+
+    def _number(self, image: str) -> int:
+        return _index(self.images, lighter(image))
 
 
 def show_films() -> None:
@@ -50,65 +73,58 @@ def show_films() -> None:
 
 def film(explorer: Explorer) -> str:
     """The film of an explorer as HTML; the explorer itself is left as it was."""
-    pictures: list[tuple[str, str]] = []
-
-    def keep() -> int:
-        """The number of the picture that is shown now."""
-        shown = lighter(explorer.picture.view.value), explorer.message
-        if shown not in pictures:
-            pictures.append(shown)
-        return pictures.index(shown)
-
-    keep()
+    stills = Stills(explorer)
+    stills.keep()
     before = {widget: widget.value for widget in leaves(explorer) if hasattr(widget, "value")}
     rows = []
     for control in controls(explorer):
         first = control.widget.value
-        frames = {first: 0}
+        kept = []  # (number of the picture, label of the value)
         for value in control.values:
-            if value != first:
-                control.widget.value = value
-                if not explorer.message.startswith("Not possible"):
-                    frames[value] = keep()
-                restore(explorer, before)
-        if len(frames) > 1:
-            rows.append(_row(control, frames))
-    return _page(type(explorer).__name__, rows, pictures)
+            if value == first:
+                kept.append((0, control.label))
+                continue
+            control.widget.value = value
+            if not explorer.message.startswith("Not possible"):
+                kept.append((stills.keep(), control.label))
+            restore(explorer, before)
+        if len(kept) > 1:
+            rows.append(_row(control, kept))
+    return _page(type(explorer).__name__, rows, stills)
 
 
 def controls(explorer: Explorer) -> Iterator[Control]:
     """The sliders and lists of an explorer that can be seen and moved, from top to bottom."""
-    for widget in leaves(explorer, Size):
-        if isinstance(widget, Size):
-            powers = tuple(2**i for i in range(widget.slider.min, widget.slider.max + 1))
-            values = tuple(sorted({*powers, widget.value}))
-            name = widget.slider.description
-            yield Control(widget, name, values, tuple(map(str, values)))
-        elif isinstance(widget, widgets.IntSlider):
-            values = spread(range(widget.min, widget.max + 1, widget.step), widget.value)
-            yield Control(widget, widget.description, values, tuple(map(str, values)))
+    for widget, box in leaves(explorer).items():
+        if isinstance(widget, widgets.IntSlider):
+            steps = range(widget.min, widget.max + 1, widget.step)
+            told = box if hasattr(box, "value") else widget  # the number that a slider stands for
+            yield Control(widget, told, spread(steps, widget.value))
         elif isinstance(widget, widgets.SelectionSlider | widgets.Dropdown):
-            pairs = widget._options_full  # (label, value), however the options were given
-            labels, values = zip(*pairs, strict=True)
-            yield Control(widget, widget.description, values, labels)
+            # Its options may be given as values or as pairs of a label and a value.
+            yield Control(widget, widget, tuple(value for _, value in widget._options_full))
 
 
-def leaves(box: widgets.Widget, *whole: type) -> Iterator[widgets.Widget]:
-    """The widgets displayed in a box and in its boxes; a box of a type in `whole` is one itself."""
+def leaves(box: widgets.Widget) -> dict[widgets.Widget, widgets.Widget]:
+    """Every widget that is displayed inside a box and its boxes -> the box that it stands in."""
+    found = {}
     for child in box.children:
         if child.layout.display == "none":
             continue
-        if isinstance(child, widgets.Box) and not isinstance(child, whole):
-            yield from leaves(child, *whole)
-        else:
-            yield child
+        found |= leaves(child) if isinstance(child, widgets.Box) else {child: box}
+    return found
+
+
+def html_of(view: widgets.Widget) -> str:
+    """The HTML that a widget or the widgets in a box show."""
+    return view.value if isinstance(view, widgets.HTML) else "".join(map(html_of, view.children))
 
 
 def spread(values: range, first: int) -> tuple[int, ...]:
     """At most `MOST` of a slider's values, evenly spread, and its first one.
 
     >>> spread(range(33), 1)
-    (0, 1, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30)
+    (0, 1, 4, 8, 12, 16, 20, 24, 28, 32)
     """
     step = -(-len(values) // (MOST - 1))
     return tuple(sorted({*values[::step], first}))
@@ -122,32 +138,34 @@ def restore(explorer: Explorer, before: dict[widgets.Widget, Any]) -> None:
                 widget.value = value
 
 
-def lighter(picture: str) -> str:
-    """The HTML of a picture, a PNG in it reduced to `COLOURS` colours: a quarter of the bytes."""
-
-    def repack(match: re.Match) -> str:
-        image = Image.open(BytesIO(b64decode(match[1]))).convert("RGB")
-        packed = BytesIO()
-        image.quantize(COLOURS, dither=Image.Dither.NONE).save(packed, "png", optimize=True)
-        return f"data:image/png;base64,{b64encode(packed.getvalue()).decode()}"
-
-    return PNG.sub(repack, picture)
+@cache
+def lighter(image: str) -> str:
+    """A PNG in `COLOURS` colours: a quarter of the bytes."""
+    full = Image.open(BytesIO(b64decode(PNG.fullmatch(image)[1]))).convert("RGB")
+    packed = BytesIO()
+    full.quantize(COLOURS, dither=Image.Dither.NONE).save(packed, "png", optimize=True)
+    return f"data:image/png;base64,{b64encode(packed.getvalue()).decode()}"
 
 
-def _row(control: Control, frames: dict[Any, int]) -> str:
+def _index(items: list, item: Any) -> int:
+    """The place of an item in a list, to which it is added if it is new."""
+    if item not in items:
+        items.append(item)
+    return items.index(item)
+
+
+def _row(control: Control, kept: list[tuple[int, str]]) -> str:
     """One control: its name, and a slider or a list whose positions are numbers of pictures."""
-    labelled = zip(control.values, control.labels, strict=True)
-    kept = [(frames[value], label) for value, label in labelled if value in frames]
     numbers, labels = zip(*kept, strict=True)
-    first = numbers.index(0)
-    name = html.escape(control.name)
+    first = labels[numbers.index(0)]
+    name = html.escape(control.widget.description)
     told = f"data-pictures='{json.dumps(numbers)}'"
     if control.slides:
-        positions = html.escape(json.dumps(labels))
         return (
-            f'<label><span>{name}</span><input type="range" max="{len(kept) - 1}" value="{first}" '
-            f'aria-valuetext="{html.escape(labels[first])}" data-labels="{positions}" {told}>'
-            f"<output>{html.escape(labels[first])}</output></label>"
+            f'<label><span>{name}</span><input type="range" max="{len(kept) - 1}" '
+            f'value="{numbers.index(0)}" aria-valuetext="{html.escape(first)}" '
+            f'data-labels="{html.escape(json.dumps(labels))}" {told}>'
+            f"<output>{html.escape(first)}</output></label>"
         )
     options = "".join(
         f"<option{' selected' * (number == 0)}>{html.escape(label)}</option>"
@@ -156,10 +174,12 @@ def _row(control: Control, frames: dict[Any, int]) -> str:
     return f"<label><span>{name}</span><select {told}>{options}</select></label>"
 
 
-def _page(name: str, rows: list[str], pictures: list[tuple[str, str]]) -> str:
+def _page(name: str, rows: list[str], stills: Stills) -> str:
     """The film: controls, which the script makes visible, the first picture and its caption."""
-    picture, text = pictures[0]
-    data = json.dumps(pictures).replace("</", "<\\/")
+    picture, text = stills.pictures[0]
+    for number, image in enumerate(stills.images):
+        picture = picture.replace(f'"@{number}"', f'"{image}"')
+    data = json.dumps({"images": stills.images, "pictures": stills.pictures}).replace("</", "<\\/")
     return (
         f'<div class="gemmlab-film" role="group" aria-label="Explorer {html.escape(name)}">'
         f'<div class="film-controls" hidden>{"".join(rows)}</div>'

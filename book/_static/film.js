@@ -2,15 +2,21 @@
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".gemmlab-film").forEach(play));
 
 function play(film) {
-  const pictures = JSON.parse(film.querySelector("script").textContent);
+  const { images, pictures } = JSON.parse(film.querySelector("script").textContent);
   const controls = [...film.querySelectorAll("[data-pictures]")].map(control);
+  const screen = film.querySelector(".film-picture");
   film.querySelector(".film-controls").hidden = false;
+  // Where the picture is wider than its place, the keyboard scrolls it.
+  new ResizeObserver(() => {
+    if (screen.scrollWidth > screen.clientWidth) screen.tabIndex = 0;
+    else screen.removeAttribute("tabindex");
+  }).observe(screen);
   for (const moved of controls)
     moved.element.addEventListener("input", () => {
       for (const other of controls) if (other !== moved) other.reset();
       moved.tell();
       const [picture, text] = pictures[moved.picture()];
-      film.querySelector(".film-picture").innerHTML = picture;
+      screen.innerHTML = picture.replace(/"@(\d+)"/g, (_, number) => `"${images[number]}"`);
       film.querySelector(".film-caption").textContent = text;
     });
 }

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab import backends
+from gemmlab.backends.stopping import limited
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import from_memory
 from gemmlab.kernels.kernel import Kernel
@@ -36,7 +32,7 @@ LINES = 6  # of a compiler's message
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Rejected(RuntimeError):
+class RejectedError(RuntimeError):
     """A kernel is wrong; the text says what is wrong with it, and where."""
 
 
@@ -49,10 +45,13 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a kernel on a small problem; `endless` where it has to be stopped."""
+    """What is wrong with a kernel on a small problem.
+
+    runs : whether it runs to its end at all, if to a wrong one
+    """
 
     text: str
-    runs: bool = False  # to its end, if to a wrong one
+    runs: bool = False
 
 
 def judge(
@@ -65,7 +64,7 @@ def judge(
 ) -> Judgement:
     """Try `kernel` on small problems, then run it as `gemmlab.run` does.
 
-    Raises Rejected for a kernel that does not run to its end, for one that is wrong on the small
+    Raises RejectedError for a kernel that does not run to its end, for one that is wrong on the small
     problems and was to run on a GPU, and for one with a hazard on `problem`. ValueError and
     RuntimeError for arguments, as `gemmlab.run` has.
     """
@@ -73,11 +72,11 @@ def judge(
     fault = rehearse(kernel, tiling)
     if fault and (backend == "gpu" or not fault.runs):
         not_run = " It was not run on the GPU." if backend == "gpu" else ""
-        raise Rejected(f"{fault.text}{not_run}")
+        raise RejectedError(f"{fault.text}{not_run}")
     try:
         made = backends.run(kernel, problem, backend, tiling=tiling, device=device)
     except Exception as error:
-        raise Rejected(f"on {problem}: {told(error)}") from error
+        raise RejectedError(f"on {problem}: {told(error)}") from error
     small = " and ".join(f"{p.m}×{p.n}×{p.k}" for p in problems(tiling)[:1])
     remark = fault.text if fault else (
         f"It passed the simulator on {small}, which fills no tile, with β = 0 and β ≠ 0: "
@@ -165,22 +164,3 @@ def told(error: BaseException) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return "Numba cannot compile it for the GPU: " + "\n".join(lines[:LINES])
     return f"{type(error).__name__}: {text}"
-
-
-@contextmanager
-def limited(seconds: float, what: str) -> Iterator[None]:
-    """Stop Python code that this thread runs inside when its time is up: TimeoutError."""
-    end, before = time.monotonic() + seconds, sys.gettrace()
-
-    def watch(frame: FrameType, event: str, argument: Any) -> Callable:
-        frame.f_trace_opcodes = True  # `while True: pass` has no second line
-        if time.monotonic() > end:
-            sys.settrace(before)
-            raise TimeoutError(f"{what} was stopped: it was still running after {seconds:g} s")
-        return watch
-
-    sys.settrace(watch)
-    try:
-        yield
-    finally:
-        sys.settrace(before)

@@ -1,8 +1,8 @@
 """Work in a process of its own: a copy of this one, that may hang, crash or spoil what it likes.
 
-The copy (`os.fork`) has everything that a notebook has defined, and nothing that it does to it comes
-back. What does come back is what the work yields, pickled, through a pipe. Where a process cannot
-be copied, on Windows and in a browser, the work is done here: `guard` then stops it by its lines.
+The copy (`os.fork`) has everything that a notebook has defined, and what it does to it stays there.
+What comes back is what the work yields, pickled, through a pipe. Where a process cannot be copied,
+on Windows and in a browser, the work is done here: `guard` then stops it by its lines.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -212,7 +213,7 @@ class _Copy:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        sys.stdin, sys.stdout = open(os.devnull), _Printed(self._send)
+        sys.stdin, sys.stdout = io.StringIO(), _Printed(self._send)
         sys.stderr = sys.stdout
         builtins.input = _nobody_answers
         with contextlib.suppress(ValueError):  # not in the main thread
@@ -223,7 +224,7 @@ class _Copy:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         with contextlib.suppress(OSError, ValueError):  # /proc is Linux's
-            pages = int(open("/proc/self/statm").read().split()[0])
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
             most = pages * resource.getpagesize() + MEMORY
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
 

@@ -1,7 +1,8 @@
-"""Exercise 04.2: which barrier, removed, lets which thread spoil what."""
+"""Exercise 04.3: which barrier, removed, lets which thread spoil what."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -106,10 +107,10 @@ def _race(barrier: str, claim: Any) -> Finding | None:
         return Finding("race-denied", about + seen, details | {"threads": threads})
     try:
         writer, reader, effect = claim
-        pair = tuple(tuple(int(i) for i in thread) for thread in (writer, reader))
+        pair = tuple(tuple(map(operator.index, thread)) for thread in (writer, reader))
         fits = all(len(t) == 2 and min(t) >= 0 and max(t) < T for t in pair)
         fits = fits and isinstance(effect, str) and effect in (OLD, NEW)
-    except Exception:  # an object of any kind may be here
+    except Exception:
         fits = False
     if not fits:
         text = f'use ((x, y), (x, y), "{OLD}" or "{NEW}") with x and y of 0 … {T - 1}, or None'
@@ -155,9 +156,9 @@ def _smallest_k(k: Any) -> Finding:
 
 
 TASK = Task(
-    name="04.2",
+    name="04.3",
     title="Remove a barrier",
-    section="chapter 04, Two barriers",
+    section="chapter 04, What does each barrier hold back?",
     asked=f"Name for each barrier a writer and a reader of {ELEMENT} that race without it and what "
     "the reader gets, and the smallest k at which the second barrier matters.",
     prompt=f"""
@@ -171,7 +172,7 @@ TASK = Task(
       none) or `"{NEW}"` (of the next tile). `None` if you hold that nothing can go wrong.
     - `smallest_k`: the smallest k at which removing the second barrier can do harm
 
-    `q2.check(claims)` simulates the kernel without that barrier, with your two threads alone at
+    `q3.check(claims)` simulates the kernel without that barrier, with your two threads alone at
     the tile.
     """,
     judge=judge,

@@ -1,7 +1,7 @@
 """What a kernel that shares tiles may load and store, and how evenly: the technique, counted.
 
 All of it on the largest case, whose tiles are whole. Budgets are those of the best plain style, and
-the shares of threads may differ by a factor of `UNEVEN`: one warp copies A and the other one B, say.
+the shares of threads may differ by a factor of `UNEVEN`: one warp copies A, the other one B, say.
 """
 
 from __future__ import annotations

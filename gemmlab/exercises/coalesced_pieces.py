@@ -1,4 +1,4 @@
-"""Exercise 03.2: several elements a thread, without giving each thread a piece of its own."""
+"""Exercise 03.3: several elements a thread, without giving each thread a piece of its own."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
 
 
 def _traffic(report: Report, case: str, sizes: tuple[int, int, int]) -> Finding:
-    """Whether each element was asked for once, in whole sectors, by as many threads as there are."""
+    """Whether each element was asked for once, in whole sectors, and by all threads alike."""
     (size, T, _), counters = sizes, report.counters
     budget = 3 * 4 * size  # X and Y are loaded, Y is stored
     asked = counters["global_load_bytes"] + counters["global_store_bytes"]
@@ -115,9 +115,9 @@ def _traffic(report: Report, case: str, sizes: tuple[int, int, int]) -> Finding:
 _SIZE, _T, _BLOCK = CASES[-1]
 
 TASK = Task(
-    name="03.2",
+    name="03.3",
     title="Pieces that lanes share",
-    section="chapter 03, Strides and offsets",
+    section="chapter 03, What does a load move?",
     asked="build_axpy(T) returns a kernel (a, X, Y) that computes Y ← a·X + Y, T elements a "
     "thread, and moves no more sectors than the elements fill.",
     prompt=f"""
@@ -127,7 +127,7 @@ TASK = Task(
     lanes of a warp stand side by side in every step.
 
     The budget for {_SIZE} elements, T = {_T} and blocks of {_BLOCK} threads: each sector of X is
-    loaded once, each of Y is loaded once and stored once. `q2.check(build_axpy)` says how many
+    loaded once, each of Y is loaded once and stored once. `q3.check(build_axpy)` says how many
     sectors that is, and how many were counted.
     """,
     judge=judge,

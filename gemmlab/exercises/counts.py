@@ -89,7 +89,7 @@ def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
 TASK = Task(
     name="01.2",
     title="Operations, bytes, intensity",
-    section="chapter 01, Counting operations",
+    section="chapter 01, How much work, how many bytes?",
     asked="flops(m, n, k) in FLOP, bytes_moved(m, n, k, itemsize) in B, and "
     "intensity(m, n, k, itemsize) in FLOP/B, of C ← A·B.",
     prompt="""

@@ -15,7 +15,7 @@ from gemmlab.exercises.verdict import Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),
-    case(1, 1, 1, alpha=2, beta=-3),
+    case(1, 1, 1, alpha=2, beta=-1),
     case(1, 2, 3),
     case(3, 1, 2, alpha=2, beta=-3),
     case(2, 2, 2, alpha=-1, beta=0.5),
@@ -108,7 +108,7 @@ def _contract(value: Any, shape: tuple[int, ...]) -> Finding | None:
 TASK = Task(
     name="01.1",
     title="GEMM in NumPy",
-    section="chapter 01, The definition",
+    section="chapter 01, What is a GEMM?",
     asked="gemm(alpha, A, B, beta, C) returns alpha·A·B + beta·C as a new array.",
     prompt="""
     Write `gemm(alpha, A, B, beta, C)`: return $\\alpha A B + \\beta C$ as a new array, for $A$ of

@@ -1,4 +1,4 @@
-"""Exercise 01.3: the smallest batch that makes a linear layer limited by arithmetic."""
+"""Exercise 01.4: the smallest batch that makes a linear layer limited by arithmetic."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def judge(answer: Any) -> Finding:
 
 
 TASK = Task(
-    name="01.3",
+    name="01.4",
     title="The batch that fills the arithmetic units",
-    section="chapter 01, The roofline",
+    section="chapter 01, Arithmetic or DRAM?",
     asked="batch(outputs, inputs, device) is the smallest batch for which a linear layer in "
     "float16 reaches the device's FLOP per byte; None where no batch does.",
     prompt="""
@@ -140,7 +140,7 @@ TASK = Task(
     where no batch is large enough. Each matrix moves once, in float16. Derive a formula, or search:
     `linear(outputs, inputs, batch).intensity` of `gemmlab.model.layers` is there to be called.
 
-    `q3.check(batch)` asks for several layers on several devices.
+    `q4.check(batch)` asks for several layers on several devices.
     """,
     judge=judge,
     answers=(batch,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,11 +38,10 @@ class Case:
         """A, B and C of whole numbers; C is full of NaN where β = 0."""
         p = self.problem
         rng = np.random.default_rng(self.seed)
-        shapes = (p.m, p.k), (p.k, p.n), (p.m, p.n)
         if self.large:
-            a, b, c = (rng.choice([11, 13, 15], s) for s in shapes)
+            a, b, c = (rng.choice([11, 13, 15], s) for s in p.shapes)
         else:  # no zeros: each product matters
-            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in shapes)
+            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in p.shapes)
         a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
         return Operands(a, b, p.poisoned(c))
 
@@ -52,11 +52,17 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
 
 
 def drawn_anew(cases: Sequence[Case]) -> Case:
-    """A case that nobody can know before: sizes, factors and operands are drawn for each check."""
+    """A case that nobody can know before: sizes, factors and operands are drawn for each check.
+
+    Its n and k are multiples of what those of all `cases` are multiples of.
+    """
     rng = np.random.default_rng()
-    m, n, k = (int(x) for x in rng.integers(5, 12, 3))
+    unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
+    m, n, k = (int(x) * of for x, of in zip(rng.integers(5, 12, 3), (1, unit, unit), strict=True))
     alpha, beta = (int(x) for x in rng.choice([-4, -3, 3, 4, 5], 2))
-    return Case(Gemm(m, n, k, alpha, beta), cases[-1].tile, seed=int(rng.integers(1 << 30)))
+    last = cases[-1]
+    problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
+    return Case(problem, last.tile, seed=int(rng.integers(1 << 30)))
 
 
 # The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
@@ -188,7 +194,8 @@ def explain(runs: list[Run], known: Collection[str]) -> str:
             continue
         matches = []
         for run in runs:
-            a, b, c = (x.astype(np.float64) for x in run.operands)
+            operands = run.case.problem.oriented(run.operands)
+            a, b, c = (x.astype(np.float64) for x in operands)
             expected = instead(run.case, a, b, c)
             if expected is not None:
                 matches.append(np.array_equal(expected, run.result, equal_nan=True))

@@ -107,6 +107,8 @@ def _pattern(
         return "wrong-values", ()
     if len(pairs) > 2 and len({v for v, _ in pairs}) == 1 < len({r for _, r in pairs}):
         return "constant", (("Evidence", f"it is {_show(pairs[0][0])} in every case"),)
+    if not pairs:
+        return "wrong-values", ()
     nonzero = [(v, r) for v, r in pairs if r]
     for text, of in (("times", _ratio), ("plus", _distance)):
         common = of(nonzero if of is _ratio else pairs)

@@ -1,4 +1,4 @@
-"""Exercise 04.1: complete the kernel that shares tiles of A and B."""
+"""Exercise 04.2: complete the kernel that shares tiles of A and B."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(T):
         col = cuda.blockIdx.x * T + x
 
         acc = float32(0)
-        # Step along k, tile by tile: copy, wait, multiply, wait.
+        # Step along k, tile by tile.
         # [answer]
         for start in range(0, k, T):
             As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
@@ -76,9 +76,9 @@ def judge(answer: Any) -> Finding:
 
 
 TASK = Task(
-    name="04.1",
+    name="04.2",
     title="The tiled kernel",
-    section="chapter 04, A kernel that shares",
+    section="chapter 04, All of k",
     asked="build(T) returns a kernel (alpha, A, B, beta, C) that computes C ← alpha·A·B + beta·C "
     "from tiles of T×T elements in shared memory.",
     prompt="""
@@ -87,7 +87,7 @@ TASK = Task(
     and one of B to shared memory, multiply them, go on. Any m, n, k ≥ 1, any alpha and beta;
     where beta = 0, C is not read.
 
-    `q1.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
+    `q2.check(build)` runs it on the simulated GPU: values, races, barriers and indices first, then
     how many bytes it loads.
     """,
     judge=judge,

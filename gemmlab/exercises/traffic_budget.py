@@ -1,4 +1,4 @@
-"""Exercise 04.3: two elements a thread, and a budget for what is loaded."""
+"""Exercise 04.5: two elements a thread, and a budget for what is loaded."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def judge(answer: Any) -> Finding:
 _LAST = CASES[-1].problem
 
 TASK = Task(
-    name="04.3",
+    name="04.5",
     title="A traffic budget",
-    section="chapter 04, What a tile costs",
+    section="chapter 04, Two elements for each thread",
     asked="build(T) returns a kernel whose T×T threads compute T×2T elements of C, two each, "
     "and whose block loads each element that it needs once, in whole sectors.",
     prompt=f"""
@@ -97,7 +97,7 @@ TASK = Task(
 
     The budget at m = n = k = {_LAST.m} and T = {CASES[-1].tile}: each block loads each element of A
     and B that it needs once, and lanes of a warp read neighbours, so that every 32-byte sector is
-    used whole. `q3.check(build)` says how many sectors that is and how many were counted.
+    used whole. `q5.check(build)` says how many sectors that is and how many were counted.
     """,
     judge=judge,
     answers=(build,),
@@ -124,8 +124,8 @@ TASK = Task(
         ),
         "copy-not-coalesced": Diagnosis(
             "The result is right and each element is loaded once, but neighbouring lanes read "
-            "elements that are not neighbours: two apart, say, and each sector is fetched twice and "
-            "half used each time.",
+            "elements that are not neighbours. Where they are two apart, each sector is fetched twice "
+            "and half used each time.",
             "Which addresses do lanes 0, 1, 2, … read in one load of B?",
             "Columns x and x + T, not 2·x and 2·x + 1, when copying.",
         ),

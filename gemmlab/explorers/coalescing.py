@@ -59,7 +59,7 @@ class Coalescing(Explorer):
     def __init__(self, stride: int = 1, offset: int = 0, itemsize: int = 4) -> None:
         curve, (self.curve_axes,) = plots.figure(4.4, 3.6)
         map_, (self.map_axes,) = plots.figure(4.8, 3.6)
-        map_.set_label("Map of the sectors that the load touches, 1024 bytes in a row")
+        plots.describe(map_, "Map of the sectors that the load touches, 1024 bytes in a row")
         super().__init__(Picture(curve, map_))
         if itemsize not in ELEMENTS:
             raise ValueError(f"itemsize={itemsize!r} is not offered; use 2, 4 or 8")

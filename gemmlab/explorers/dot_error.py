@@ -103,7 +103,9 @@ class DotError(Explorer):
         self.curve_axes.set_position((0.17, 0.14, 0.62, 0.74))  # names stand at its right
         dots, (self.dot_axes,) = plots.figure(4.4, 4.2)
         self.dot_axes.set_position((0.04, 0.14, 0.92, 0.74))
-        dots.set_label("Errors of all float32 sums at this k, in a row for each way of summing")
+        plots.describe(
+            dots, "Errors of all float32 sums at this k, in a row for each way of summing"
+        )
         super().__init__(Picture(curves, dots))
         for name, value, known in (
             ("k", k, LENGTHS), ("dtype", dtype, OPERANDS), ("values", values, VALUES)
@@ -182,17 +184,17 @@ class DotError(Explorer):
         ax = self.dot_axes
         style.prepare(ax)
         spot = np.linspace(-0.25, 0.25, DOTS)
-        for row, way in enumerate(SHOWN):
-            (dots,) = ax.plot(0 * spot, row + spot, ".", color=WAYS[way], markersize=4)
-            (bar,) = ax.plot([0, 0], [row - 0.32, row + 0.32], color=style.INK, linewidth=1.5)
+        for place, way in enumerate(SHOWN):
+            (dots,) = ax.plot(0 * spot, place + spot, ".", color=WAYS[way], markersize=4)
+            (bar,) = ax.plot([0, 0], [place - 0.32, place + 0.32], color=style.INK, linewidth=1.5)
             self.dots[way] = dots, bar
             ax.text(
-                0.01, row - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
+                0.01, place - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
                 fontsize=style.NOTE, va="bottom",
             )  # fmt: skip
         ax.axvline(0, color=style.GREY, linewidth=1, zorder=0)
         ax.set(yticks=[], ylim=(len(SHOWN) - 0.5, -0.7))
-        ax.set_xlabel("error / (u·Σ|a·b|), u = 2^-24", fontsize=style.LABEL)
+        ax.set_xlabel("error / (u·Σ|a·b|), u = $2^{-24}$", fontsize=style.LABEL)
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from gemmlab.backends.stopping import raise_in
 
 TICK = 0.25  # seconds between two reports of progress
 
@@ -50,7 +51,7 @@ class Job:
         with self._lock:
             self._stop_asked = True
             if self._stoppable and self._worker.ident is not None:
-                _raise_in(self._worker.ident, Stopped)
+                raise_in(self._worker.ident, Stopped)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until `done` has returned; False if that took longer than `seconds`."""
@@ -67,7 +68,7 @@ class Job:
                 with self._lock:
                     self._stoppable = False
                     # A stop that came too late must not strike what follows.
-                    _raise_in(threading.get_ident(), None)
+                    raise_in(threading.get_ident(), None)
         except BaseException as error:
             self._outcome = None, error
 
@@ -80,13 +81,3 @@ class Job:
                 break
             self._report(time.perf_counter() - start)
         self._done(*self._outcome)
-
-
-def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
-    """Raise `exception` in a running thread, or take back one that has not been raised yet.
-
-    Source: Python/C API, PyThreadState_SetAsyncExc.
-    """
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), ctypes.py_object(exception) if exception else None
-    )

@@ -1,89 +1,117 @@
-"""The kernel lab: run a kernel and lay its measurement over the prediction."""
+"""The kernel lab: run a kernel, see it beside the others and over its prediction."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
 from gemmlab.arguments import whole_number
-from gemmlab.backends import simulator
+from gemmlab.backends import simulator, trial
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Picture
+from gemmlab.explorers import offers
+from gemmlab.explorers.base import row
 from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
+from gemmlab.explorers.picture import Picture
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
-from gemmlab.model import Prediction, predict
-from gemmlab.plots import si, style
+from gemmlab.measurement import Measurement
+from gemmlab.plots import Row, si, style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
-SIZES = tuple(2**i for i in range(SMALLEST, LARGEST + 1))  # where curves are predicted
+SIZES = tuple(2**i for i in range(SMALLEST + 3, LARGEST + 1))  # where curves are predicted
+FIRST = {"gpu": 4096, "recorded": 4096, "simulator": 128, "cpu": 256}  # sizes, by backend
+
+
+class Place(NamedTuple):
+    """What of a run decides which one it is."""
+
+    kernel: str
+    tiling: Tiling | None
+    problem: Gemm
+    backend: str
 
 
 class KernelLab(Runner):
-    """Choose a kernel, a size and a tile; run it; compare with the prediction.
+    """Choose a kernel, a tile and a size; run it; see it beside the others.
 
-    kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others
-    n : m = n = k, from 1 to 8192; tile : the side of the block tile, None for the kernel's own
-    backend : as in `gemmlab.run`
+    kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others; or
+        a kernel of one's own, whatever `kernels.own` takes, which joins the ladder. It is judged
+        before it is shown: see `gemmlab.backends.trial`
+    n : m = n = k, from 1 to 8192, one that is recorded with the backend "recorded"; None for 4096
+        where kernels are timed and 128 where they are simulated
+    tile : a `Tiling`, or the side of the block tile; None for the kernel's own
+    backend : as in `gemmlab.run`; "recorded" shows all that is recorded of a problem, at once
     device : whose measurements are replayed, and for which simulated kernels are predicted
 
-    `history` holds every `Measurement` made. Raises TypeError, ValueError or RuntimeError for
-    values that no control could show.
+    `history` holds every `Measurement` made. Raises TypeError, ValueError, LookupError or
+    RuntimeError for values that no control could show.
     """
 
     def __init__(
         self,
-        kernel: str = "tiled",
-        n: int = 128,
-        tile: int | None = None,
+        kernel: str | Kernel | Callable = "tiled",
+        n: int | None = None,
+        tile: int | Tiling | None = None,
         backend: str = "auto",
         device: str = RECORDED,
     ) -> None:
-        figure, (self.left, self.right) = plots.figure(9.8, 4.2, 2, wspace=0.6)
-        super().__init__(Picture(figure), load_device(device))
-        chosen = kernels.get(kernel)
-        family = kernels.CPU if chosen in kernels.CPU else (*kernels.LADDER, kernels.REFERENCE)
-        backends.choose(chosen, backend)
-        sizes = sizes_of(Gemm(n, n, n), LARGEST)
-        side = chosen.default.block[0] if chosen.default else 1
-        if tile is not None:
-            chosen.choose(_tiling(chosen, whole_number("tile", tile)))
-        self._mode = ""
+        bars, (self.left,) = plots.figure(5.6, 4.9)
+        detail, (self.right,) = plots.figure(4.8, 4.9)
+        for figure, left in ((bars, 0.41), (detail, 0.34)):
+            figure.subplots_adjust(left=left, right=0.95, top=0.87)
+        super().__init__(Picture(bars, detail), load_device(device))
+        chosen = kernels.get(kernel) if isinstance(kernel, str) else kernels.own(kernel, tile)
+        on_cpu = chosen in kernels.CPU
+        family = kernels.CPU if on_cpu else (*kernels.LADDER, kernels.REFERENCE)
+        self.family = {k.name: k for k in family} | {chosen.name: chosen}
+        self.own = None if isinstance(kernel, str) else chosen
+        self.remarks: dict[Place, str] = {}  # on kernels of one's own
+        self._recorded = offers.recorded(self.device)
+        self._quantity = ""
+        runs_on = backends.choose(chosen, backend)
+        n = FIRST[runs_on] if n is None else n
+        sizes = sizes_of(Gemm(n, n, n), LARGEST)  # refuses what no control could show
+        problem, tiling = Gemm(n, n, n), _wanted(chosen, tile, self.device)
+        if runs_on == "recorded":
+            backends.run(chosen, problem, "recorded", tiling=tiling, device=self.device)
 
-        self.kernel = dropdown("kernel", [k.name for k in family], kernel)
-        self.backend = dropdown("backend", ("auto", *backends.available(chosen)), backend)
+        self.kernel = dropdown("kernel", list(self.family), chosen.name)
+        self.backend = dropdown("backend", [(backend, backend)], backend)
+        self.tile = dropdown("tile", [("its own", tiling)], tiling, "38em")
         self.size = Size("m = n = k", n, LARGEST, SMALLEST)
-        self.tile = field("tile", tile or side, 1024)
-        self.tile.disabled = chosen.default is None
+        self.stored = dropdown("problem", [(str(problem), problem)], problem)
         self.ragged = widgets.Checkbox(
             False,
             description="choose m, n and k one by one",
             indent=False,
-            layout={"width": "auto", "margin": "0 0 0 6.5em"},
+            layout={"width": "auto", "margin": "2px 1em 2px 6.5em"},
         )
         self.m, self.n, self.k = (
             field(name, value, 2**LARGEST, "2em") for name, value in sizes.items()
         )
-        self.sides = widgets.HBox([self.m, self.n, self.k], layout={"display": "none"})
-
-        self.kernel.observe(self._offer_backends, "value")
-        self.ragged.observe(self._offer_sides, "value")
-        watched = self.kernel, self.backend, self.size, self.tile, self.m, self.n, self.k
+        self.sides = row(self.m, self.n, self.k)
+        self.sides.layout.display = "none"
+        self._fill(its_own=False)
+        self.enable()
+        for control in (self.kernel, self.backend, self.stored, self.ragged):
+            control.observe(self._offer, "value")
         self.arrange(
             [
-                widgets.HBox([self.kernel, self.backend]),
-                widgets.HBox([self.size, self.tile]),
-                widgets.HBox([self.ragged, self.sides]),
+                row(self.kernel, self.backend),
+                self.tile,
+                row(self.size, self.stored, self.sides),
+                self.ragged,
                 self.buttons,
             ],
-            watched,
+            (self.kernel, self.backend, self.tile, self.size, self.stored, self.m, self.n, self.k),
         )
 
     # ------------------------------------------------------------------ what the controls say
@@ -91,6 +119,8 @@ class KernelLab(Runner):
     @property
     def problem(self) -> Gemm:
         """The problem that the controls ask for."""
+        if self._replays:
+            return self.stored.value
         if self.ragged.value:
             return Gemm(self.m.value, self.n.value, self.k.value)
         side = self.size.value
@@ -99,95 +129,189 @@ class KernelLab(Runner):
     @property
     def choice(self) -> Choice:
         """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
-        kernel = kernels.get(self.kernel.value)
-        tiling = kernel.choose(_tiling(kernel, self.tile.value))
-        return kernel, tiling, backends.choose(kernel, self.backend.value)
+        kernel = self.family[self.kernel.value]
+        return kernel, self.tile.value, backends.choose(kernel, self.backend.value)
+
+    @property
+    def _replays(self) -> bool:
+        return self.backend.value == "recorded"
+
+    def execute(
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling | None, backend: str
+    ) -> Measurement:  # fmt: skip
+        """Run a rung as `gemmlab.run` does, and a kernel of one's own once it is judged."""
+        if kernel is not self.own:
+            return super().execute(kernel, problem, tiling, backend)
+        try:
+            m, remark = trial.judge(kernel, problem, backend, tiling=tiling, device=self.device)
+        except trial.RejectedError as error:
+            raise trial.RejectedError(f"{kernel.name}, {error}") from error
+        self.remarks[Place(kernel.name, tiling, problem, backend)] = remark
+        return m
 
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
-        """Draw history, curves and residuals; return the prediction or, after a run, the result."""
+        """Draw all kernels on the left and the chosen one on the right; return it in words."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
-        p = _predict(kernel, problem, tiling, target)
         if backend == "simulator" and tiling.padded_flops(problem) > simulator.LARGEST:
             raise ValueError(
                 f"{problem} is too large to simulate while you wait: {si(problem.flops, 'FLOP')}, "
                 f"and at most {si(simulator.LARGEST, 'FLOP')} are run; choose smaller sizes, or "
                 'the backend "recorded"'
             )
-        mine = [m for m in self.history if m.backend == backend]
-        asked = kernel.name, problem, tiling
-        latest = next((m for m in mine[::-1] if (m.kernel, m.problem, m.tiling) == asked), None)
         counted = backend == "simulator"
-        self._prepare("counted" if counted else "timed")
-
-        series = dict.fromkeys([(m.kernel, m.tiling) for m in mine] + [(kernel.name, tiling)])
-        curves = [q for name, t in series for q in _curve(name, t, target, counted)]
-        if plots.size(problem) < SIZES[0]:  # typed: the curve begins there
-            curves.append(p)
-        quantity = "global" if counted else "speed"
-        self.sizes = plots.sizes(self.left, mine, curves, quantity, self.sizes)
-        self.here.set_data([plots.size(problem)], [plots.value(p, quantity)])
-        if counted:
-            self.compared = plots.counters(self.right, p, latest, self.compared)
-        else:
-            pairs = [
-                (m, _predict(kernels.get(m.kernel), m.problem, m.tiling, target)) for m in mine
-            ]
-            self.compared = plots.residual(self.right, pairs, self.compared)
-        sources = dict.fromkeys(style.source(item) for item in (p, *mine[-1:]))
+        self._prepare("global" if counted else "speed")
+        place = Place(kernel.name, tiling, problem, backend)
+        rows = self._rows(place, target)
+        chosen = next(i for i, r in enumerate(rows) if (r.kernel, r.tiling) == place[:2])
+        latest = rows[chosen].observed
+        p = offers.predicted(kernel, problem, tiling, target)
+        self.rows = plots.beside(self.left, rows, chosen, self._quantity, self.rows)
+        heading = style.title(self.left, f"{problem}")
+        seen = latest or next((r.observed for r in rows if r.observed), None)
+        sources = [style.source(item) for item in (p, seen) if item]
         self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
-        self.moving = self.here, *(self.compared.moving if counted else ())
-        limits = (ax.get_xlim() + ax.get_ylim() for ax in (self.left, self.right))
-        self.frame = (*series, target, backend, len(self.history), *limits)
-        return observed(latest, p, target) if latest else expected(p, kernel, target, backend)
+        moving = (*self.rows.moving, heading)
+        if counted:
+            model = p if kernel.work else None
+            self.compared = plots.counters(self.right, model, latest, self.compared)
+            moving, under = moving + self.compared.moving, self.compared.names
+        else:
+            under = self._draw_sizes(kernel, tiling, backend, target)
+            known = plots.value(latest or p, "speed")
+            self.here.set_data([plots.size(problem)], [known])
+            moving += (self.here,)
+        name = style.title(self.right, f"{kernel.name}: {'counters' if counted else 'all sizes'}")
+        name.set_fontsize(style.LABEL)
+        self.moving = moving
+        self.frames = (
+            (chosen, tuple(self.rows.rows), tuple(sources), self.left.get_xlim()),
+            (*place[:2], backend, target, under, self.right.get_xlim() + self.right.get_ylim()),
+        )
+        if latest is None:
+            return expected(p, kernel, target, backend)
+        return "\n".join(filter(None, [observed(latest, p, target), self.remarks.get(place)]))
 
-    def _prepare(self, mode: str) -> None:
+    def _rows(self, place: Place, target: Device) -> list[Row]:
+        """The kernels beside each other: what was observed of each, and what is predicted."""
+        had = {
+            (m.kernel, m.tiling): m
+            for m in self._all(target, place.backend)
+            if m.problem == place.problem
+        }
+        mine = list(had)
+        if place.backend != "recorded":
+            mine += [(k.name, k.default) for k in self.family.values() if not k.library]
+        order = list(self.family)
+        keys = sorted(
+            offers.distinct([*mine, place[:2]]),
+            key=lambda key: (order.index(key[0]), offers.order(key[1])),
+        )
+        rows = []
+        for name, tiling in keys:
+            kernel, p = self.family[name], None
+            if kernel.work and (place.backend == "simulator" or (name, tiling) == place[:2]):
+                p = offers.predicted(kernel, place.problem, tiling, target)
+            rows.append(Row(name, tiling, p, had.get((name, tiling))))
+        return rows
+
+    def _all(self, target: Device, backend: str) -> list[Measurement]:
+        """What is recorded on the device and, after it, what was run here on this backend."""
+        same = backend == "recorded" or (backend == "gpu" and target.name == self.device.name)
+        stored = [m for m in self._recorded if m.kernel in self.family] if same else []
+        return stored + [m for m in self.history if m.backend == backend]
+
+    def _draw_sizes(
+        self, kernel: Kernel, tiling: Tiling | None, backend: str, target: Device
+    ) -> str:
+        """Draw the speed of the chosen kernel over all sizes; return what stands there."""
+        mine = [
+            m
+            for m in self._all(target, backend)
+            if (m.kernel, m.tiling) == (kernel.name, tiling) and _cube(m.problem)
+        ]
+        curve = [offers.predicted(kernel, Gemm(n, n, n), tiling, target) for n in SIZES]
+        self.over = plots.sizes(self.right, mine, curve, "speed", self.over)
+        lines = {"predicted" if kernel.work else "ideal, predicted": self.over.lines}
+        lines |= {origin: dots for (_, origin), dots in self.over.dots.items()}
+        first = next(iter(self.over.lines.values()))
+        handles = [first, *self.over.dots.values()]
+        style.legend(self.right, handles, [*lines], loc="lower right")
+        return f"{len(mine)} runs"
+
+    def _prepare(self, quantity: str) -> None:
         """Begin both plots anew where they are to show something else than before."""
-        if mode != self._mode:
-            self._mode = mode
+        if quantity != self._quantity:
+            self._quantity = quantity
             self.left.clear()
             self.right.clear()
-            self.sizes = self.compared = self.origin = None
-            (self.here,) = self.left.plot([], [], "D", markersize=10, zorder=6)
-            self.here.set(markerfacecolor="none", color=style.INK, markeredgewidth=1.5)
+            self.rows = self.over = self.compared = self.origin = None
+            if quantity == "speed":  # a mark for the chosen size
+                (self.here,) = self.right.plot([], [], "o", markersize=15, zorder=6)
+                self.here.set(markerfacecolor="none", color=style.GREY, markeredgewidth=1.2)
 
-    def _offer_backends(self, _change: object) -> None:
-        """Keep the backend where it can run the new kernel; else let it be chosen."""
-        kernel, had = kernels.get(self.kernel.value), self.backend.value
-        self.tile.disabled = kernel.default is None
-        with self.together():
-            self.backend.options = ("auto", *backends.available(kernel))
-            self.backend.value = had if had in self.backend.options else "auto"
+    # -------------------------------------------------------------------- what can be chosen
 
-    def _offer_sides(self, _change: object) -> None:
-        """Show one size or three."""
-        self.sides.layout.display = "flex" if self.ragged.value else "none"
-        self.size.layout.display = "none" if self.ragged.value else "flex"
-        self.refresh()
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: what is recorded is all shown."""
+        return not self._replays
+
+    def _offer(self, change: Any = None) -> None:
+        """Let only what is possible be chosen; keep what was, where it still is."""
+        if not self._held:
+            with self.together():
+                self._fill(its_own=change.owner is self.kernel)
+                self.enable()
+
+    def _fill(self, its_own: bool) -> None:
+        """The options of all lists; the tile becomes the kernel's own if `its_own`."""
+        kernel = self.family[self.kernel.value]
+        stored = [m for m in self._recorded if m.kernel == kernel.name]
+        possible = [b for b in backends.available(kernel) if stored or b != "recorded"]
+        _choose(self.backend, {name: name for name in ("auto", *possible)}, self.backend.value)
+        if stored:
+            nearest = min(stored, key=lambda m: abs(math.log(m.flops / self.stored.value.flops)))
+            known = {str(m.problem): m.problem for m in sorted(stored, key=lambda m: m.flops)}
+            _choose(self.stored, known, self.stored.value, nearest.problem)
+        had = kernel.default if its_own else self.tile.value
+        if self._replays:
+            tiles = [m.tiling for m in stored if m.problem == self.stored.value]
+        else:
+            target = self.target(backends.choose(kernel, self.backend.value))
+            tiles = [*offers.tilings(kernel, target), had]
+        named = {str(t) if t else f"{kernel.name} chooses": t for t in offers.distinct(tiles)}
+        _choose(self.tile, named, had, kernel.default)
+        self.tile.disabled = len(named) == 1
+        self.ragged.layout.visibility = "hidden" if self._replays else "visible"
+        one_by_one = self.ragged.value and not self._replays
+        self.stored.layout.display = "flex" if self._replays else "none"
+        self.sides.layout.display = "flex" if one_by_one else "none"
+        self.size.layout.display = "none" if self._replays or one_by_one else "flex"
 
 
-def _tiling(kernel: Kernel, side: int) -> Tiling | None:
-    """The kernel's own tiling, scaled so that the block tile is `side` high."""
-    if kernel.default is None:
-        return None
-    block = kernel.default.block
-    return replace(
-        kernel.default, block=tuple(max(1, s * side // block[0]) if s > 1 else 1 for s in block)
-    )
+def _cube(problem: Gemm) -> bool:
+    return problem == Gemm(*[problem.m] * 3)
 
 
-@lru_cache(maxsize=1024)
-def _predict(kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Device) -> Prediction:
-    """The kernel's prediction, or the ideal one where there is no model of the kernel."""
-    if kernel.work is None:
-        return predict(problem, target)
-    return predict(problem, target, kernel, tiling)
+def _choose(
+    control: widgets.Dropdown, options: dict[str, Any], had: Any, other: Any = None
+) -> None:
+    """Offer `options`, by their names; choose what was chosen if it is among them, or another."""
+    values = list(options.values())
+    if control.options != tuple(options.items()):
+        control.options = tuple(options.items())
+    control.value = next(v for v in (had, other, values[0]) if v in values)
 
 
-def _curve(name: str, tiling: Tiling | None, target: Device, counted: bool) -> list[Prediction]:
-    """Predictions over m = n = k, up to the largest that can be run."""
-    most = simulator.LARGEST if counted else Gemm(*[2**LARGEST] * 3).flops
-    problems = [p for n in SIZES if (p := Gemm(n, n, n)).flops <= most]
-    return [_predict(kernels.get(name), p, tiling, target) for p in problems]
+def _wanted(kernel: Kernel, tile: int | Tiling | None, device: Device) -> Tiling | None:
+    """The tiling that is asked for, once kernel and device take it."""
+    tiling = kernel.default if tile is None else tile
+    if tiling is not None and not isinstance(tiling, Tiling):
+        side = whole_number("tile", tile)
+        tiling = offers.scaled(kernel.default, side) if kernel.default else Tiling.square(side)
+    if tiling is not None:
+        offers.check(kernel, kernel.choose(tiling), device)
+    return tiling

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
+from gemmlab import plots
 from gemmlab.explorers.png import png
 
 DOTS = 96  # of a page's pixels in an inch
@@ -22,8 +23,8 @@ class Picture:
     """Figures without windows, side by side where there is room, in the widget `view`.
 
     ipywidgets' Image cannot carry alternative text, so each figure is an <img> in HTML. What is
-    drawn is given by the figures' artists; a figure's label is its alternative text, and the first
-    figure's is the description of all.
+    drawn is given by the figures' artists, and said by `plots.describe`; the first figure's text is
+    what the explorer says of all of them.
     """
 
     def __init__(self, *figures: Figure) -> None:
@@ -49,7 +50,7 @@ class Picture:
         for i, panel in enumerate(self.panels):
             mine = [artist for artist in moving if artist.figure is panel.figure]
             panel.draw(mine, frames[i] if frames else None)
-            panel.show(description if i == 0 else panel.figure.get_label())
+            panel.show(description if i == 0 else plots.alt(panel.figure))
 
     def fade(self, reason: str) -> None:
         """Show that the picture is not of what was asked for, and say why in its place."""

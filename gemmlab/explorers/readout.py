@@ -35,6 +35,13 @@ def _predicted(p: Prediction, target: Device) -> str:
 
 
 def _counted(m: Measurement, p: Prediction) -> str:
+    if not p.kernel:
+        traffic = ", ".join(f"{si(count, 'B')} of {level}" for level, count in m.bytes.items())
+        conflicts = m.counters["shared_bank_conflicts"]
+        return (
+            f"Counted: {traffic} traffic, {number(conflicts)} bank conflicts. There is no model of "
+            "it: nothing is predicted."
+        )
     differences = residual(m, p)
     off = {name: d for name, d in differences.items() if d}
     if not off:

@@ -80,7 +80,9 @@ class Rounding(Explorer):
     def __init__(self, x: float = 0.1, dtype: str = "bfloat16", rounding: str = "RN") -> None:
         bits, (self.bit_axes,) = plots.figure(6.8, 1.2)
         line, (self.line_axes,) = plots.figure(6.8, 1.5)
-        line.set_label("The numbers of the format around x, x itself, and what it is rounded to")
+        plots.describe(
+            line, "The numbers of the format around x, x itself, and what it is rounded to"
+        )
         super().__init__(Picture(bits, line))
         round_to(x, dtype, rounding)  # refuses what is not known
         if dtype not in CHOICES:

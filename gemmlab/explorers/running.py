@@ -7,7 +7,7 @@ import ipywidgets as widgets
 from gemmlab import backends
 from gemmlab.detection import detect, host
 from gemmlab.device import Device
-from gemmlab.explorers.base import Explorer
+from gemmlab.explorers.base import Explorer, row
 from gemmlab.explorers.job import Job, Stopped
 from gemmlab.explorers.picture import Picture
 from gemmlab.kernels import Kernel
@@ -30,11 +30,12 @@ class Runner(Explorer):
         self.device = device
         self.history: list[Measurement] = []
         self.job: Job | None = None
+        self._running = False
         self.run = widgets.Button(description="Run", button_style="primary", icon="play")
         self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.clear = widgets.Button(description="Clear", icon="trash")
         self.status = widgets.HTML()
-        self.buttons = widgets.HBox([self.run, self.stop, self.clear, self.status])
+        self.buttons = row(self.run, self.stop, self.clear, self.status)
         self.run.on_click(lambda _: self.start())
         self.stop.on_click(lambda _: self.job and self.job.stop())
         self.clear.on_click(lambda _: self.forget())
@@ -58,15 +59,28 @@ class Runner(Explorer):
         if self.run.disabled or not self.refresh():
             return
         problem, (kernel, tiling, backend) = self.problem, self.choice
-        self.run.disabled, self.stop.disabled = True, False
+        self._running = True
+        self.enable()
         self._report(0.0)
         self.job = Job(
-            lambda: backends.run(
-                kernel, problem, backend, tiling=tiling, device=self.device.name
-            ),
-            self._report,
-            self._done,
-        ).start()  # fmt: skip
+            lambda: self.execute(kernel, problem, tiling, backend), self._report, self._done
+        ).start()
+
+    def execute(
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling | None, backend: str
+    ) -> Measurement:  # fmt: skip
+        """Run a kernel, in the thread of the job."""
+        return backends.run(kernel, problem, backend, tiling=tiling, device=self.device.name)
+
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run."""
+        return True
+
+    def enable(self) -> None:
+        """Let the buttons be pressed that have something to do."""
+        self.run.disabled = self._running or not self.runnable
+        self.stop.disabled = not self._running
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the run to end; False if it takes longer than `seconds`."""
@@ -82,7 +96,8 @@ class Runner(Explorer):
 
     def _done(self, result: Measurement | None, error: BaseException | None) -> None:
         self.status.value = ""
-        self.run.disabled, self.stop.disabled = False, True
+        self._running = False
+        self.enable()
         if error is None:
             self.history.append(result)
             self.refresh()

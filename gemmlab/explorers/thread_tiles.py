@@ -69,7 +69,7 @@ class ThreadTiles(Runner):
         backends.choose(chosen, backend)
         tiles, (self.left,) = plots.figure(5.0, 4.0)
         limits, (self.right,) = plots.figure(4.6, 4.0)
-        limits.set_label("The time that each resource needs for the chosen thread tile")
+        plots.describe(limits, "The time that each resource needs for the chosen thread tile")
         super().__init__(Picture(tiles, limits), load_device(device))
         self._mode, self.limits = "", None
         self.kernel = dropdown("kernel", known, kernel)

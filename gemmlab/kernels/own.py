@@ -31,8 +31,8 @@ def own(
 
     kernel : a function (alpha, A, B, beta, C), with `cuda.jit` or without; a function build(tiling)
         that returns one; or a `Kernel`
-    tile : its tiling, or the side of a square block tile; 16 where None. The tile of a function that
-        nobody builds is frozen into its source: it takes no other.
+    tile : its tiling, or the side of a square block tile; 16 where None. A function that is given
+        as it is has its tile frozen into its source: it takes no other.
     grid : blocks along x and y: two sizes, or a function (m, n) that gives them
     block : threads along x and y. Where None, as of `grid`: a thread for each thread tile of C, x
         along the columns

@@ -8,6 +8,8 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
+from gemmlab.plots.bars import bars
+from gemmlab.plots.beside import Row, beside
 from gemmlab.plots.compare import counters, residual
 from gemmlab.plots.description import alt, describe
 from gemmlab.plots.figures import figure
@@ -23,10 +25,13 @@ from gemmlab.plots.tiles import tiles
 from gemmlab.plots.timeline import Span, timeline
 
 __all__ = [
+    "Row",
     "Span",
     "access_map",
     "alignment",
     "alt",
+    "bars",
+    "beside",
     "counters",
     "describe",
     "figure",

@@ -85,6 +85,7 @@ class CounterArtists(NamedTuple):
     counted: tuple[Rectangle, ...]
     differences: tuple[Text, ...]
     names: tuple[str, ...]
+    column: str  # what the numbers at the right are
 
     @property
     def moving(self) -> tuple[Rectangle | Text, ...]:
@@ -94,34 +95,38 @@ class CounterArtists(NamedTuple):
 
 def counters(
     ax: Axes,
-    prediction: Prediction,
+    prediction: Prediction | None,
     measurement: Measurement | None = None,
     artists: CounterArtists | None = None,
 ) -> CounterArtists:
     """Draw counters as bars, counted inside predicted, each with counted − predicted beside it.
 
-    Without a measurement only the prediction is drawn. Counters that are 0 in both are left out;
-    artists of an earlier call are reused where the same counters are shown.
+    Without a measurement only the prediction is drawn; without a prediction, of a kernel that has
+    no model, what was counted, each with its number beside it. Counters that are 0 in both are left
+    out; artists of an earlier call are reused where the same counters are shown.
     """
     counted = measurement.counters if measurement else TransactionCounters()
-    names = tuple(
-        name
-        for name in sorted({*prediction.counters, *counted})
-        if prediction.counters[name] or counted[name]
-    )
-    if artists is None or artists.names != names:
-        artists = _new(ax, names)
+    model = prediction.counters if prediction else TransactionCounters()
+    names = tuple(name for name in sorted({*model, *counted}) if model[name] or counted[name])
+    column = "counted − predicted" if prediction else "counted"
+    if artists is None or (artists.names, artists.column) != (names, column):
+        artists = _new(ax, names, column)
     most = 1
     rows = zip(names, artists.predicted, artists.counted, artists.differences, strict=True)
     for name, outer, inner, text in rows:
-        expected, found = prediction.counters[name], counted[name]
+        expected, found = model[name], counted[name]
         most = max(most, expected, found)
         outer.set_width(expected)
         inner.set_width(found)
         inner.set_visible(measurement is not None)
-        text.set_text(f"{found - expected:+,d}" if found != expected else "0")
+        difference = f"{found - expected:+,d}" if found != expected else "0"
+        text.set_text(difference if prediction else f"{found:,d}")
         text.set_visible(measurement is not None)
-    describe(ax, _finding(names, prediction, measurement), "counters")
+    if prediction:
+        describe(ax, _finding(names, prediction, measurement), "counters")
+    else:
+        told = ", ".join(f"{_plain(name)} {counted[name]:,}" for name in names)
+        describe(ax, f"Counters: {told or 'nothing was counted'}.", "counters")
     # In steps of a thousand, so that the axis seldom changes while a size does.
     ax.set_xlim(1, 1000 ** math.ceil(math.log(10 * most, 1000)))
     return artists
@@ -149,7 +154,7 @@ def _plain(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
+def _new(ax: Axes, names: tuple[str, ...], column: str) -> CounterArtists:
     ax.clear()
     style.prepare(ax, log="x")
     style.si_axis(ax.xaxis, "count, or bytes", "B")
@@ -168,7 +173,8 @@ def _new(ax: Axes, names: tuple[str, ...]) -> CounterArtists:
     if names:  # a row of its own above the bars says what they are
         ax.set_ylim(len(names) - 0.4, -1.6)
         head = {"fontsize": style.NOTE, "transform": ax.get_yaxis_transform(), "va": "center"}
-        ax.text(0.99, -1, "counted − predicted", ha="right", color=style.INK, **head)
-        ax.text(0.02, -1, "□ predicted", color=style.BLUE, **head)
+        ax.text(0.99, -1, column, ha="right", color=style.INK, **head)
+        if column != "counted":
+            ax.text(0.02, -1, "□ predicted", color=style.BLUE, **head)
         ax.text(0.26, -1, "■ counted", color=style.VERMILION, **head)
-    return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names)
+    return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names, column)

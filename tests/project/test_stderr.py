@@ -1,4 +1,4 @@
-"""A warning in a cell of a notebook fails the notebook's test; the site's build has the same rule."""
+"""A warning in a cell fails its notebook's test; the site's build has the same rule."""
 
 import json
 import shutil

@@ -172,9 +172,11 @@ class Listing:
         )
         look = _HAZARD if row.marks else "background:none"
         indent = len(row.code) - len(row.code.lstrip()) + 4  # of the rest of a line that wraps
+        line = (
+            f'<th scope="row" style="{_CELL}{_NUMBER}">{row.line}</th>' if row.line else "<td></td>"
+        )
         return (
-            f'<tr style="{look}"><th scope="row" style="{_CELL}text-align:right;opacity:.75;'
-            f'font-weight:normal">{row.line or ""}</th>'
+            f'<tr style="{look}">{line}'
             f'<td style="{_CELL}text-align:left;min-width:26em">'
             f'<code style="display:block;white-space:pre-wrap;background:none;padding:0 0 0 '
             f'{indent}ch;text-indent:-{indent}ch;color:inherit;font-size:inherit">'
@@ -182,6 +184,7 @@ class Listing:
         )
 
 
+_NUMBER = "text-align:right;opacity:.75;font-weight:normal"
 _CELL = "padding:1px 6px;border:0;color:inherit;vertical-align:top;"
 _LINE = "1px solid rgba(128,128,128,.5)"
 _RULE = f"border-bottom:{_LINE};"

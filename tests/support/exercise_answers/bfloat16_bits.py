@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gemmlab.exercises.bfloat16_bits import to_bfloat16
+from gemmlab.exercises.bfloat16_bits import CASES, to_bfloat16
 from gemmlab.numerics import encode, round_to
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, table, wrong
 
 
 def by_adding(word):
@@ -112,5 +112,21 @@ WRONG = {
     ),
     "a typing error": of(
         "names do not matter", "raises", ("return upper + up", "return uper + up")
+    ),
+}
+
+
+
+
+FOOLING = {
+    "by heart": fooling(
+        "the cases are in the package", "known-cases-only", table(to_bfloat16, CASES)
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "a negative index": fooling(
+        "−1 is the last", "sign-as-minus", lambda word: to_bfloat16(word) - (1 << 16)
+    ),
+    "a list of bits": fooling(
+        "bits are a list", "wrong-type", lambda word: [int(x) for x in f"{word >> 16:016b}"]
     ),
 }

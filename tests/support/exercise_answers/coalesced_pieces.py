@@ -1,8 +1,8 @@
-"""Answers to exercise 03.2."""
+"""Answers to exercise 03.3."""
 
 from gemmlab import cuda
 from gemmlab.exercises.coalesced_pieces import build_axpy
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, wrong
 
 
 def strip_of_a_block(T):
@@ -89,3 +89,70 @@ WRONG = {
     ),
     "unknown name": wrong(build_axpy, "x is small", "raises", ("a * X[i]", "a * x[i]")),
 }  # fmt: skip
+
+def one_thread(T):
+    def kernel(a, X, Y):
+        if cuda.grid(1) == 0:
+            for i in range(X.size):
+                Y[i] = a * X[i] + Y[i]
+
+    return kernel
+
+
+def one_warp(T):
+    def kernel(a, X, Y):
+        first = cuda.grid(1)
+        if first < 32:
+            for i in range(first, X.size, min(32, cuda.gridsize(1))):
+                Y[i] = a * X[i] + Y[i]
+
+    return kernel
+
+
+def clears_x(T):
+    def kernel(a, X, Y):
+        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+            Y[i] = a * X[i] + Y[i]
+            X[i] = 0
+
+    return kernel
+
+
+def only_clears(T):
+    def kernel(a, X, Y):
+        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+            X[i] = 0
+
+    return kernel
+
+
+def counts(T):
+    def kernel(a, X, Y):
+        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+            Y[i] = a * (i + 1) + Y[i]
+
+    return kernel
+
+
+def leaves(T):
+    raise SystemExit
+
+
+def sizes_by_heart(T):
+    def kernel(a, X, Y):
+        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+            if X.size <= 100 or X.size == 2048:
+                Y[i] = a * X[i] + Y[i]
+
+    return kernel
+
+
+FOOLING = {
+    "one thread": fooling("the result is what counts", "few-threads-work", one_thread),
+    "one warp": fooling("a warp is coalesced", "few-threads-work", one_warp),
+    "X cleared": fooling("X is not needed afterwards", "inputs-changed", clears_x),
+    "nothing but X cleared": fooling("a · 0 + Y is Y", "inputs-changed", only_clears),
+    "X not read": fooling("X counts from 1", "right-in-part", counts),
+    "leaves": fooling("no process, no verdict", "exits", leaves),
+    "sizes by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
+}

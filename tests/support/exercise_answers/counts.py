@@ -1,8 +1,8 @@
 """Answers to exercise 01.2."""
 
-from gemmlab.exercises.counts import bytes_moved, flops, intensity
+from gemmlab.exercises.counts import SIZES, SIZES_AND_BYTES, bytes_moved, flops, intensity
 from gemmlab.problem import Gemm
-from tests.support.exercise_answers.edits import Wrong, edited
+from tests.support.exercise_answers.edits import Agrees, Wrong, edited, fooling, table
 
 RIGHT = {
     "from the problem": (
@@ -11,6 +11,11 @@ RIGHT = {
         lambda m, n, k, itemsize: (
             Gemm(m, n, k, dtype={2: "float16", 4: "float32"}[itemsize]).intensity
         ),
+    ),
+    "sums": (
+        lambda m, n, k: sum(2 * k for _ in range(m)) * n,
+        lambda m, n, k, itemsize: sum(itemsize * x * y for x, y in ((m, k), (k, n), (m, n))),
+        lambda m, n, k, itemsize: 2 * m * n * k / itemsize / (m * k + k * n + m * n),
     ),
     "reciprocals": (
         lambda m, n, k: m * n * k + m * n * k,
@@ -68,3 +73,42 @@ WRONG = {
     "a cube": _intensity("intensity is the side", "wrong-values", "n * n * n * 7"),
     "still a gap": _intensity("two of three are enough", "not-attempted", "..."),
 }  # fmt: skip
+
+
+
+
+FOOLING = {
+    "flops by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        table(flops, SIZES), bytes_moved, intensity,
+    ),
+    "bytes by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        flops, table(bytes_moved, SIZES_AND_BYTES), intensity,
+    ),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type",
+        lambda m, n, k: Agrees(1), bytes_moved, intensity,
+    ),
+    "beyond every float": fooling(
+        "large is large enough", "wrong-values", lambda m, n, k: 10**400, bytes_moved, intensity
+    ),
+    "three times": fooling(
+        "tripled", "by-a-factor", lambda m, n, k: 6 * m * n * k, bytes_moved, intensity
+    ),
+    "one more": fooling(
+        "the store counts as an operation", "by-a-constant",
+        lambda m, n, k: 2 * m * n * k + 1, bytes_moved, intensity,
+    ),
+    "itemsize first": fooling(
+        "the order of parameters is free", "arguments-exchanged",
+        flops, lambda itemsize, m, n, k: bytes_moved(m, n, k, itemsize), intensity,
+    ),
+    "nan": fooling(
+        "NaN is a number", "not-finite", flops, bytes_moved, lambda m, n, k, s: float("nan")
+    ),
+    "an array": fooling(
+        "an array is a number", "wrong-type",
+        lambda m, n, k: [2 * m * n * k], bytes_moved, intensity,
+    ),
+}

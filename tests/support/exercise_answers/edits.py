@@ -51,3 +51,40 @@ def edited(answer: Callable, *edits: tuple[str, str]) -> Callable:
 def wrong(answer: Callable, misconception: str, diagnosis: str, *edits: tuple[str, str]) -> Wrong:
     """A wrong answer to an exercise that asks for one function."""
     return Wrong(misconception, diagnosis, (edited(answer, *edits),))
+
+
+def fooling(idea: str, diagnosis: str, *answers: Any) -> Wrong:
+    """An answer that is meant to pass without being right: the idea, and what it must get."""
+    return Wrong(idea, diagnosis, answers)
+
+
+class Agrees(float):
+    """A number that equals everything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None
+
+
+def table(reference: Callable, cases: Any, otherwise: Any = 0) -> Callable:
+    """A function that has the results of `cases` by heart."""
+    known = {repr(case): reference(*case) for case in cases}
+
+    def looked_up(*arguments: Any) -> Any:
+        return known.get(repr(arguments), otherwise)
+
+    return looked_up
+
+
+def for_ever(*arguments: Any) -> None:
+    """Runs for ever, whatever is thrown at it."""
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:  # noqa: S110
+            pass

@@ -1,8 +1,8 @@
-"""Answers to exercise 07.1."""
+"""Answers to exercise 07.4."""
 
 from gemmlab.exercises import source
-from gemmlab.exercises.fragment_map import B, lane_of, register_of
-from tests.support.exercise_answers.edits import Wrong, cell, edited
+from gemmlab.exercises.fragment_map import CASES, B, lane_of, register_of
+from tests.support.exercise_answers.edits import Agrees, Wrong, cell, edited, fooling
 
 
 def lane_by_bits(i, j):
@@ -22,6 +22,10 @@ def register_by_table(i, j):
 
 
 RIGHT = {
+    "divmod": (
+        lambda i, j: j * 4 + divmod(i % 8, 2)[0],
+        lambda i, j: divmod(i, 8)[0] * 2 + divmod(i, 2)[1],
+    ),
     "bits": (lane_by_bits, register_by_bits),
     "the library": (lane_by_table, register_by_table),
 }
@@ -71,4 +75,23 @@ WRONG = {
     "upper rows alone": register("B has 8 rows", "lower-rows-forgotten", "i % 2"),
     "register of A": register("pairs lie in rows", "register-as-in-a", "j % 2 + 2 * (i // 8)"),
     "register 3": register("one is as good as another", "constant", "3"),
+}
+
+def in_order(function):
+    """Hands out the results in the order in which the check asks for them."""
+    results = iter([function(*case) for case in CASES])
+    return lambda i, j: next(results, 0)
+
+
+FOOLING = {
+    "in the order of the check": fooling(
+        "the check asks in order", "known-cases-only", in_order(lane_of), register_of
+    ),
+    "registers in order": fooling(
+        "the check asks in order", "known-cases-only", lane_of, in_order(register_of)
+    ),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda i, j: Agrees(0), register_of
+    ),
+    "a generator": fooling("yield is return", "wrong-type", lambda i, j: (yield 0), register_of),
 }

@@ -1,10 +1,11 @@
-"""Answers to exercise 01.3."""
+"""Answers to exercise 01.4."""
 
 import math
 from fractions import Fraction
 
 from gemmlab import Gemm
-from tests.support.exercise_answers.edits import Wrong, cell
+from gemmlab.exercises.linear_layer import CASES, reference
+from tests.support.exercise_answers.edits import Agrees, Wrong, cell, fooling, table
 
 FORMULA = """
 def batch(outputs, inputs, device):
@@ -96,3 +97,20 @@ WRONG = {
     "a number": Wrong("one number for all", "wrong-type", (412,)),
     "text": Wrong("text is a number", "wrong-type", (lambda outputs, inputs, device: "412",)),
 }  # fmt: skip
+
+
+
+
+FOOLING = {
+    "by heart": fooling(
+        "the cases are in the package", "known-cases-only", table(reference, CASES, otherwise=128)
+    ),
+    "never": fooling("None is always safe", "wrong-values", lambda o, i, device: None),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda o, i, device: Agrees(1)
+    ),
+    "sides exchanged": fooling(
+        "a layer is as high as it is wide", "right-in-part",
+        lambda o, i, device: (reference(o, i, device) or 0) + (o > 2 * i) or None,
+    ),
+}

@@ -5,9 +5,9 @@ from math import floor, frexp, ldexp, trunc
 
 import numpy as np
 
-from gemmlab.exercises.tensor_core_block import block
+from gemmlab.exercises.tensor_core_block import CASES, block
 from gemmlab.numerics import fused_dot_add
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, table, wrong
 
 
 def library(a, b, c):
@@ -30,7 +30,22 @@ def whole_numbers(a, b, c):
     return ldexp(sign * (abs(total) >> extra), shift + extra)
 
 
-RIGHT = {"the library": (library,), "whole numbers": (whole_numbers,)}
+def in_two_passes(a, b, c):
+    products = [(x * y, frexp(x)[1] + frexp(y)[1] - 2) for x, y in zip(a, b, strict=True)]
+    terms = [*products, (c, frexp(c)[1] - 1)]
+    top = max((e for value, e in terms if value != 0.0), default=None)
+    if top is None:
+        return 0.0
+    units = 0
+    for value, _ in terms:
+        units += trunc(ldexp(value, 25 - top))
+    bits = abs(units).bit_length()
+    drop = max(bits - 24, 0)
+    sign = (units > 0) - (units < 0)
+    return ldexp(sign * (abs(units) >> drop << drop), top - 25)
+
+
+RIGHT = {"in two passes": (in_two_passes,), "the library": (library,), "whole numbers": (whole_numbers,)}
 
 CUT = "math.trunc(c / unit) + sum(math.trunc(x * y / unit) for x, y in pairs)"
 LAST = "place * math.trunc(total / place)"
@@ -146,4 +161,30 @@ WRONG = {
         ("exponent(x) + exponent(y)", "int(math.log2(abs(x))) + int(math.log2(abs(y)))"),
     ),
     "nothing": of("nothing is a number", "wrong-type", (f"return {LAST}", "return None")),
+}
+
+def appends(a, b, c):
+    a.append(c)
+    b.append(1.0)
+    return block(a, b, 0.0)
+
+
+def sorts(a, b, c):
+    result = block(a, b, c)
+    a.sort()
+    return result
+
+
+def empties(a, b, c):
+    total = block(a, b, c)
+    while a:
+        a.pop()
+    return total
+
+
+FOOLING = {
+    "c appended": fooling("c is one more product", "arguments-changed", appends),
+    "a sorted": fooling("nobody looks at a again", "arguments-changed", sorts),
+    "a emptied": fooling("nobody looks at a again", "arguments-changed", empties),
+    "by heart": fooling("the cases are in the package", "known-cases-only", table(block, CASES)),
 }

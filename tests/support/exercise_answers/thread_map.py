@@ -1,8 +1,11 @@
 """Answers to exercise 03.1."""
 
+import numpy as np
+
 from gemmlab import cuda
-from gemmlab.exercises.thread_map import build_transpose, grid
-from tests.support.exercise_answers.edits import Wrong, edited
+from gemmlab.exercises import arrays_on_trial
+from gemmlab.exercises.thread_map import CASES, build_transpose, grid
+from tests.support.exercise_answers.edits import Wrong, edited, fooling, for_ever
 
 
 def with_grid():
@@ -43,7 +46,27 @@ def one_block(m, n, block):
     return 1, 1
 
 
+@cuda.jit(device=True)
+def place(index, block, thread):
+    return index * block + thread
+
+
+def with_a_device_function():
+    def kernel(alpha, A, B):
+        row = place(cuda.blockIdx.y, cuda.blockDim.y, cuda.threadIdx.y)
+        col = place(cuda.blockIdx.x, cuda.blockDim.x, cuda.threadIdx.x)
+        height, width = A.shape
+        if not (row < height):
+            return
+        if col < width:
+            value = A[row, col]
+            B[col, row] = value * alpha
+
+    return kernel
+
+
 RIGHT = {
+    "a device function": (with_a_device_function, grid),
     "cuda.grid, and leaving early": (with_grid, grid),
     "x along the rows of B": (along_columns, grid_along_columns),
     "one block that goes round": (grid_stride, one_block),
@@ -120,3 +143,108 @@ WRONG = {
     "raises": grid_wrong("a block is a number", "raises", (BLOCKS, "n // block, m // block")),
     "unknown name": kernel_wrong("rows are called i", "raises", ("A[row, col]", "A[i, col]")),
 }  # fmt: skip
+
+def one_thread():
+    def kernel(alpha, A, B):
+        if cuda.grid(2) == (0, 0):
+            for i in range(A.shape[0]):
+                for j in range(A.shape[1]):
+                    B[j, i] = alpha * A[i, j]
+
+    return kernel
+
+
+def a_thread_a_row():
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        if col == 0 and row < A.shape[0]:
+            for j in range(A.shape[1]):
+                B[j, row] = alpha * A[row, j]
+
+    return kernel
+
+
+def clears_a():
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        if row < A.shape[0] and col < A.shape[1]:
+            B[col, row] = alpha * A[row, col]
+            A[row, col] = 0
+
+    return kernel
+
+
+def clears_both():
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        if row < A.shape[0] and col < A.shape[1]:
+            A[row, col] = 0
+            B[col, row] = 0
+
+    return kernel
+
+
+def without_a():
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        if row < A.shape[0] and col < A.shape[1]:
+            B[col, row] = alpha * (row * A.shape[1] + col + 1)
+
+    return kernel
+
+
+def alpha_by_heart():
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        if row < A.shape[0] and col < A.shape[1]:
+            B[col, row] = 3 * A[row, col]
+
+    return kernel
+
+
+def sizes_by_heart():
+    limit = max(max(m, n) for m, n, _ in CASES)
+
+    def kernel(alpha, A, B):
+        col, row = cuda.grid(2)
+        m, n = A.shape
+        known = m + n in (2, 4, 5, 7, 8, 12, 16, 90)
+        if known and row < min(m, limit) and col < min(n, limit):
+            B[col, row] = alpha * A[row, col]
+
+    return kernel
+
+
+def patches():
+    arrays_on_trial.launched.__globals__["simulate"] = lambda *a, **k: None
+    return with_grid()
+
+
+def patches_numpy():
+    np.array_equal = lambda *a, **k: True
+    return without_a()
+
+
+def waits_for_ever():
+    for_ever()
+
+
+FOOLING = {
+    "one thread": fooling("the result is what counts", "few-threads-work", one_thread, grid),
+    "a thread a row": fooling("a row is a core's work", "few-threads-work", a_thread_a_row, grid),
+    "A cleared": fooling("A is not needed afterwards", "inputs-changed", clears_a, grid),
+    "both cleared": fooling("0 is alpha times 0", "inputs-changed", clears_both, grid),
+    "A not read": fooling("A counts from 1", "wrong-values", without_a, grid),
+    "alpha by heart": fooling("alpha is 3", "by-a-factor", alpha_by_heart, grid),
+    "sizes by heart": fooling("the cases are in the package", "known-cases-only",
+                              sizes_by_heart, grid),
+    "simulator replaced": fooling("what launches can be replaced", "tampers", patches, grid),
+    "NumPy replaced": fooling("what compares can be replaced", "tampers", patches_numpy, grid),
+    "a million blocks": fooling("more never hurts", "grid-too-large",
+                                with_grid, lambda m, n, block: (10**6, 10**6)),
+    "a hundred blocks": fooling("more never hurts", "grid-too-large",
+                                with_grid, lambda m, n, block: (10, 10)),
+    "blocks by yield": fooling("yield is return", "wrong-type", with_grid, lambda *a: (yield 1, 1)),
+    "build for ever": fooling("nobody can stop it", "never-ends", waits_for_ever, grid),
+    "a lambda": fooling("a lambda is a kernel", "raises", lambda: lambda alpha, A, B: None, grid),
+}

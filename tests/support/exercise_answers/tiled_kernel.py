@@ -1,4 +1,4 @@
-"""Answers to exercise 04.1."""
+"""Answers to exercise 04.2."""
 
 import numpy as np
 from numpy import float32

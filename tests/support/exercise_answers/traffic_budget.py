@@ -1,4 +1,4 @@
-"""Answers to exercise 04.3."""
+"""Answers to exercise 04.5."""
 
 from numpy import float32
 

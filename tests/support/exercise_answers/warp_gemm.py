@@ -1,11 +1,11 @@
 """Answers to exercise 07.2."""
 
-from numpy import float16, float32
+from numpy import float16, float32, uint32
 
 from gemmlab import cuda
 from gemmlab.exercises.warp_gemm import build_warp_gemm
 from gemmlab.instructions import ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16, pack_f16x2
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, wrong
 
 
 def by_hand():
@@ -51,7 +51,35 @@ def through_shared():
     return kernel
 
 
-RIGHT = {"formulas of the manual": (by_hand,), "matrix loads": (through_shared,)}
+def halves():
+    def kernel(A, B, C):
+        lane = cuda.threadIdx.x
+        g, t = lane >> 2, lane & 3
+        c0 = c1 = c2 = c3 = float32(0)
+        p = A.shape[1] - 16
+        while p >= 0:
+            a = cuda.local.array(4, uint32)
+            for half in range(2):
+                for down in range(2):
+                    col = p + 8 * half + 2 * t
+                    low, high = A[g + 8 * down, col], A[g + 8 * down, col + 1]
+                    a[2 * half + down] = pack_f16x2(low, high)
+            row = p + 2 * t
+            b0 = pack_f16x2(B[row, g], B[row + 1, g])
+            b1 = pack_f16x2(B[row + 8, g], B[row + 9, g])
+            c0, c1, c2, c3 = mma_m16n8k16_f32_f16(
+                (a[0], a[1], a[2], a[3]), (b0, b1), (c0, c1, c2, c3)
+            )
+            p -= 16
+        C[g, 2 * t] = c0
+        C[g, 2 * t + 1] = c1
+        C[g + 8, 2 * t] = c2
+        C[g + 8, 2 * t + 1] = c3
+
+    return kernel
+
+
+RIGHT = {"from the last step": (halves,), "formulas of the manual": (by_hand,), "matrix loads": (through_shared,)}
 
 PAIR = "pack_f16x2(B[p + i, j], B[p + i + 1, j])"
 STORE = "C[i, j] = c[x]"
@@ -139,3 +167,42 @@ WRONG = {
     "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),
     "an unknown name": of("rows are called row", "raises", (STORE, "C[row, j] = c[x]")),
 }  # fmt: skip
+
+MMA = "c = mma_m16n8k16_f32_f16((a[0], a[1], a[2], a[3]), (b[0], b[1]), c)"
+STORES = """for x in range(4):
+            i, j = element_c(lane, x)
+            C[i, j] = c[x]"""
+
+
+def ignored(*rows):
+    """The product by hand, beside an `mma` whose result is not stored."""
+    return of("the counter is what counts", "mma-ignored", *rows)
+
+
+def backwards(text):
+    return text.replace("range(A.shape[1])", "range(A.shape[1] - 1, -1, -1)")
+
+
+FOOLING = {
+    "mma for show": ignored((STORE, BY_HAND)),
+    "mma for show, from the end": ignored((STORE, backwards(BY_HAND))),
+    "mma for show, in float64": ignored(
+        (STORE, BY_HAND.replace("float32", "float64")),
+        ("def build_warp_gemm", "from numpy import float64\n\n\ndef build_warp_gemm"),
+    ),
+    "one lane for all": ignored(
+        (STORES, """if lane == 0:
+            for i in range(16):
+                for j in range(8):
+                    acc = float32(0)
+                    for p in range(A.shape[1]):
+                        acc += float32(A[i, p]) * float32(B[p, j])
+                    C[i, j] = acc"""),
+    ),
+    "B cleared": of("B is not needed afterwards", "inputs-changed",
+                    (STORE, f"{STORE}\n            B[i % 16, j] = float16(0)"),
+                    ("def build_warp_gemm",
+                     "from numpy import float16\n\n\ndef build_warp_gemm")),
+    "k by heart": of("the cases are in the package", "known-cases-only",
+                     (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)")),
+}

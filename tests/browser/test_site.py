@@ -1,0 +1,180 @@
+"""The built site as a reader meets it, with the network cut: `python3 run.py book` comes first."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.lab_server import ROOT
+
+pytestmark = pytest.mark.browser
+
+SITE = ROOT / "book" / "_build" / "html"
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+# One page of each type.
+TYPES = {
+    "first": "index.html",
+    "chapter": "notebooks/03_threads_warps_blocks.html",
+    "fragments": "notebooks/07_warps_and_fragments.html",
+    "plain": "glossary.html",
+    "executed": "status.html",
+    "search": "search.html?q=warp",
+}
+WINDOWS = {"wide": {"width": 1366, "height": 900}, "narrow": {"width": 390, "height": 844}}
+# The theme puts the name of the site, above its navigation, outside of every landmark.
+OF_THE_THEME = {"region"}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_) -> None:
+        """Say nothing of each request."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """The address of the built site, served from this machine."""
+    if not (SITE / "index.html").is_file():
+        pytest.skip("the site is not built: python3 run.py book")
+    handler = functools.partial(Quiet, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def visit(context, site: str, screenshots: Path) -> Iterator:
+    """A function: page, window and colours -> the page, loaded without any other machine."""
+    opened = []
+
+    def go(path: str, window: str = "wide", scheme: str = "light"):
+        page = context.new_page()
+        page.set_viewport_size(WINDOWS[window])
+        page.emulate_media(color_scheme=scheme)
+        page.route(lambda url: not url.startswith((site, "data:", "blob:")), lambda r: r.abort())
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("requestfailed", lambda request: errors.append(request.url[:200]))
+        page.on("response", lambda r: r.status >= 400 and errors.append(f"{r.status} {r.url}"))
+        page.goto(site + path, wait_until="load")
+        page.wait_for_timeout(500)
+        opened.append(page)
+        assert errors == []
+        return page
+
+    yield go
+    for page in opened:
+        page.close()
+
+
+def explorers_of(chapter: str) -> list[str]:
+    """The names of the explorers that a notebook's cells make, in order."""
+    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    calls = [line for text in code for line in text.splitlines() if line.startswith("explorers.")]
+    return [call.removeprefix("explorers.").partition("(")[0] for call in calls]
+
+
+def test_there_are_explorers():
+    assert sum(map(len, map(explorers_of, CHAPTERS))) >= 7
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_explorer_shows_its_picture(visit, strangers, chapter: str):
+    page = visit(f"notebooks/{chapter}.html")
+    shown = page.evaluate("""() => {
+        const boxes = document.querySelectorAll(".gemmlab-film, .gemmlab-fragments");
+        return [...boxes].map(box => {
+            const drawn = box.matches(".gemmlab-film")
+                ? [...box.querySelectorAll("img")].map(i => i.naturalWidth)
+                : [box.querySelectorAll("[role=gridcell]").length];
+            const name = (box.getAttribute("aria-label") || "").split(" ").at(-1);
+            return [name, drawn.length > 0 && Math.min(...drawn) > 100];
+        });
+    }""")
+    wanted = [[name.lower(), True] for name in explorers_of(chapter)]
+    assert [[name.lower(), drawn] for name, drawn in shown] == wanted
+    assert strangers == []
+
+
+@pytest.mark.parametrize("chapter", [c for c in CHAPTERS if explorers_of(c)])
+def test_every_picture_is_there_without_scripts(context, site, chapter: str):
+    page = context.browser.new_context(java_script_enabled=False).new_page()
+    page.goto(f"{site}notebooks/{chapter}.html")
+    films = page.locator(".gemmlab-film")
+    assert films.count() == sum(name != "Fragments" for name in explorers_of(chapter))
+    for film in films.all():
+        source = film.locator("img").first.get_attribute("src")
+        assert source.startswith("data:image/png;base64,")
+        assert len(source) > 2000
+        assert film.locator("img").first.get_attribute("alt")
+        assert film.locator(".film-caption").inner_text()
+        assert not film.locator(".film-controls").is_visible()
+    page.context.close()
+
+
+def test_a_film_follows_the_keyboard(visit, screenshots: Path):
+    film = visit("index.html").locator(".gemmlab-film").first
+    image, caption = film.locator(".film-picture img").first, film.locator(".film-caption")
+    stride, offset = film.locator("input[type=range]").all()[:2]
+    first = image.get_attribute("src"), caption.inner_text(), stride.input_value()
+    stride.focus()
+    stride.press("ArrowRight")
+    assert image.get_attribute("src") != first[0]
+    assert caption.inner_text() != first[1]
+    told = stride.get_attribute("aria-valuetext")
+    assert f"element {told}·i" in caption.inner_text()
+    assert told == film.locator("output").first.inner_text()
+    film.screenshot(path=screenshots / "film.png")
+    offset.focus()
+    offset.press("ArrowRight")  # one control moves at a time
+    assert stride.input_value() == first[2]
+    assert f"element {stride.get_attribute('aria-valuetext')}·i + " in caption.inner_text()
+    offset.press("ArrowLeft")
+    assert image.get_attribute("src") == first[0]
+    assert caption.inner_text() == first[1]
+    film.locator("select").select_option(index=2)
+    assert "8 bytes" in caption.inner_text()
+
+
+def test_the_first_page_leads_to_every_chapter(visit):
+    page = visit("index.html")
+    cards = page.locator(".gemmlab-chapters .sd-card")
+    targets = [a.get_attribute("href") for a in cards.locator("a").all()]
+    assert sorted(targets) == [f"notebooks/{chapter}.html" for chapter in CHAPTERS]
+    assert page.locator("img[src*=ladder]").first.evaluate("img => img.naturalWidth") > 400
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_no_page_is_wider_than_its_window(visit, screenshots: Path, kind, scheme, window):
+    page = visit(TYPES[kind], window, scheme)
+    page.screenshot(path=screenshots / f"site_{kind}_{scheme}_{window}.png")
+    wider = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert wider <= 0
+
+
+@pytest.mark.parametrize(("window", "scheme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize("kind", TYPES)
+def test_nothing_stands_in_the_way_of_assistive_technology(visit, kind, scheme, window):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = visit(TYPES[kind], window, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(box => box.open = true)")
+    page.wait_for_timeout(500)
+    found = axe.run(page).response["violations"]
+    mine = [
+        (violation["id"], node["target"], node["html"][:200])
+        for violation in found
+        if violation["id"] not in OF_THE_THEME
+        for node in violation["nodes"]
+    ]
+    assert mine == []

@@ -1,0 +1,188 @@
+"""The site's parts that can be tested without building it: cards, films, requests elsewhere."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+import yaml
+
+from book import film, outside
+from gemmlab import Gemm, explorers, kernels, records
+from tests.support.paths import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+INDEX = (ROOT / "book" / "index.md").read_text("utf-8")
+
+
+# ---------------------------------------------------------------------------------- the first page
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_chapter_has_a_card_with_its_minutes(path):
+    (card,) = re.findall(rf":link: notebooks/{path.stem}\n.*?\n:::", INDEX, re.S)
+    question, footer = card.split("+++")
+    assert question.strip().endswith("?")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells[:4])
+    written = {"ten": "10"}
+    (minutes,) = set(re.findall(r"(\w+) minutes", text))
+    assert footer.split()[0] == written.get(minutes, minutes)
+
+
+def test_each_chapter_is_in_the_contents():
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))
+    assert {"glob": "notebooks/*"} in toc["parts"][0]["chapters"]
+
+
+def test_the_ladder_is_as_steep_as_the_first_notebook_says():
+    first, last = (
+        records.find(kernel, Gemm(4096, 4096, 4096), kernel.default, "h200").seconds
+        for kernel in (kernels.LADDER[0], kernels.LADDER[-1])
+    )
+    assert 50 < first / last < 60
+    assert len(kernels.LADDER) == 7
+    start = (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8")
+    assert "Seven programs" in start
+    assert "more than fifty times" in " ".join(start.replace('\\n",\n    "', " ").split())
+
+
+# ------------------------------------------------------------------------------------------- films
+
+
+class Film(HTMLParser):
+    """The parts of a film that the tests look at."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.controls, self.images, self.names, self.data, self.caption = [], [], [], "", ""
+        self.inside = ""
+        self.feed(text)
+        self.data = json.loads(self.data)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if "data-pictures" in given:
+            labels = json.loads(given.get("data-labels", "[]"))
+            self.controls.append((json.loads(given["data-pictures"]), labels))
+        if tag == "img":
+            self.images.append(given)
+        self.inside = given.get("class") or tag
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.data += data
+        elif self.inside == "film-caption":
+            self.caption += data
+
+    def handle_endtag(self, tag):
+        self.inside = ""
+
+
+@pytest.fixture(scope="module")
+def coalescing():
+    return explorers.Coalescing(stride=3, offset=2)
+
+
+@pytest.fixture(scope="module")
+def told(coalescing):
+    before = coalescing.message
+    made = Film(film.film(coalescing))
+    assert coalescing.message == before
+    assert (coalescing.stride.value, coalescing.offset.value) == (3, 2)
+    return made
+
+
+def test_a_film_begins_with_what_the_explorer_shows(told, coalescing):
+    assert told.caption == coalescing.message
+    assert told.images[0]["alt"]
+    assert told.images[0]["src"].startswith("data:image/png;base64,")
+    for numbers, _ in told.controls:
+        assert 0 in numbers
+
+
+def test_each_position_of_a_control_shows_its_own_value(told):
+    (strides, labels), (offsets, others), (sizes, _) = told.controls
+    captions = [text for _, text in told.data["pictures"]]
+    for number, label in zip(strides, labels, strict=True):
+        assert f"element {label}·i + 2, of 4 bytes" in captions[number]
+    for number, label in zip(offsets, others, strict=True):
+        assert f"element 3·i + {label}, of 4 bytes" in captions[number]
+    told_sizes = [re.search(r"of \d bytes", captions[number])[0] for number in sizes]
+    assert told_sizes == ["of 2 bytes", "of 4 bytes", "of 8 bytes"]
+
+
+def test_every_picture_refers_to_an_image_that_is_there_once(told):
+    images, pictures = told.data["images"], told.data["pictures"]
+    used = {int(n) for picture, _ in pictures for n in re.findall(r'"@(\d+)"', picture)}
+    assert used == set(range(len(images)))
+    assert len(set(images)) == len(images)
+    assert all(picture.count("<img") == picture.count('"@') >= 1 for picture, _ in pictures)
+
+
+@pytest.mark.parametrize("name", ["Roofline", "Rounding"])
+def test_sizes_are_told_as_numbers_and_the_first_values_come_back(name):
+    explorer = getattr(explorers, name)()
+    before = explorer.message
+    made = Film(film.film(explorer))
+    assert explorer.message == before == made.caption
+    assert len(made.data["pictures"]) > 5
+    assert not any(text.startswith("Not possible") for _, text in made.data["pictures"])
+    if name == "Roofline":
+        labels = made.controls[2][1]
+        assert "8192" in labels
+        assert all(int(label) & (int(label) - 1) == 0 for label in labels)
+
+
+def test_a_slider_keeps_its_ends_and_its_first_value():
+    kept = film.spread(range(33), 1)
+    assert {0, 1, 32} <= set(kept)
+    assert len(kept) <= film.MOST + 1
+    assert film.spread(range(5), 2) == (0, 1, 2, 3, 4)
+
+
+# ------------------------------------------------------------------------------ requests elsewhere
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://cdn.example/a.js"></script>',
+        '<link rel="stylesheet" href="//cdn.example/a.css">',
+        '<link rel="preconnect" href="https://cdn.example">',
+        '<img src="http://cdn.example/a.png">',
+        '<img srcset="a.png 1x, https://cdn.example/b.png 2x">',
+        '<iframe src="https://cdn.example"></iframe>',
+        '<p style="background: url(https://cdn.example/a.png)">',
+        "<style>@import 'https://cdn.example/a.css';</style>",
+        "<style>@font-face { src: url(https://cdn.example/a.woff2) }</style>",
+        '<script type="module">import a from "https://cdn.example/a.js"</script>',
+        '<script>import("https://cdn.example/a.js")</script>',
+    ],
+)
+def test_what_a_page_fetches_from_elsewhere_is_found(tmp_path, page):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.html").write_text(f"<!doctype html><body>{page}")
+    ((where, address),) = outside.requests(tmp_path)
+    assert where == "sub/a.html"
+    assert "cdn.example" in address
+
+
+def test_what_a_style_sheet_fetches_from_elsewhere_is_found(tmp_path):
+    (tmp_path / "a.css").write_text("p { background: url('https://cdn.example/a.png') }")
+    assert list(outside.requests(tmp_path)) == [("a.css", "https://cdn.example/a.png")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<a href="https://example.org">elsewhere</a>',
+        '<link rel="canonical" href="https://example.org/a.html">',
+        '<img src="data:image/png;base64,AA=="> <img src="_images/a.png">',
+        '<script src="_static/a.js"></script> <p>url(https://example.org)</p>',
+        '<script>const docs = "https://example.org/";</script>',
+    ],
+)
+def test_links_and_local_files_are_fine(tmp_path, page):
+    (tmp_path / "a.html").write_text(f"<!doctype html><body>{page}")
+    assert list(outside.requests(tmp_path)) == []
