@@ -71,7 +71,7 @@ def access_map(
     columns = _moved(found) if access.space == "global" else range(BANKS)
     cell = _fit(ax, max(shown, 1), len(columns))
     _colour(artists, found, shown, top=(warps if warp is None else WARP) - 1)
-    shortened = _number(artists, found, shown, cell)
+    numbers = _number(artists, found, shown, cell)
     _rule(artists, shown, columns, sectors=access.space == "global")
 
     who = "all warps" if warp is None else f"warp {warp}"
@@ -84,8 +84,7 @@ def access_map(
         ax.set_xticks(range(0, BANKS, 4), range(0, BANKS, 4))
         across, down = "bank", "wavefront"
     more = f", the first {shown} of {len(found.rows)}" if shown < len(found.rows) else ""
-    across += f"; numbers are {'warps' if warp is None else 'lanes'}"
-    across += ", + is others too" if shortened else ""
+    across += numbers.format("warps" if warp is None else "lanes")
     if found.fetched.sum() > len(found.users):
         across += "; grey is moved, not used"
     beside = len(down + more) * DIGIT * style.NOTE <= shown * cell[1]  # there is room for it
@@ -236,10 +235,10 @@ def _shade(user: int, top: int) -> tuple[float, ...]:
     return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
 
 
-def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> bool:
+def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> str:
     """Write the users into their cells, the first alone where all do not fit.
 
-    Where that cannot be read either, nothing is written. Returns whether "+" stands for others.
+    Where that cannot be read either, nothing is written. Returns what the numbers are, in words.
     """
     for name in (_span, _first):
         longest = max((len(name(users)) for users in found.users.values()), default=1)
@@ -256,7 +255,9 @@ def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float,
     for text, ((row, column), users) in zip(artists.numbers, drawn, strict=False):
         text.set(position=(column, row), text=name(users), color=style.ink_on(image[row, column]))
         text.set(fontsize=size, visible=size >= style.SMALLEST)
-    return name is _first and size >= style.SMALLEST
+    if size < style.SMALLEST:
+        return ""
+    return "; numbers are {}, + is others too" if name is _first else "; numbers are {}"
 
 
 def _span(users: list[int]) -> str:
