@@ -137,7 +137,7 @@ TASK = Task(
             "        r, c = row + ..., col + ...\n```",
         ),
         "right-in-part": Diagnosis(
-            "Some elements of C are right and others are not: a sum has the products of another one.",
+            "Some elements of C are right and others are not: a sum has the products of another.",
             "Of the four sums of the thread that is named, which belongs to the wrong element, and "
             "which a and b should it multiply?",
             "acc[i, j] sums the products of row y + i·T and column x + j·T.",

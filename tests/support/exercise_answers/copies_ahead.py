@@ -171,3 +171,29 @@ WRONG = {
     ),
     "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
 }  # fmt: skip
+
+
+FOOLING = {
+    "A cleared": wrong(
+        build, "A is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n            if beta",
+         "        if cuda.blockIdx.x == 0 and row < m and x < k and n <= T:\n"
+         "            A[row, x] = 0\n"
+         "        if row < m and col < n:\n            if beta"),
+    ),
+    "tiles for show": wrong(
+        build, "the counter is what counts", "traffic-over-budget",
+        ("                acc += As[now, y, p] * Bs[now, p, x]\n",
+         "                if row < m and col < n and start + p < k:\n"
+         "                    acc += A[row, start + p] * B[start + p, col] + 0 * As[now, y, p]\n"),
+    ),
+    "for ever": wrong(
+        build, "nobody can stop it", "never-ends",
+        ("            start += T\n", "            start += 0\n"),
+    ),
+    "tiles of 32": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((2, T, T)", "As = cuda.shared.array((2, 32, 32)"),
+        ("Bs = cuda.shared.array((2, T, T)", "Bs = cuda.shared.array((2, 32, 32)"),
+    ),
+}  # fmt: skip

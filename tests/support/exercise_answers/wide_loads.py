@@ -227,3 +227,23 @@ WRONG = {
         ("            cuda.syncthreads()\n            # For each p", "            # For each p"),
     ),
 }  # fmt: skip
+
+
+FOOLING = {
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        for r in range(4):\n            for c in range(4):\n                if row",
+         "        if row == 0 and start + y < k + T and y < k and col + 4 * x < n:\n"
+         "            store_v4(B, y, col + 4 * x, ZEROS)\n"
+         "        for r in range(4):\n            for c in range(4):\n                if row"),
+    ),
+    "for ever": wrong(
+        build, "nobody can stop it", "never-ends",
+        ("            start += T\n", "            start += 0\n"),
+    ),
+    "tiles of 16 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((16, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((16, wide)"),
+    ),
+}  # fmt: skip
