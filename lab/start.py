@@ -29,8 +29,7 @@ def main(extra: list[str]) -> int:
     browser = has_browser(sys.platform, dict(os.environ))
     hint = "" if browser else "; open the URL it prints"
     say(f"starting JupyterLab on your copies in {WORK}; Ctrl-C ends it{hint}")
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    own = arguments(WORK, START if first_time else "", browser, root)
+    own = arguments(WORK, START if first_time else "", browser, is_root())
 
     from jupyterlab.labapp import LabApp
 
@@ -41,6 +40,11 @@ def main(extra: list[str]) -> int:
 def say(text: str) -> None:
     """One line to the user, on stderr."""
     print(f"gemmlab: {text}", file=sys.stderr, flush=True)
+
+
+def is_root() -> bool:
+    """Whether the system's administrator runs this, whom JupyterLab refuses unless told."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def has_browser(platform: str, env: dict[str, str]) -> bool:

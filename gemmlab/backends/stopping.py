@@ -42,12 +42,13 @@ def limited(seconds: float, what: str) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
+        try:
+            yield
+        finally:  # from here on it must not strike; it may have done so just now
+            with lock:
+                inside = False
+            timer.cancel()
+            if struck:
+                raise_in(thread, None)
     except OutOfTime:
         raise TimeoutError(f"{what} was stopped: it was running after {seconds:g} s") from None
-    finally:
-        with lock:
-            inside = False
-        timer.cancel()
-        if struck:  # too late: it must not strike what follows
-            raise_in(thread, None)

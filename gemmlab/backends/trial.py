@@ -64,9 +64,9 @@ def judge(
 ) -> Judgement:
     """Try `kernel` on small problems, then run it as `gemmlab.run` does.
 
-    Raises RejectedError for a kernel that does not run to its end, for one that is wrong on the small
-    problems and was to run on a GPU, and for one with a hazard on `problem`. ValueError and
-    RuntimeError for arguments, as `gemmlab.run` has.
+    Raises RejectedError for a kernel that does not run to its end, for one that is wrong on the
+    small problems and was to run on a GPU, and for one with a hazard on `problem`. ValueError
+    and RuntimeError for arguments, as `gemmlab.run` has.
     """
     tiling, backend = kernel.choose(tiling), backends.choose(kernel, backend)
     fault = rehearse(kernel, tiling)

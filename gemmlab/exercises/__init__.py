@@ -49,11 +49,16 @@ _MODULES = {
     "04.4": "transposed_b",
     "04.5": "traffic_budget",
     "06.1": "register_tile",
-    "06.2": "thread_tile_counts",
-    "07.1": "fragment_map",
+    "06.2": "wide_loads",
+    "06.3": "copies_ahead",
+    "06.4": "thread_tile_counts",
+    "07.1": "register_rule",
     "07.2": "warp_gemm",
+    "07.3": "matrix_loads",
+    "07.4": "fragment_map",
     "11.1": "bfloat16_bits",
     "11.2": "tensor_core_block",
+    "11.3": "split_in_two",
 }
 
 

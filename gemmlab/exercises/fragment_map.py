@@ -1,18 +1,16 @@
-"""Exercise 07.1: which lane, and which of its registers, holds an element of B."""
+"""Exercise 07.4: which lane, and which of its registers, holds an element of B."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gemmlab.exercises import quantities, source
+from gemmlab.exercises import functions_on_trial
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.functions_on_trial import Part
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout
 
 B = layout("m16n8k16", "B")
-AGAIN = 32  # elements that are asked for once more
 CASES = sorted(((i, j) for i in range(16) for j in range(8)), key=lambda ij: (sum(ij), ij))
 
 
@@ -40,7 +38,7 @@ def _register(i: int, j: int) -> int:
     return B.map(i, j)[1][0]
 
 
-# What a mistake gives; of "as-in-a 2" only the first word is the diagnosis.
+# What a mistake gives.
 LANES_INSTEAD = {
     "as-in-a": lambda i, j: i % 8 * 4 + j // 2,
     "as-in-a 2": lambda i, j: 4 * i + j // 2,
@@ -65,34 +63,19 @@ REGISTERS_INSTEAD = {
 }
 
 
+PARTS = (
+    Part(lane_of, _lane, LANES_INSTEAD),
+    Part(register_of, _register, REGISTERS_INSTEAD),
+)
+
+
 def judge(lane: Any, register: Any) -> Finding:
     """The first element whose lane is wrong, then the first whose register is."""
-    right_so_far: tuple[tuple[str, str], ...] = ()
-    to_do = []
-    for given, answer, right, instead in (
-        (lane_of, lane, _lane, LANES_INSTEAD),
-        (register_of, register, _register, REGISTERS_INSTEAD),
-    ):
-        name = given.__name__
-        if source.unchanged(given, answer):
-            to_do.append((name, "still to be written"))
-            continue
-        again = np.random.default_rng().permutation(CASES)[:AGAIN]  # in another order
-        fresh = [(int(i), int(j)) for i, j in again]
-        found = quantities.judge(name, answer, CASES, right, instead, fresh=fresh)
-        if found is not None:
-            got = found.details.get("got")
-            not_whole = isinstance(got, float) and not got.is_integer()
-            diagnosis = "not-whole" if not_whole else found.diagnosis.split()[0]
-            return Finding(diagnosis, found.facts, found.details)
-        right_so_far += ((name, f"right for all {len(CASES)} elements"),)
-    if to_do:
-        return Finding("half-done", (*right_so_far, *to_do))
-    return Finding("passed", (("Checked", f"all {len(CASES)} elements"),))
+    return functions_on_trial.judge(PARTS, (lane, register), CASES, "elements")
 
 
 TASK = Task(
-    name="07.1",
+    name="07.4",
     title="Who holds it?",
     section="chapter 07, A mapping that is written down",
     asked="lane_of(i, j) and register_of(i, j) say which lane, and which of its registers, holds "

@@ -23,12 +23,14 @@ class Launch:
 
     sizes : what `build` is called with; grid, block : as (x, y), or (x,)
     arguments : of the kernel; the arrays stay as they are
+    trace : lines whose accesses are kept, as `simulate` takes them
     """
 
     sizes: tuple[Any, ...]
     grid: tuple[int, ...]
     block: tuple[int, ...]
     arguments: tuple[Any, ...]
+    trace: str | tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def _one(
     try:
         report = simulate(
             kernel, launch.grid, launch.block, *arguments,
-            on_hazard="collect", max_steps=MAX_STEPS, shares=True,
+            on_hazard="collect", max_steps=MAX_STEPS, shares=True, trace=launch.trace,
         )  # fmt: skip
     except Exception as error:
         return guard.fault(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +52,13 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
 
 
 def drawn_anew(cases: Sequence[Case]) -> Case:
-    """A case that nobody can know before: sizes, factors and operands are drawn for each check."""
+    """A case that nobody can know before: sizes, factors and operands are drawn for each check.
+
+    Its n and k are multiples of what those of all `cases` are multiples of.
+    """
     rng = np.random.default_rng()
-    m, n, k = (int(x) for x in rng.integers(5, 12, 3))
+    unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
+    m, n, k = (int(x) * of for x, of in zip(rng.integers(5, 12, 3), (1, unit, unit), strict=True))
     alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)

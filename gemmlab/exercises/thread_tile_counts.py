@@ -1,7 +1,8 @@
-"""Exercise 06.2: loads, registers and padding of a thread tile."""
+"""Exercise 06.4: the thread tile that another format, or another GPU, asks for."""
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -9,136 +10,158 @@ import numpy as np
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
-from gemmlab.model.transactions import BANKS
 
 TILES = ((1, 1), (1, 2), (2, 2), (4, 2), (8, 4), (8, 8), (16, 8))
-WIDTHS = ((1,), (2,), (7,), (8,), (16,), (31,), (32,), (33,), (48,), (64,), (100,), (128,))
+TILES_AND_BYTES = tuple((*tile, itemsize) for tile in TILES for itemsize in (4, 8))
+# FMAs of a warp that an SM starts in a cycle, and bytes of an element.
+PIPES = ((1, 4), (2, 4), (4, 4), (0.5, 8), (1, 8), (2, 8), (4, 8), (0.0625, 8))
 
 
-def loads_per_fma(tm, tn):
-    """Words that a thread loads from shared memory for each of its FMAs."""
+def wavefronts(tm, tn, itemsize):
+    """Wavefronts of shared loads for each FMA of a warp."""
     # [answer] return ...
-    return (tm + tn) / (tm * tn)
+    return (tm + tn) / (tm * tn) * itemsize / 4
     # [end]
 
 
-def registers(tm, tn):
-    """Registers that a thread needs at least: its sums, and the values of one p."""
+def registers(tm, tn, itemsize):
+    """Registers of 32 bits that a thread needs at least: its sums, and the values of one p."""
     # [answer] return ...
-    return tm * tn + tm + tn
+    return (tm * tn + tm + tn) * itemsize // 4
     # [end]
 
 
-def padding(width):
-    """The fewest unused words after each row, for columns without bank conflicts."""
+def side(fmas, itemsize):
+    """The least side of a square thread tile with which shared loads keep up with the FMAs."""
     # [answer] return ...
-    return 0 if width % 2 == 1 else 1
+    return max(1, ceil(fmas * itemsize / 2))
     # [end]
 
 
-LOADS_INSTEAD = {
-    "nothing-shared": lambda tm, tn: 2,
-    "loads-of-the-tile": lambda tm, tn: tm + tn,
-    "two-loads-a-tile": lambda tm, tn: 2 / (tm * tn),
-    "upside-down": lambda tm, tn: tm * tn / (tm + tn),
+WAVEFRONTS_INSTEAD = {
+    "nothing-shared": lambda tm, tn, itemsize: 2 * itemsize / 4,
+    "loads-not-wavefronts": lambda tm, tn, itemsize: (tm + tn) / (tm * tn),
+    "of-the-tile": lambda tm, tn, itemsize: (tm + tn) * itemsize / 4,
+    "upside-down": lambda tm, tn, itemsize: tm * tn / (tm + tn) * 4 / itemsize,
 }
 REGISTERS_INSTEAD = {
-    "sums-alone": lambda tm, tn: tm * tn,
-    "operands-alone": lambda tm, tn: tm + tn,
-    "products-kept": lambda tm, tn: 2 * tm * tn + tm + tn,
+    "one-each": lambda tm, tn, itemsize: tm * tn + tm + tn,
+    "bytes-not-registers": lambda tm, tn, itemsize: (tm * tn + tm + tn) * itemsize,
+    "sums-alone": lambda tm, tn, itemsize: tm * tn * itemsize // 4,
+    "products-kept": lambda tm, tn, itemsize: (2 * tm * tn + tm + tn) * itemsize // 4,
 }
-PADDING_INSTEAD = {
-    "always-one": lambda width: 1,
-    "to-whole-lines": lambda width: -width % BANKS,
-    "even-is-right": lambda width: width % 2,
+SIDE_INSTEAD = {
+    "one-load-an-fma": lambda fmas, itemsize: max(1, ceil(fmas * itemsize / 4)),
+    "four-bytes-assumed": lambda fmas, itemsize: max(1, ceil(2 * fmas)),
+    "not-whole": lambda fmas, itemsize: fmas * itemsize / 2,
+    "area-not-side": lambda fmas, itemsize: max(1, ceil(fmas * itemsize / 2)) ** 2,
 }
 
 
-def judge(loads: Any, held: Any, pad: Any) -> Finding:
+def judge(passes: Any, held: Any, least: Any) -> Finding:
     """The three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
-    tile = tuple(int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
-    widths = [(int(x),) for x in rng.integers(129, 999, 2)]
+    tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
+    tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
+    pipes = [(int(rng.integers(5, 30)), itemsize) for itemsize in (4, 8)]
+    cases, judged = TILES_AND_BYTES, quantities.judge
     found = (
-        quantities.judge("loads_per_fma", loads, TILES, loads_per_fma, LOADS_INSTEAD, fresh=[tile])
-        or quantities.judge("registers", held, TILES, registers, REGISTERS_INSTEAD, fresh=[tile])
-        or quantities.judge("padding", pad, WIDTHS, padding, PADDING_INSTEAD, fresh=widths)
+        judged("wavefronts", passes, cases, wavefronts, WAVEFRONTS_INSTEAD, fresh=tiles)
+        or judged("registers", held, cases, registers, REGISTERS_INSTEAD, fresh=tiles)
+        or judged("side", least, PIPES, side, SIDE_INSTEAD, fresh=pipes)
     )
     if found is not None:
         return found
-    return Finding("passed", (("Checked", f"{len(TILES)} thread tiles, {len(WIDTHS)} widths"),))
+    checked = f"{len(TILES)} thread tiles of 4 and 8 bytes, {len(PIPES)} pipes"
+    return Finding("passed", (("Checked", checked),))
 
 
 TASK = Task(
-    name="06.2",
-    title="Loads, registers, padding",
-    section="chapter 06, What registers cost",
-    asked="loads_per_fma(tm, tn), registers(tm, tn) and padding(width), each a number.",
-    prompt=f"""
-    A thread computes tm×tn elements of C. For each p it loads the tm values of A and the tn values
-    of B that it needs, one word each, and adds tm·tn products to its sums.
+    name="06.4",
+    title="Another format, another GPU",
+    section="chapter 06, One sum, four sums, sixty-four",
+    asked="wavefronts(tm, tn, itemsize), registers(tm, tn, itemsize) and side(fmas, itemsize), "
+    "each a number.",
+    prompt="""
+    Elements have `itemsize` bytes now: 4, or 8 for float64. A thread computes tm×tn elements of C,
+    and for each p it loads its tm values of A and its tn values of B one by one. The lanes of a
+    warp read neighbours, a wavefront carries 128 bytes, and a register holds 4.
 
-    - `loads_per_fma(tm, tn)`: shared loads of a thread for each of its FMAs;
-    - `registers(tm, tn)`: the registers that hold its sums and the values of one p;
-    - `padding(width)`: a tile has rows of `width` float32. How many unused words must follow each
-      row, at least, so that 32 lanes that read a column, tile[lane, 0], do so in one wavefront?
-      There are {BANKS} banks of one word.
+    - `wavefronts(tm, tn, itemsize)`: wavefronts of shared loads for each FMA of a warp;
+    - `registers(tm, tn, itemsize)`: registers that hold a thread's sums and the values of one p;
+    - `side(fmas, itemsize)`: an SM starts `fmas` FMAs of whole warps in a cycle, at most, and its
+      shared memory delivers one wavefront. Which is the least side of a *square* thread tile with
+      which the FMA units need not wait for words?
     """,
     judge=judge,
-    answers=(loads_per_fma, registers, padding),
+    answers=(wavefronts, registers, side),
     diagnoses={
+        "not-attempted": Diagnosis(
+            "A function still returns the gap of the skeleton.",
+            "How many bytes do 32 lanes read with one load, and how many wavefronts is that?",
+            "wavefronts = loads for one p · … / (FMAs for one p)",
+        ),
         "nothing-shared": Diagnosis(
             "Two loads for each FMA is what one element a thread costs.",
             "How many FMAs does one loaded value of A serve?",
-            "loads_per_fma = (loads of A + loads of B for one p) / (FMAs for one p)",
+            "wavefronts = (loads of A + loads of B for one p) / (FMAs for one p) · …",
         ),
-        "loads-of-the-tile": Diagnosis(
-            "These are the loads for one p, not for one FMA.",
+        "loads-not-wavefronts": Diagnosis(
+            "These are loads. A load of 8-byte elements carries more than one wavefront holds.",
+            "How many bytes do 32 lanes read with one load, and how many wavefronts is that?",
+            "wavefronts = (tm + tn) / (tm · tn) · itemsize / …",
+        ),
+        "of-the-tile": Diagnosis(
+            "These are the wavefronts for one p, not for one FMA.",
             "How many FMAs does a thread make for one p?",
-            "loads_per_fma = (tm + tn) / …",
-        ),
-        "two-loads-a-tile": Diagnosis(
-            "One load of A and one of B are counted for the whole tile; a thread needs a value for "
-            "each of its rows and columns.",
-            "How many different values of A meet how many of B?",
-            "loads_per_fma = (… + …) / (tm · tn)",
+            "wavefronts = (tm + tn) · itemsize / 4 / …",
         ),
         "upside-down": Diagnosis(
-            "These are FMAs for each load.",
+            "These are FMAs for each wavefront.",
             "Should the number rise or fall as tiles grow?",
-            "loads_per_fma = … / (tm · tn)",
+            "wavefronts = … / (tm · tn) · …",
+        ),
+        "one-each": Diagnosis(
+            "A value of 8 bytes takes two registers.",
+            "How many registers does one sum need in float64?",
+            "registers = (tm · tn + tm + tn) · …",
+        ),
+        "bytes-not-registers": Diagnosis(
+            "These are bytes; a register holds 4 of them.",
+            "In which unit is itemsize given, and in which the answer?",
+            "registers = (tm · tn + tm + tn) · itemsize / …",
         ),
         "sums-alone": Diagnosis(
             "The values that are multiplied need registers too.",
             "Where are the operands of an FMA when it is executed?",
-            "registers = tm·tn + …",
-        ),
-        "operands-alone": Diagnosis(
-            "The sums are left out; they live in registers for the whole of k.",
-            "How many running sums does a thread have?",
-            "registers = … + tm + tn",
+            "registers = (tm · tn + …) · itemsize / 4",
         ),
         "products-kept": Diagnosis(
             "Products are counted as if they were kept; an FMA adds each to its sum at once.",
             "What does an FMA write, and where?",
-            "registers = tm·tn + … + …",
+            "registers = (tm · tn + … + …) · itemsize / 4",
         ),
-        "always-one": Diagnosis(
-            "One word is added even where the rows need none.",
-            "In which banks does a column of a tile with rows of 33 words lie?",
-            "padding = 0 if … else 1",
+        "one-load-an-fma": Diagnosis(
+            "A thread loads values of both operands: t of A and t of B for t² FMAs.",
+            "What is wavefronts(t, t, 4)?",
+            "wavefronts(t, t, itemsize) · fmas ≤ 1: solve for t",
         ),
-        "to-whole-lines": Diagnosis(
-            "Rows of whole lines are the worst case: a column then lies in one bank.",
-            "With rows of 32 words, in which bank is tile[1, 0]? And with 33?",
-            "The bank of tile[lane, 0] is lane·(width + padding) mod 32: when do 32 lanes differ?",
+        "four-bytes-assumed": Diagnosis(
+            "The side is that of float32, whatever itemsize is.",
+            "What is wavefronts(t, t, 8), and where does itemsize enter your side?",
+            "side = the least whole number that is not below … · itemsize / 2",
         ),
-        "even-is-right": Diagnosis(
-            "It is the other way round: with rows of an even length, lanes share banks.",
-            "With rows of 2 words, in which bank is tile[16, 0]?",
-            "padding = 0 if width is … else 1",
+        "not-whole": Diagnosis(
+            "A thread computes whole elements, at least one.",
+            "Which side does the result 0.25 stand for?",
+            "side = max(1, ceil(…))",
+        ),
+        "area-not-side": Diagnosis(
+            "This is the number of elements; its root was asked for.",
+            "How many rows has the tile?",
+            "side = max(1, ceil(…))",
         ),
     },
-    praise="Loads fall with the sides of the tile, registers rise with its area. And an odd row "
-    "length meets every bank once, because it has no factor in common with 32.",
+    praise="In float64 an H200 starts half as many FMAs in a cycle and each load takes twice the "
+    "wavefronts: 8×8 again, but for twice the registers.",
 )

@@ -15,7 +15,7 @@ from gemmlab.explorers.picture import Picture
 
 # JupyterLab takes arrows and letters for commands of its own (b inserts a cell) unless the element
 # that has the focus is marked; ipywidgets do not mark their lists. Nor do they name a slider's
-# handle to a screen reader: its label does.
+# handle to a screen reader: its label does; nor a field without a label: its tooltip does.
 _HELP = """<script>
 if (!window.gemmlabHelp) {
   window.gemmlabHelp = true;
@@ -29,6 +29,9 @@ if (!window.gemmlabHelp) {
       const name = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
       if (name) handle.setAttribute("aria-label", name.textContent);
     }
+    const fields = "[class*=gemmlab-] input[title]:not([aria-label])";
+    for (const field of document.querySelectorAll(fields))
+      field.setAttribute("aria-label", field.title);
   }).observe(document.body, {childList: true, subtree: true});
 }
 </script>"""

@@ -24,6 +24,14 @@ def dropdown(
     )  # fmt: skip
 
 
+def offer(control: widgets.Dropdown, options: dict, had: Any, other: Any = None) -> None:
+    """Offer `options`, by their names; choose what was chosen if it is among them, or another."""
+    values = list(options.values())
+    if control.options != tuple(options.items()):
+        control.options = tuple(options.items())
+    control.value = next(v for v in (had, other, values[0]) if v in values)
+
+
 class Field(widgets.HBox):
     """A number to type. What `read` refuses leaves `value` and text as they were: see `refusal`.
 

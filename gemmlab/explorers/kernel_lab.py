@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import ipywidgets as widgets
 
 from gemmlab import backends, kernels, plots
-from gemmlab.arguments import whole_number
 from gemmlab.backends import simulator, trial
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers import offers
 from gemmlab.explorers.base import row
-from gemmlab.explorers.controls import Size, dropdown, field, sizes_of
+from gemmlab.explorers.controls import Size, dropdown, field, offer, sizes_of
 from gemmlab.explorers.picture import Picture
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
@@ -79,7 +78,7 @@ class KernelLab(Runner):
         runs_on = backends.choose(chosen, backend)
         n = FIRST[runs_on] if n is None else n
         sizes = sizes_of(Gemm(n, n, n), LARGEST)  # refuses what no control could show
-        problem, tiling = Gemm(n, n, n), _wanted(chosen, tile, self.device)
+        problem, tiling = Gemm(n, n, n), offers.wanted(chosen, tile, self.device)
         if runs_on == "recorded":
             backends.run(chosen, problem, "recorded", tiling=tiling, device=self.device)
 
@@ -230,7 +229,7 @@ class KernelLab(Runner):
         mine = [
             m
             for m in self._all(target, backend)
-            if (m.kernel, m.tiling) == (kernel.name, tiling) and _cube(m.problem)
+            if (m.kernel, m.tiling) == (kernel.name, tiling) and offers.cube(m.problem)
         ]
         curve = [offers.predicted(kernel, Gemm(n, n, n), tiling, target) for n in SIZES]
         self.over = plots.sizes(self.right, mine, curve, "speed", self.over)
@@ -271,11 +270,11 @@ class KernelLab(Runner):
         kernel = self.family[self.kernel.value]
         stored = [m for m in self._recorded if m.kernel == kernel.name]
         possible = [b for b in backends.available(kernel) if stored or b != "recorded"]
-        _choose(self.backend, {name: name for name in ("auto", *possible)}, self.backend.value)
+        offer(self.backend, {name: name for name in ("auto", *possible)}, self.backend.value)
         if stored:
             nearest = min(stored, key=lambda m: abs(math.log(m.flops / self.stored.value.flops)))
             known = {str(m.problem): m.problem for m in sorted(stored, key=lambda m: m.flops)}
-            _choose(self.stored, known, self.stored.value, nearest.problem)
+            offer(self.stored, known, self.stored.value, nearest.problem)
         had = kernel.default if its_own else self.tile.value
         if self._replays:
             tiles = [m.tiling for m in stored if m.problem == self.stored.value]
@@ -283,35 +282,10 @@ class KernelLab(Runner):
             target = self.target(backends.choose(kernel, self.backend.value))
             tiles = [*offers.tilings(kernel, target), had]
         named = {str(t) if t else f"{kernel.name} chooses": t for t in offers.distinct(tiles)}
-        _choose(self.tile, named, had, kernel.default)
+        offer(self.tile, named, had, kernel.default)
         self.tile.disabled = len(named) == 1
         self.ragged.layout.visibility = "hidden" if self._replays else "visible"
         one_by_one = self.ragged.value and not self._replays
         self.stored.layout.display = "flex" if self._replays else "none"
         self.sides.layout.display = "flex" if one_by_one else "none"
         self.size.layout.display = "none" if self._replays or one_by_one else "flex"
-
-
-def _cube(problem: Gemm) -> bool:
-    return problem == Gemm(*[problem.m] * 3)
-
-
-def _choose(
-    control: widgets.Dropdown, options: dict[str, Any], had: Any, other: Any = None
-) -> None:
-    """Offer `options`, by their names; choose what was chosen if it is among them, or another."""
-    values = list(options.values())
-    if control.options != tuple(options.items()):
-        control.options = tuple(options.items())
-    control.value = next(v for v in (had, other, values[0]) if v in values)
-
-
-def _wanted(kernel: Kernel, tile: int | Tiling | None, device: Device) -> Tiling | None:
-    """The tiling that is asked for, once kernel and device take it."""
-    tiling = kernel.default if tile is None else tile
-    if tiling is not None and not isinstance(tiling, Tiling):
-        side = whole_number("tile", tile)
-        tiling = offers.scaled(kernel.default, side) if kernel.default else Tiling.square(side)
-    if tiling is not None:
-        offers.check(kernel, kernel.choose(tiling), device)
-    return tiling

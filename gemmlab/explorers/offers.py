@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gemmlab import kernels, records
+from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
@@ -55,6 +56,22 @@ def _fits(kernel: Kernel, tiling: Tiling, device: Device) -> bool:
     except ValueError:
         return False
     return True
+
+
+def wanted(kernel: Kernel, tile: int | Tiling | None, device: Device) -> Tiling | None:
+    """The tiling of `kernel` that is asked for, by its side or as it is, once it is checked."""
+    tiling = kernel.default if tile is None else tile
+    if tiling is not None and not isinstance(tiling, Tiling):
+        side = whole_number("tile", tile)
+        tiling = scaled(kernel.default, side) if kernel.default else Tiling.square(side)
+    if tiling is not None:
+        check(kernel, tiling, device)
+    return tiling
+
+
+def cube(problem: Gemm) -> bool:
+    """Whether a curve over m = n = k passes through a problem."""
+    return problem == Gemm(*[problem.m] * 3)
 
 
 def order(tiling: Tiling | None) -> tuple:

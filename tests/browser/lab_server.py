@@ -15,14 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab import start
+
 ROOT = Path(__file__).resolve().parents[2]
 
-# No news pop-up, and every cell in the page even where it is scrolled away.
+# Every cell is in the page even where it is scrolled away; the rest is as in `run.py lab`.
 SETTINGS = {
-    "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-    },
     "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
 }
 
@@ -46,11 +44,10 @@ def jupyterlab(folder: Path, home: Path) -> Iterator[str]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, **{k: str(home / v) for k, v in places.items()}, "PYTHONPATH": path}
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser"),
-        *(f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"),
+        *(sys.executable, "-m", "jupyterlab"),
+        *start.arguments(folder, first="", browser=False, root=start.is_root()),
         *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
         f"--IdentityProvider.token={token}",
-        *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
     ]
     with open(home / "server.log", "wb") as log:
         server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT)

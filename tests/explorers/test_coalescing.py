@@ -83,7 +83,7 @@ def test_a_change_redraws_in_place(explorer):
     assert explorer.picture.png != before
     assert explorer.moving == artists
     assert "Stride 4" in explorer.heading.get_text()
-    assert 'alt="Lane i loads element 4·i' in explorer.picture.view.value
+    assert 'alt="Lane i loads element 4·i' in explorer.picture.panels[0].view.value
 
 
 def test_a_slider_answers_at_once(explorer):
@@ -111,5 +111,12 @@ def test_values_that_are_refused(arguments, error, match):
 
 
 def test_sliders_cover_what_is_accepted(explorer):
-    assert (explorer.stride.min, explorer.stride.max) == (min(STRIDES), max(STRIDES))
-    assert (explorer.offset.min, explorer.offset.max) == (min(OFFSETS), max(OFFSETS))
+    for control, values in ((explorer.stride, STRIDES), (explorer.offset, OFFSETS)):
+        assert list(control.stops) == list(values)
+        assert (control.slider.min, control.slider.max) == (0, len(values) - 1)
+        for typed in (min(values), max(values)):
+            control.number.text.value = str(typed)
+            assert (control.value, control.refusal) == (typed, "")
+        control.number.text.value = str(max(values) + 1)
+        assert (control.value, control.number.text.value) == (max(values), str(max(values)))
+        assert f"“{max(values) + 1}” is too large" in explorer.message

@@ -1,16 +1,20 @@
 """Explorers without a browser: controls are set, and artists, pictures and sentences compared."""
 
 import dataclasses
+import re
 import threading
 import time
 
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
-from gemmlab import backends, device, kernels
+from gemmlab import Gemm, Tiling, backends, device, kernels, plots, predict, records
 from gemmlab.device import names
 from gemmlab.explorers import KernelLab, Roofline
 from gemmlab.explorers.controls import Size
 from gemmlab.explorers.job import Job, Stopped
+from gemmlab.plots import style
 
 SECONDS = 60  # that any run in here may take
 
@@ -45,14 +49,15 @@ def test_a_typed_number_is_kept_and_the_slider_follows():
     size = Size("n", 128, high=14)
     size.number.value = 1000
     assert (size.value, size.slider.value) == (1000, 10)
-    size.number.value = 10**9
-    assert size.value == 2**14
+    with pytest.raises(ValueError, match="n: “1000000000” is too large; type one from 1 to 16384"):
+        size.number.value = 10**9
+    assert (size.value, size.number.text.value) == (1000, "1000")
 
 
 def test_a_slider_stays_at_its_end_for_a_smaller_number():
     size = Size("n", 128, high=13, low=4)
     size.number.value = 3
-    assert (size.value, size.slider.value) == (3, 4)
+    assert (size.value, size.slider.value) == (3, size.slider.min)
 
 
 # --------------------------------------------------------------------------- the roofline
@@ -116,7 +121,7 @@ def test_a_device_of_ones_own_joins_the_list():
 
 
 def test_the_picture_has_a_text_for_those_who_do_not_see_it(roofline):
-    assert f'alt="{roofline.message.splitlines()[0]}' in roofline.picture.view.value
+    assert f'alt="{roofline.message.splitlines()[0]}' in roofline.picture.panels[0].view.value
     assert 'role="status"' in roofline.caption.value
 
 
@@ -143,7 +148,7 @@ def test_before_a_run_there_is_a_prediction(lab):
     assert "predicted on NVIDIA H200 SXM" in lab.message
     assert "Press Run (simulator)" in lab.message
     assert lab.origin.get_text() == "predicted"
-    assert lab.sizes.dots == {}
+    assert observed(lab) == {}
 
 
 def test_a_run_lies_on_its_prediction(lab):
@@ -152,29 +157,48 @@ def test_a_run_lies_on_its_prediction(lab):
     assert "simulated: the result is right" in lab.message
     assert lab.origin.get_text() == "predicted · simulated"
     assert lab.picture.png != picture
-    (dots,) = lab.sizes.dots.values()
-    assert list(dots.get_ydata()) == [lab.history[0].bytes["global"]]
+    assert observed(lab) == {"tiled  16×16×16": lab.history[0].bytes["global"]}
     assert (lab.run.disabled, lab.stop.disabled, lab.status.value) == (False, True, "")
 
 
-def test_runs_add_up_to_a_sweep_and_are_cleared(lab):
-    for n in (16, 32, 48):
-        lab.size.value = n
+def observed(lab) -> dict[str, float]:
+    """The bars that are there, by the names of their rows."""
+    left, _ = lab.left.get_xlim()
+    ends = [bar.get_x() + bar.get_width() for bar in lab.rows.bars]
+    return {name: pytest.approx(x) for name, x in zip(lab.rows.rows, ends, strict=True) if x > left}
+
+
+def test_runs_stand_beside_each_other_and_are_cleared(lab):
+    for side in (8, 16, 32):
+        lab.tile.value = Tiling.square(side)
         ran(lab)
     lab.kernel.value = "naive"
     ran(lab)
-    assert len(lab.sizes.odd) == len(lab.sizes.lines) == 2
-    assert [list(dots.get_xdata()) for dots in lab.sizes.dots.values()] == [[16, 32]]
-    assert [list(odd.get_xdata()) for odd in lab.sizes.odd.values()] == [[48], [48]]
+    assert list(observed(lab)) == [
+        "naive  16×16×1", "tiled  8×8×8", "tiled  16×16×16", "tiled  32×32×32"
+    ]  # fmt: skip
+    assert [bar.get_width() > 0 for bar in lab.rows.bars].count(True) == 4
+    lab.size.value = 64  # another problem has no runs, the first keeps its own
+    assert observed(lab) == {}
+    lab.size.value = 32
+    assert len(observed(lab)) == 4
     lab.clear.click()
     assert lab.history == []
-    assert lab.sizes.dots == lab.sizes.odd == {}
+    assert observed(lab) == {}
 
 
-def test_a_size_below_the_curve_is_in_the_picture(lab):
+def test_every_row_of_the_simulator_is_predicted(lab):
+    rows = dict(zip(lab.rows.rows, lab.rows.predicted.get_xdata(), strict=True))
+    problem = Gemm(32, 32, 32)
+    for kernel in kernels.LADDER:
+        (found,) = (x for name, x in rows.items() if name.startswith(f"{kernel.name} "))
+        assert found == predict(problem, "h200", kernel).bytes["global"]
+
+
+def test_a_size_below_the_slider_is_in_the_picture(lab):
     lab.size.value = 3
     low, high = lab.left.get_xlim()
-    assert low < lab.here.get_xdata()[0] < high
+    assert low < min(lab.rows.predicted.get_xdata()) < high
     assert "counted − predicted = 0" in ran(lab)
 
 
@@ -188,66 +212,120 @@ def test_ragged_sizes(lab):
 
 def test_a_slider_draws_only_what_moves(lab):
     lab.size.value = 64
-    frame, picture = lab.frame, lab.picture.png
+    bars, picture = lab.rows.bars, lab.picture.png
     lab.size.value = 128
-    assert lab.frame == frame
+    assert lab.rows.bars is bars
     assert lab.picture.png != picture
     assert lab.picture.png == KernelLab(n=128, tile=16, backend="simulator").picture.png
 
 
-def test_a_tile_of_too_many_threads_is_one_sentence(lab):
-    lab.tile.value = 64
-    assert "4096 threads is too large" in lab.message
-    assert "at most 1024 threads" in lab.message
-    assert 'role="alert"' in lab.caption.value
-    lab.start()
-    assert lab.job is None
-    lab.tile.value = 8
+def test_a_tile_of_too_many_threads_is_not_offered(lab):
+    tiles = [t for _, t in lab.tile.options]
+    assert Tiling.square(32) in tiles
+    assert max(t.threads for t in tiles) == 1024
+    with pytest.raises(ValueError, match=r"4096 threads.*1024 threads"):
+        KernelLab("tiled", tile=64, backend="simulator")
+    lab.tile.value = Tiling.square(8)
     assert "counted − predicted = 0" in ran(lab)
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_a_kernel_brings_its_own_tile(lab, kernel):
+    lab.kernel.value = kernel.name
+    assert lab.tile.value == kernel.default
+    assert "Not possible" not in lab.message
+    assert set(kernel.tilings) <= {t for _, t in lab.tile.options}
+    for _, tiling in lab.tile.options:
+        lab.tile.value = tiling
+        assert "Not possible" not in lab.message
+        assert str(tiling) in lab.message
+
+
+def test_the_picture_keeps_its_size(lab):
+    def size():
+        return re.findall(r'width="(\d+)" height="(\d+)"', "".join(
+            panel.view.value for panel in lab.picture.panels
+        ))  # fmt: skip
+
+    first = size()
+    assert len(first) == 2
+    lab.kernel.value = "pipelined"
+    assert size() == first
+    lab.backend.value = "recorded"
+    assert size() == first
+    lab.kernel.value = "cublas"
+    assert size() == first
+
+
+@pytest.mark.parametrize("n", [256, 4096])
+def test_every_text_lies_inside_the_picture(n):
+    lab = KernelLab("pipelined", n=n, backend="recorded")
+    for panel in lab.picture.panels:
+        width, height = panel.figure.canvas.get_width_height()
+        for text in panel.figure.findobj(Text):
+            if text.get_visible() and text.get_text().strip():
+                box = text.get_window_extent()
+                assert 0 <= box.x0 < box.x1 <= width + 1, text
+                assert 0 <= box.y0 < box.y1 <= height + 1, text
+        (ax,) = panel.figure.axes
+        inside, around = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert around.x0 <= inside.x0 < inside.x1 <= around.x1
+        assert around.y0 <= inside.y0 < inside.y1 <= around.y1
 
 
 def test_a_problem_too_large_to_simulate_is_refused_at_once(lab):
     lab.size.value = 2048
     assert "too large to simulate" in lab.message
     assert "recorded" in lab.message
+    assert "opacity" in lab.picture.panels[0].view.value  # what is seen is not what was asked for
     lab.start()
     assert lab.job is None
+    lab.size.value = 64
+    assert "opacity" not in lab.picture.panels[0].view.value
 
 
-def test_what_is_not_recorded_names_what_is(lab):
+def test_what_is_recorded_is_offered_and_drawn_at_once(lab):
     lab.backend.value = "recorded"
     assert "Not possible" not in lab.message
-    lab.size.value = 100
-    assert "100×100×100" in ran(lab)
-    assert "Not possible" in lab.message
-    assert "recorded" in lab.message
-    assert lab.history == []
+    assert lab.run.disabled  # there is nothing to run
+    lab.start()
+    assert lab.job is None
+    of_tiled = {m.problem for m in records.load(kernel="tiled")}
+    assert {p for _, p in lab.stored.options} == of_tiled
+    for _, problem in lab.stored.options[:3]:
+        lab.stored.value = problem
+        there = [m for m in records.load() if m.problem == problem]
+        assert len(observed(lab)) == len(there) == len(lab.rows.rows)
+        tiles = {m.tiling for m in there if m.kernel == "tiled"}
+        assert {t for _, t in lab.tile.options} == tiles
+        chosen = "tiled", lab.tile.value
+        (speed,) = (m.flops_per_second for m in there if (m.kernel, m.tiling) == chosen)
+        dark = [bar for bar in lab.rows.bars if to_hex(bar.get_facecolor()) == style.BLUE.lower()]
+        assert [bar.get_width() for bar in dark] == [pytest.approx(speed)]
+    lab.backend.value = "simulator"
     assert not lab.run.disabled
 
 
-def test_recorded_times_are_laid_over_the_prediction(monkeypatch, lab):
-    def replay(kernel, problem, backend, *, tiling, device):
-        assert (backend, device) == ("recorded", "h200")
-        return dataclasses.replace(
-            simulated,
-            backend="recorded",
-            device_title="NVIDIA H200 SXM",
-            counters={},
-            samples=(1e-3, 2e-3, 3e-3),
-            provenance={"date": "2026-01-31T12:00:00+00:00"},
-        )
+def test_what_is_not_recorded_names_what_is():
+    with pytest.raises(LookupError, match=r"tiled 100×100×100.*is not recorded.*nearest"):
+        KernelLab("tiled", n=100, backend="recorded")
 
+
+def test_recorded_times_are_laid_over_the_prediction(lab):
     ran(lab)
-    simulated = lab.history[0]
-    monkeypatch.setattr(backends, "run", replay)
     lab.backend.value = "recorded"
-    message = ran(lab)
-    assert "recorded on NVIDIA H200 SXM, 2026-01-31" in message
-    assert "Median of 3 runs 2 ms" in message
-    (dots,) = lab.compared.values()
-    predicted = 2 * 32**3 / lab.here.get_ydata()[0]
-    assert list(dots.get_ydata()) == pytest.approx([2e-3 / predicted])
-    assert lab.origin.get_text() == "predicted · recorded on NVIDIA H200 SXM, 2026-01-31"
+    (m,) = (
+        m
+        for m in records.load(kernel="tiled")
+        if (m.problem, m.tiling) == (lab.stored.value, lab.tile.value)
+    )
+    assert f"recorded on NVIDIA H200 SXM, {m.provenance['date'][:10]}" in lab.message
+    assert f"Median of {len(m.samples)} runs" in lab.message
+    p = predict(m.problem, "h200", kernels.tiled, m.tiling)
+    assert f"measured ÷ predicted time = {plots.number(m.seconds / p.seconds)}." in lab.message
+    assert list(lab.rows.predicted.get_xdata()) == [p.flops_per_second]
+    assert list(lab.here.get_ydata()) == [m.flops_per_second]
+    assert lab.origin.get_text().startswith("predicted · recorded on NVIDIA H200 SXM")
     lab.backend.value = "simulator"  # each backend's own history comes back
     assert "counted − predicted = 0" in lab.message
 
@@ -306,11 +384,11 @@ def test_a_second_run_waits_for_the_first(monkeypatch, lab):
 
 def test_another_kernel_offers_its_own_backends(lab):
     lab.kernel.value = "cublas"
-    assert "simulator" not in lab.backend.options
+    assert "simulator" not in dict(lab.backend.options)
     assert lab.backend.value == "auto"
     assert lab.tile.disabled
     lab.kernel.value = "naive"
-    assert "simulator" in lab.backend.options
+    assert "simulator" in dict(lab.backend.options)
     assert not lab.tile.disabled
 
 

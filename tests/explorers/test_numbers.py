@@ -40,14 +40,24 @@ def test_neighbours_are_all_numbers_around(dtype):
     assert neighbours(form.largest, form)[-1] == form.largest
 
 
+def drawn_bits(explorer, row):
+    """The digits in one row of boxes, from the left."""
+    found = {}
+    for digit, (marks,) in explorer.digits.items():
+        found |= {x: digit for x, y in marks.get_xydata() if y == row + 0.5}
+    return "".join(found[x] for x in sorted(found))
+
+
 def test_the_sentence_says_what_is_drawn(rounding):
     assert rounding.rounded == float(round_to(0.1, "bfloat16"))
     assert "0.1 in bfloat16, to nearest, ties to even: 0.10009765625." in rounding.message
     assert "Sign 0, exponent 01111011, fraction 1001101." in rounding.message
     assert f"{float(ulp(0.1, 'bfloat16')):.4g} apart" in rounding.message
-    texts = [t.get_text() for t in rounding.bit_axes.texts]
-    assert "".join(texts[:32]) == digits(float(np.float32(0.1)), FORMATS["float32"])
-    assert "".join(texts[32:48]) == "0011110111001101"
+    assert drawn_bits(rounding, 0) == digits(float(np.float32(0.1)), FORMATS["float32"])
+    assert drawn_bits(rounding, 1) == "0011110111001101"
+    kinds = rounding.boxes.get_array()[1]
+    assert [kinds[:16].tolist().count(kind) for kind in range(3)] == [1, 8, 7]
+    assert kinds[16:].mask.all()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -103,14 +113,47 @@ def test_extremes_are_drawn(x):
     assert explorer.picture.png != Rounding(-x, "float16").picture.png
 
 
+@pytest.mark.parametrize("dtype", CHOICES)
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "-0.0", "Infinity"])
+def test_special_values_show_their_bits(dtype, typed):
+    explorer, form = Rounding(1.0, dtype), FORMATS[dtype]
+    before = explorer.picture.png
+    explorer.x.text.value = typed
+    x = float(typed)
+    assert np.array_equal(explorer.rounded, x, equal_nan=True)
+    assert np.signbit(explorer.rounded) == np.signbit(x)
+    assert drawn_bits(explorer, 1) == digits(x, form)
+    assert explorer.picture.png != before
+    words = {"nan": "no number", "-0.0": "x is one of them"}
+    assert words.get(typed, "is an infinity") in explorer.message
+    assert Rounding(x, dtype).picture.png == explorer.picture.png
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("1e400", "lies beyond float64, whose largest number is 1.797"),
+        ("1e-400", "lies below float64, whose smallest number above 0 is 5e-324"),
+        ("0,1", "is not a number (the decimal point is a point"),
+        ("a tenth", "is not a number; type one such as 0.1"),
+        ("", "is not a number"),
+        ("0x1p9999", "lies beyond float64"),
+    ],
+)
+def test_texts_that_are_no_numbers_change_nothing(typed, why):
+    explorer = Rounding(2.5)
+    before = explorer.picture.png
+    for _ in range(2):  # and again
+        explorer.x.text.value = typed
+        assert f"Not possible: x: “{typed}” {why}" in explorer.message
+        assert (explorer.x.value, explorer.x.text.value) == (2.5, "2.5")
+        assert explorer.picture.png == before
+    assert "opacity" not in explorer.picture.panels[0].view.value
+    explorer.x.text.value = "0x1.8p3"
+    assert explorer.rounded == 12.0
+
+
 def test_what_cannot_be_shown():
-    explorer = Rounding(1.0)
-    explorer.x.value = float("inf")
-    assert explorer.message == "Not possible: x = inf is not finite; use a number"
-    explorer.x.value = 2.0
-    assert explorer.rounded == 2.0
-    with pytest.raises(ValueError, match="x=nan is not finite"):
-        Rounding(float("nan"))
     with pytest.raises(ValueError, match="dtype='fp8' is not a known format"):
         Rounding(1.0, "fp8")
     with pytest.raises(ValueError, match="dtype='float64' is that of x itself; use one of float32"):

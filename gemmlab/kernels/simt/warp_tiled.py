@@ -2,9 +2,9 @@
 
 One change: which elements of C a thread computes. In the rung below, a warp's 32 threads stand in
 two rows of 16. Here they stand in a rectangle that is as square as may be, numbered two down, then
-across: the eight threads that one pass of shared memory serves stand in two rows of four and share
-words of both operands. A load of Bs then takes two passes instead of four, and thread tiles can
-grow. The copies take care of every layout of the operands. Counter to watch: shared load
+across: the eight threads that one wavefront of shared memory serves stand in two rows of four and
+share words of both operands. A load of Bs then takes two wavefronts instead of four, and thread
+tiles can grow. The copies take care of every layout of the operands. Counter to watch: shared load
 wavefronts, half as many.
 """
 

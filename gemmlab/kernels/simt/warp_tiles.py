@@ -1,7 +1,7 @@
 """A warp's tile of C: which elements each thread computes, and how it computes them.
 
 The threads of a warp lie in its tile as a rectangle, two down, then across, then down again: so the
-eight lanes that one pass of shared memory serves read few words, each sent to several of them.
+eight lanes that one wavefront serves read few words, each sent to several of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers to exercise 07.1."""
+"""Answers to exercise 07.4."""
 
 from gemmlab.exercises import source
 from gemmlab.exercises.fragment_map import CASES, B, lane_of, register_of

@@ -1,97 +1,102 @@
-"""Answers to exercise 06.2."""
+"""Answers to exercise 06.4."""
 
-from fractions import Fraction
-from math import gcd
+from math import ceil
 
 import numpy as np
 
 from gemmlab.exercises.thread_tile_counts import (
-    TILES,
-    WIDTHS,
-    loads_per_fma,
-    padding,
+    PIPES,
+    TILES_AND_BYTES,
     registers,
+    side,
+    wavefronts,
 )
-from gemmlab.model.transactions import BANKS
 from tests.support.exercise_answers.edits import Wrong, edited, fooling, for_ever, table
+
+
+def _searched(fmas, itemsize):
+    t = 1
+    while fmas * itemsize / 2 > t:
+        t += 1
+    return t
+
 
 RIGHT = {
     "sides": (
-        lambda tm, tn: 1 / tm + 1 / tn,
-        lambda tm, tn: (tm + 1) * (tn + 1) - 1,
-        lambda width: next(p for p in range(BANKS) if gcd(width + p, BANKS) == 1),
-    ),
-    "fractions": (
-        lambda tm, tn: Fraction(tm + tn, tm * tn),
-        lambda tm, tn: sum([tm * tn, tm, tn]),
-        lambda width: next(
-            p for p in (0, 1) if len({i * (width + p) % 32 for i in range(32)}) > 31
-        ),
+        lambda tm, tn, itemsize: (1 / tm + 1 / tn) * 32 * itemsize / 128,
+        lambda tm, tn, itemsize: ((tm + 1) * (tn + 1) - 1) * (itemsize / 4),
+        lambda fmas, itemsize: max(1, ceil(fmas * 2 * 32 * itemsize / 128)),
     ),
     "counted": (
-        lambda tm, tn: sum(1 for _ in range(tm + tn)) / sum(tm for _ in range(tn)),
-        lambda tm, tn: tn * tm + tn + tm,
-        lambda width: 1 - width % 2,
+        lambda tm, tn, itemsize: sum(itemsize // 4 for _ in range(tm + tn)) / (tm * tn),
+        lambda tm, tn, itemsize: (tn * tm + tn + tm) * (2 if itemsize == 8 else 1),
+        _searched,
     ),
 }
 
 
-def _loads(misconception, diagnosis, new):
-    answer = edited(loads_per_fma, ("(tm + tn) / (tm * tn)", new))
-    return Wrong(misconception, diagnosis, (answer, registers, padding))
+def _wavefronts(misconception, diagnosis, new):
+    answer = edited(wavefronts, ("(tm + tn) / (tm * tn) * itemsize / 4", new))
+    return Wrong(misconception, diagnosis, (answer, registers, side))
 
 
 def _registers(misconception, diagnosis, new):
-    answer = edited(registers, ("tm * tn + tm + tn", new))
-    return Wrong(misconception, diagnosis, (loads_per_fma, answer, padding))
+    answer = edited(registers, ("(tm * tn + tm + tn) * itemsize // 4", new))
+    return Wrong(misconception, diagnosis, (wavefronts, answer, side))
 
 
-def _padding(misconception, diagnosis, new):
-    answer = edited(padding, ("0 if width % 2 == 1 else 1", new))
-    return Wrong(misconception, diagnosis, (loads_per_fma, registers, answer))
+def _side(misconception, diagnosis, new):
+    answer = edited(side, ("max(1, ceil(fmas * itemsize / 2))", new))
+    return Wrong(misconception, diagnosis, (wavefronts, registers, answer))
 
 
 WRONG = {
-    "two": _loads("each FMA loads its operands", "nothing-shared", "2"),
-    "for one p": _loads("per p is per FMA", "loads-of-the-tile", "tm + tn"),
-    "two for the tile": _loads("one load serves all", "two-loads-a-tile", "2 / (tm * tn)"),
-    "FMAs per load": _loads("more is better", "upside-down", "tm * tn / (tm + tn)"),
-    "whole numbers": _loads("// divides", "whole-numbers-only", "(tm + tn) // (tm * tn)"),
-    "sums": _registers("operands come from memory", "sums-alone", "tm * tn"),
-    "operands": _registers("sums are in memory", "operands-alone", "tm + tn"),
-    "products": _registers("a product is stored first", "products-kept", "2 * tm * tn + tm + tn"),
-    "one": _padding("padding is one word", "always-one", "1"),
-    "fill the line": _padding("aligned is good", "to-whole-lines", "-width % 32"),
-    "odd rows": _padding("odd is bad", "even-is-right", "width % 2"),
-    "four": _padding("rows of 16 bytes", "constant", "4"),
-    "a gap": _padding("two of three are enough", "not-attempted", "..."),
+    "two": _wavefronts("each FMA loads its operands", "nothing-shared", "itemsize / 2"),
+    "loads": _wavefronts("a load is a wavefront", "loads-not-wavefronts", "(tm + tn) / (tm * tn)"),
+    "for one p": _wavefronts("per p is per FMA", "of-the-tile", "(tm + tn) * itemsize / 4"),
+    "FMAs each": _wavefronts(
+        "more is better", "upside-down", "tm * tn / (tm + tn) / (itemsize / 4)"
+    ),
+    "whole numbers": _wavefronts(
+        "// divides", "whole-numbers-only", "(tm + tn) / (tm * tn) * itemsize // 4"
+    ),
+    "one register": _registers("a value is a register", "one-each", "tm * tn + tm + tn"),
+    "bytes": _registers(
+        "sizes are in bytes", "bytes-not-registers", "(tm * tn + tm + tn) * itemsize"
+    ),
+    "sums": _registers("operands come from memory", "sums-alone", "tm * tn * itemsize // 4"),
+    "products": _registers(
+        "a product is stored first", "products-kept", "(2 * tm * tn + tm + tn) * itemsize // 4"
+    ),
+    "one operand": _side(
+        "one load for t² FMAs", "one-load-an-fma", "max(1, ceil(fmas * itemsize / 4))"
+    ),
+    "float32": _side("words have 4 bytes", "four-bytes-assumed", "max(1, ceil(2 * fmas))"),
+    "a fraction": _side("a side is a number", "not-whole", "fmas * itemsize / 2"),
+    "area": _side(
+        "the tile is asked for", "area-not-side", "max(1, ceil(fmas * itemsize / 2)) ** 2"
+    ),
+    "eight": _side("8×8 is the answer", "constant", "8"),
+    "a gap": _side("two of three are enough", "not-attempted", "..."),
 }
 
 
 FOOLING = {
-    "loads by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        table(loads_per_fma, TILES),
-        registers,
-        padding,
+    "wavefronts by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        table(wavefronts, TILES_AND_BYTES), registers, side,
     ),
     "registers by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        loads_per_fma,
-        table(registers, TILES),
-        padding,
+        "the cases are in the package", "known-cases-only",
+        wavefronts, table(registers, TILES_AND_BYTES), side,
     ),
-    "padding by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        loads_per_fma,
-        registers,
-        table(padding, WIDTHS, 7),
+    "sides by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        wavefronts, registers, table(side, PIPES, 7),
     ),
-    "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, padding),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, registers, side),
     "an array": fooling(
-        "an array is a number", "wrong-type", lambda tm, tn: np.array([1.0]), registers, padding
+        "an array is a number", "wrong-type",
+        lambda tm, tn, itemsize: np.array([1.0]), registers, side,
     ),
-}
+}  # fmt: skip
