@@ -263,8 +263,9 @@ def test_every_text_lies_inside_the_picture(n):
     for panel in lab.picture.panels:
         width, height = panel.figure.canvas.get_width_height()
         (ax,) = panel.figure.axes
-        low, high = ax.get_xlim()
-        beyond = {t for t in ax.get_xticklabels() if not low <= t.get_position()[0] <= high}
+        (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        beyond = {t for t in ax.get_xticklabels() if not left <= t.get_position()[0] <= right}
+        beyond |= {t for t in ax.get_yticklabels() if not low <= t.get_position()[1] <= high}
         for text in set(panel.figure.findobj(Text)) - beyond:  # ticks beyond are not drawn
             if text.get_visible() and text.get_text().strip():
                 box = text.get_window_extent()
