@@ -241,9 +241,9 @@ FOOLING = {
         build, "nobody can stop it", "never-ends",
         ("            start += T\n", "            start += 0\n"),
     ),
-    "tiles of 16 rows": wrong(
+    "tiles of 32 rows": wrong(
         build, "the largest tile serves all", "tile-size-fixed",
-        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((16, padded)"),
-        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((16, wide)"),
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
     ),
 }  # fmt: skip
