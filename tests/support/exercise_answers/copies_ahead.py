@@ -196,10 +196,6 @@ FOOLING = {
         build, "syncwarp is not counted", "barrier-before-reading",
         (STORE, STORE.replace("syncthreads", "syncwarp")),
     ),
-}  # fmt: skip
-
-
-FOOLING = {
     "A cleared": wrong(
         build, "A is not needed afterwards", "inputs-changed",
         ("        if row < m and col < n:\n            if beta",

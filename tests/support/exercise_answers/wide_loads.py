@@ -245,6 +245,11 @@ FOOLING = {
         build, "the largest tile serves all", "tile-size-fixed",
         ("cuda.shared.array((T, wide)", "cuda.shared.array((32, 256)"),
     ),
+    "tiles of 32 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
+    ),
     "only known factors": wrong(
         build, "the cases are in the package", "known-cases-only",
         ("< m and col + 4 * x + c < n:", "< m and col + 4 * x + c < n and beta < 3 and alpha < 3:"),
