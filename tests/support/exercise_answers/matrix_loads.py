@@ -182,3 +182,24 @@ WRONG = {
     ),
     "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),
 }
+
+
+FOOLING = {
+    "B cleared": of(
+        "B is not needed afterwards", "inputs-changed",
+        ("            C[i, j] = c[x]",
+         "            C[i, j] = c[x]\n"
+         "        cuda.syncwarp()\n"
+         "        for e in range(lane, 128, 32):\n"
+         "            B[e // 8, e % 8] = float16(0)"),
+    ),
+    "k by heart": of(
+        "the cases are in the package", "known-cases-only",
+        ("C[i, j] = c[x]", "C[i, j] = c[x] if A.shape[1] < 64 else float32(0)"),
+    ),
+    "for ever": of(
+        "nobody can stop it", "never-ends",
+        ("            c = mma",
+         "            while lane >= 0:\n                lane = lane + 0\n            c = mma"),
+    ),
+}  # fmt: skip
