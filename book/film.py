@@ -92,7 +92,7 @@ def film(explorer: Explorer) -> str:
             control.widget.value = value
             if not explorer.message.startswith("Not possible"):
                 kept.append((stills.keep(), control.label))
-            restore(explorer, before)
+            restore(before)
         if len(kept) > 1:
             rows.append(_row(control, kept))
     return _page(type(explorer).__name__, rows, stills)
@@ -135,14 +135,13 @@ def spread(values: range, first: int) -> tuple[int, ...]:
     return tuple(sorted({*values[::step], first}))
 
 
-def restore(explorer: Explorer, before: dict[widgets.Widget, Any]) -> None:
+def restore(before: dict[widgets.Widget, Any]) -> None:
     """Set every control back; what a list offers may depend on another, so in several rounds."""
-    with explorer.together():
-        for _ in range(ROUNDS):
-            for widget, value in before.items():
-                if not isinstance(widget, widgets.HTML) and widget.value != value:
-                    with suppress(TraitError):  # not offered yet
-                        widget.value = value
+    for _ in range(ROUNDS):
+        for widget, value in before.items():
+            if not isinstance(widget, widgets.HTML) and widget.value != value:
+                with suppress(TraitError):  # not offered yet
+                    widget.value = value
 
 
 def missing(site: Path) -> Iterator[str]:
