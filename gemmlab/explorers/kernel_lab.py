@@ -110,7 +110,13 @@ class KernelLab(Runner):
                 self.ragged,
                 self.buttons,
             ],
-            (self.kernel, self.backend, self.tile, self.size, self.stored, self.m, self.n, self.k),
+            (
+                self.tile,
+                self.size,
+                self.m,
+                self.n,
+                self.k,
+            ),  # the others draw once they have offered
         )
 
     # ------------------------------------------------------------------ what the controls say
