@@ -62,9 +62,9 @@ class KernelLab(Runner):
         backend: str = "auto",
         device: str = RECORDED,
     ) -> None:
-        bars, (self.left,) = plots.figure(5.6, 4.9)
-        detail, (self.right,) = plots.figure(4.8, 4.9)
-        for figure, left in ((bars, 0.41), (detail, 0.34)):
+        bars, (self.left,) = plots.figure(5.2, 4.9)
+        detail, (self.right,) = plots.figure(4.4, 4.9)
+        for figure, left in ((bars, 0.44), (detail, 0.37)):
             figure.subplots_adjust(left=left, right=0.95, top=0.87)
         super().__init__(Picture(bars, detail), load_device(device))
         chosen = kernels.get(kernel) if isinstance(kernel, str) else kernels.own(kernel, tile)

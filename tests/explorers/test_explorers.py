@@ -262,12 +262,14 @@ def test_every_text_lies_inside_the_picture(n):
     lab = KernelLab("pipelined", n=n, backend="recorded")
     for panel in lab.picture.panels:
         width, height = panel.figure.canvas.get_width_height()
-        for text in panel.figure.findobj(Text):
+        (ax,) = panel.figure.axes
+        low, high = ax.get_xlim()
+        beyond = {t for t in ax.get_xticklabels() if not low <= t.get_position()[0] <= high}
+        for text in set(panel.figure.findobj(Text)) - beyond:  # ticks beyond are not drawn
             if text.get_visible() and text.get_text().strip():
                 box = text.get_window_extent()
                 assert 0 <= box.x0 < box.x1 <= width + 1, text
                 assert 0 <= box.y0 < box.y1 <= height + 1, text
-        (ax,) = panel.figure.axes
         inside, around = ax.get_legend().get_window_extent(), ax.get_window_extent()
         assert around.x0 <= inside.x0 < inside.x1 <= around.x1
         assert around.y0 <= inside.y0 < inside.y1 <= around.y1
