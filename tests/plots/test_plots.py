@@ -260,7 +260,8 @@ def test_counters_show_counted_inside_predicted(ax):
     p = predict(problem, "h200", kernels.tiled)
     drawn = plots.counters(ax, p, run(kernels.tiled, problem, "simulator"))
     assert set(drawn.names) == {name for name, count in p.counters.items() if count}
-    for name, outer, inner, text in zip(*drawn[3:], *drawn[:3], strict=True):
+    rows = zip(drawn.names, drawn.predicted, drawn.counted, drawn.differences, strict=True)
+    for name, outer, inner, text in rows:
         assert outer.get_width() == inner.get_width() == p.counters[name]
         assert text.get_text() == "0"
 

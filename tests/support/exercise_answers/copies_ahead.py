@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.copies_ahead import build_ahead as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.support.exercise_answers.edits import fooling, wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 FETCH = """            a = A[row, after + x] if row < m and after + x < k else float32(0)
             b = B[after + y, col] if after + y < k and col < n else float32(0)
@@ -196,10 +196,6 @@ FOOLING = {
         build, "syncwarp is not counted", "barrier-before-reading",
         (STORE, STORE.replace("syncthreads", "syncwarp")),
     ),
-}  # fmt: skip
-
-
-FOOLING = {
     "A cleared": wrong(
         build, "A is not needed afterwards", "inputs-changed",
         ("        if row < m and col < n:\n            if beta",
@@ -222,4 +218,23 @@ FOOLING = {
         ("As = cuda.shared.array((2, T, T)", "As = cuda.shared.array((2, 32, 32)"),
         ("Bs = cuda.shared.array((2, T, T)", "Bs = cuda.shared.array((2, 32, 32)"),
     ),
+}  # fmt: skip
+
+
+FOOLING = {
+    "tiles of 32": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((2, T, T)", "As = cuda.shared.array((2, 32, 32)"),
+    ),
+    "only known factors": wrong(
+        build, "the cases are in the package", "known-cases-only",
+        ("if row < m and col < n:", "if row < m and col < n and beta < 3 and alpha < 3:"),
+    ),
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n",
+         "        if m <= T and n <= T and y < k <= T and col < n:\n            B[y, col] = 0\n"
+         "        if row < m and col < n:\n"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from gemmlab.instructions import (
     ldmatrix_x2_trans,
     mma_m16n8k16_f32_f16,
 )
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 element_c = layout("m16n8k16", "C").element
 
@@ -185,18 +185,17 @@ WRONG = {
 
 
 FOOLING = {
-    "B cleared": of(
-        "B is not needed afterwards", "inputs-changed",
-        ("            C[i, j] = c[x]",
-         "            C[i, j] = c[x]\n"
-         "        cuda.syncwarp()\n"
-         "        for e in range(lane, 128, 32):\n"
-         "            B[e // 8, e % 8] = float16(0)"),
-    ),
     "k by heart": of(
         "the cases are in the package", "known-cases-only",
-        ("C[i, j] = c[x]", "C[i, j] = c[x] if A.shape[1] < 64 else float32(0)"),
+        (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)"),
     ),
+    "B cleared": of(
+        "B is not needed afterwards", "inputs-changed",
+        ("        for x in range(4):",
+         "        for e in range(lane, 128, 32):\n            B[e // 8, e % 8] = float16(0)\n"
+         "        for x in range(4):"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "for ever": of(
         "nobody can stop it", "never-ends",
         ("            c = mma",

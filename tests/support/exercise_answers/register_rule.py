@@ -79,15 +79,15 @@ def in_order(function):
 
 
 FOOLING = {
-    "rows in order": fooling(
+    "in the order of the check": fooling(
         "the check asks in order", "known-cases-only", in_order(row_of), column_of
     ),
-    "columns in order": fooling(
-        "the check asks in order", "known-cases-only", row_of, in_order(column_of)
-    ),
-    "for ever": fooling("nobody can stop it", "never-ends", for_ever, column_of),
     "equals everything": fooling(
         "the result compares itself", "wrong-type", lambda lane, x: Agrees(0), column_of
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, column_of),
+    "columns in order": fooling(
+        "the check asks in order", "known-cases-only", row_of, in_order(column_of)
     ),
     "a generator": fooling("yield is return", "wrong-type", lambda lane, x: (yield 0), column_of),
 }

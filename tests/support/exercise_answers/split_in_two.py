@@ -81,11 +81,11 @@ WRONG = {
 FOOLING = {
     "by heart": fooling(
         "the cases are in the package", "known-cases-only",
-        table(split, [(x,) for x in CASES], split(1.0)),
+        table(split, [(x,) for x in CASES], otherwise=(0.0, 0.0)),
+    ),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda x: (Agrees(x), Agrees(0))
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
-    "equal to everything": fooling(
-        "the result compares itself", "wrong-values", lambda x: (Agrees(7), Agrees(7))
-    ),
     "ends the process": fooling("no verdict is a pass", "exits", lambda x: os._exit(0)),
 }  # fmt: skip

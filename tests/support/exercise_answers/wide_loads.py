@@ -6,7 +6,7 @@ from gemmlab import cuda
 from gemmlab.exercises.wide_loads import ZEROS
 from gemmlab.exercises.wide_loads import build_fours as build
 from gemmlab.instructions import load_v4, store_v4
-from tests.support.exercise_answers.edits import fooling, wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 COPY_B = """            inside = start + y < k and col + 4 * x < n
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
@@ -241,9 +241,18 @@ FOOLING = {
         build, "nobody can stop it", "never-ends",
         ("            start += T\n", "            start += 0\n"),
     ),
-    "tiles of 16 rows": wrong(
+    "tiles of 64": wrong(
         build, "the largest tile serves all", "tile-size-fixed",
-        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((16, padded)"),
-        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((16, wide)"),
+        ("cuda.shared.array((T, wide)", "cuda.shared.array((32, 256)"),
     ),
+    "tiles of 32 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
+    ),
+    "only known factors": wrong(
+        build, "the cases are in the package", "known-cases-only",
+        ("< m and col + 4 * x + c < n:", "< m and col + 4 * x + c < n and beta < 3 and alpha < 3:"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip
