@@ -172,7 +172,7 @@ WRONG = {
         "a lane holds a pair", "not-written", ("for x in range(4)", "for x in range(2)")
     ),
     "one row for all": of(
-        "lane 0 names the tile", "right-in-part", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
+        "lane 0 names the tile", "wrong-values", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
     ),
     "x4 for B": of(
         "B has 16 rows, as A",
