@@ -1,6 +1,7 @@
 """What every test shares: figures without a window, and tests that are skipped where tools lack."""
 
 import importlib.util
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +54,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if count:
             line = f"{count} tests marked {marker} were skipped: {missing(marker)}"
             terminalreporter.write_line(line)
+    for line in kill_matrix(terminalreporter):
+        terminalreporter.write_line(line)
+
+
+def kill_matrix(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """How many answers to the exercises got the verdict that they should, by exercise and kind."""
+    asked, held = Counter(), Counter()
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for key, cell in getattr(report, "user_properties", ()):
+                if key == "kill matrix" and report.when == "call":
+                    asked[tuple(cell)] += 1
+                    held[tuple(cell)] += outcome == "passed"
+    kinds = sorted({kind for _, kind in asked})
+    lines = []
+    for name in sorted({name for name, _ in asked}):
+        cells = [f"{held[name, kind]} of {asked[name, kind]} {kind}" for kind in kinds]
+        lines.append(f"exercise {name}: {', '.join(cells)}")
+    totals = [
+        f"{sum(held[c] for c in asked if c[1] == kind)} of "
+        f"{sum(asked[c] for c in asked if c[1] == kind)} {kind}"
+        for kind in kinds
+    ]
+    return [*lines, f"all exercises: {', '.join(totals)}"] if lines else []
 
 
 @pytest.fixture(name="ptxas", scope="session")

@@ -156,6 +156,12 @@ TASK = Task(
             "How many threads does the grid have, and how many of them does your loop keep busy?",
             "```python\nfor step in range(T):    # T elements, for each thread of the grid\n```",
         ),
+        "wrong-values": Diagnosis(
+            "Each element of Y has its thread, but what is stored is not a·X + Y.",
+            "For the element that is named: what do X and Y hold there, and what does your line "
+            "make of them?",
+            "```python\nY[i] = a * X[...] + Y[...]\n```",
+        ),
         "y-not-added": Diagnosis(
             "What Y held before is lost: Y is read as well as written.",
             "What does the + in a·X + Y add?",

@@ -99,7 +99,7 @@ def judge(answer: Any) -> Finding:
 
 
 def stored_at_once(answer: Any) -> bool:
-    """Whether a tile is stored right after it was loaded, with nothing multiplied in between.
+    """Whether a tile is stored with less than half of a step's products since it was loaded.
 
     The first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
     """
@@ -107,16 +107,16 @@ def stored_at_once(answer: Any) -> bool:
     one, zero = c.dtype.type(1), c.dtype.type(0)
     launch = Launch((T,), (1, 1), (T, T), (one, a, b, zero, c), trace="")  # all lines have ""
     (item,) = launched(answer, kernels_on_trial.PARAMETERS, [launch])
-    multiplied = loaded = False  # whether anything was; whether anything was since, and not used
-    for access in item.report.trace:
-        what = access.space, access.op
-        if "cp_async" in item.report.source.code(access.line):
-            continue
+    source, found = item.report.source, item.report.trace
+    order = [(x.space, x.op) for x in found if "cp_async" not in source.code(x.line)]
+    enough = order.count(("shared", "load")) / (ORDER.problem.k // T) / 2
+    multiplied, since = False, 0  # whether anything was; operands read since the last load
+    for what in order:
         if what == ("shared", "load"):
-            multiplied, loaded = True, False
+            multiplied, since = True, since + 1
         elif what == ("global", "load"):
-            loaded = True
-        elif what == ("shared", "store") and multiplied and loaded:
+            since = 0
+        elif what == ("shared", "store") and multiplied and since < enough:
             return True
     return False
 

@@ -61,15 +61,15 @@ def judge(answer: Any) -> Finding:
             return stopped
         errors.append(stopped)
     failing = [run for run in runs if run.wrong.any()]
-    cause = matrices.explain(runs, TASK.diagnoses) if failing else "wrong-values"
+    known = [run for run in runs if run.case is not cases[-1]]
+    explained = any(run.wrong.any() for run in known)
+    cause = matrices.explain(known, TASK.diagnoses) if explained else "known-cases-only"
     # An error says less than wrong values whose cause is known: A * B has both.
     if errors and (cause not in TASK.diagnoses or not failing):
         return errors[0]
     if not failing:
         return _reads_c(answer, cases, given)
     facts, details = matrices.first_wrong(failing[0])
-    if failing[0].case is cases[-1]:
-        cause = "known-cases-only"
     return Finding(cause, facts, details)
 
 

@@ -147,7 +147,7 @@ PATTERNS = {
         "Put a right case beside the failing one, and look for the first step that differs.",
     ),
     "wrong-values": Diagnosis(
-        "No result is the one that the definition gives.",
+        "Hardly any result is the one that the definition gives.",
         "Take the failing case, which is the smallest there is: what does the definition say for "
         "it, step by step?",
         "Print what the code has after each step of that case; the first that differs is the one.",

@@ -155,7 +155,7 @@ KERNEL = {
         "Write down for that one thread, step by step, which elements of As and Bs it multiplies.",
     ),
     "wrong-values": Diagnosis(
-        "No element of C is right, from the smallest case on.",
+        "Hardly any element of C is right, from the smallest case on.",
         "In the smallest case that fails, which products should the first element sum up, and "
         "which does it?",
         "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",

@@ -81,9 +81,11 @@ def judge(
         if trial.changed:
             return _changed(trial)
         if trial.run.wrong.any():
-            found = _wrong_values(trial, [t.run for t in trials if not t.report.hazards])
-            anew = trial.run.case is every[-1]
-            return Finding("known-cases-only", found.facts, found.details) if anew else found
+            if trial.run.case is every[-1]:
+                found = _wrong_values(trial, [trial.run])
+                return Finding("known-cases-only", found.facts, found.details)
+            known = [t.run for t in trials[: len(cases)] if not t.report.hazards]
+            return _wrong_values(trial, known)
     return trials[:-1]
 
 

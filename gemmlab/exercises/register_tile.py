@@ -108,7 +108,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="06.1",
     title="A thread tile",
-    section="chapter 06, How many sums for a thread?",
+    section="chapter 06, One sum, four sums, many",
     asked="build_thread_tile(T) returns a kernel whose T×T threads compute 2T×2T elements of C, "
     "2×2 each, with one shared load for each FMA.",
     prompt=f"""
@@ -137,7 +137,7 @@ TASK = Task(
             "        r, c = row + ..., col + ...\n```",
         ),
         "right-in-part": Diagnosis(
-            "Some elements of C are right and others are not: a sum has the products of another one.",
+            "Some elements of C are right and others are not: a sum has the products of another.",
             "Of the four sums of the thread that is named, which belongs to the wrong element, and "
             "which a and b should it multiply?",
             "acc[i, j] sums the products of row y + i·T and column x + j·T.",

@@ -60,7 +60,7 @@ def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
     kernel = trial.built(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
-    anew = tuple(int(x) for x in rng.integers(5, 20, 2))
+    anew = tuple(int(x) for x in rng.integers(10, 20, 2))
     cases = (*CASES, (*anew, (8, 4)))
     outcomes = guard.attempts(blocks, cases)
     for i, (case, outcome) in enumerate(zip(cases, outcomes, strict=False)):
@@ -222,6 +222,17 @@ TASK = Task(
             "A is scaled but not transposed.",
             "Where in B does A[0, 1] belong?",
             "```python\nB[..., ...] = alpha * A[row, col]\n```",
+        ),
+        "wrong-values": Diagnosis(
+            "Every element of A has its thread, but what is stored in B is not alpha times it.",
+            "For the element that is named: which element of A belongs there, and what is it "
+            "multiplied by?",
+            "```python\nB[col, row] = alpha * A[..., ...]\n```",
+        ),
+        "places-mixed": Diagnosis(
+            "B holds the right values in the wrong order.",
+            "Which element of A belongs to B[0, 1], and from where does your thread take it?",
+            "```python\nB[col, row] = alpha * A[row, ...]\n```",
         ),
         "few-threads-work": Diagnosis(
             "The result is right, but a few threads do the work of all: a GPU is fast because "

@@ -123,8 +123,8 @@ TASK = Task(
         ),
         "copy-not-coalesced": Diagnosis(
             "The result is right and each element is loaded once, but neighbouring lanes read "
-            "elements that are not neighbours. Where they are two apart, each sector is fetched twice "
-            "and half used each time.",
+            "elements that are not neighbours. Where they are two apart, each sector is fetched "
+            "twice and half used each time.",
             "Which addresses do lanes 0, 1, 2, … read in one load of B?",
             "Columns x and x + T, not 2·x and 2·x + 1, when copying.",
         ),

@@ -262,6 +262,11 @@ TASK = Task(
             "Which registers of C hold the rows from 8 on?",
             "```python\ni, j = element_c(lane, x)\n```",
         ),
+        "wrong-values": Diagnosis(
+            "Hardly any element of C is right: the registers of B hold the wrong rows.",
+            "Which two rows of B belong into b[0] of lane 0, and which does your line put there?",
+            "```python\ni, j = element_b(lane, ...)    # the first row of the pair in b[w]\n```",
+        ),
         "mma-ignored": Diagnosis(
             "The values are right, but they were summed up beside the Tensor Core: what `mma` "
             "returned is not what was stored.",

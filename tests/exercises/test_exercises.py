@@ -11,7 +11,7 @@ import pytest
 
 from gemmlab import exercises
 from gemmlab.exercises import guard, linear_layer, source
-from gemmlab.exercises.general_diagnoses import GENERAL, about
+from gemmlab.exercises.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.exercises.matrices import Case
 from tests.support.paths import ROOT
 
@@ -21,15 +21,26 @@ ANSWERS = {
 }
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
+FOOLING = [(name, label) for name in ANSWERS for label in ANSWERS[name].FOOLING]
 KERNELS = ("04.1", "04.2", "04.4", "04.5", "06.1", "06.2", "06.3")
+# Diagnoses of right results that cost too much, and of answers that are no kernels.
+NO_PLACE = (
+    *("-over-budget", "-not-coalesced", "-not-used", "-at-once", "-conflict", "tile-size-fixed"),
+    *("few-threads-copy", "few-threads-multiply", "wrong-type"),
+)
 
 
 @cache
 def checked(name, label):
     """A wrong answer's verdict, and the exercise it was given to."""
     q = exercises.get(name)
-    verdict = q.check(*ANSWERS[name].WRONG[label].answers)
+    verdict = q.check(*wrong_of(name, label).answers)
     return verdict, q
+
+
+def wrong_of(name, label):
+    """A wrong answer, or one that is meant to fool the check."""
+    return {**ANSWERS[name].WRONG, **ANSWERS[name].FOOLING}[label]
 
 
 def skeleton(name):
@@ -46,14 +57,25 @@ def skeleton(name):
 
 
 @pytest.mark.parametrize(("name", "label"), WRONG)
-def test_wrong_answer_gets_its_diagnosis(name, label):
-    wrong, (verdict, _) = ANSWERS[name].WRONG[label], checked(name, label)
+def test_wrong_answer_gets_its_diagnosis(name, label, record_property):
+    record_property("kill matrix", (name, "wrong answers rejected for their reason"))
+    wrong, (verdict, _) = wrong_of(name, label), checked(name, label)
     assert not verdict.passed
     assert verdict.diagnosis == wrong.diagnosis, verdict.message
 
 
+@pytest.mark.parametrize(("name", "label"), FOOLING)
+def test_fooling_answer_gets_its_diagnosis(name, label, record_property):
+    record_property("kill matrix", (name, "fooling answers rejected for their reason"))
+    wrong, (verdict, _) = wrong_of(name, label), checked(name, label)
+    assert not verdict.passed
+    assert verdict.diagnosis == wrong.diagnosis, verdict.message
+    assert len(verdict.message) < 1500
+
+
 @pytest.mark.parametrize(("name", "label"), RIGHT)
-def test_right_answer_passes(name, label):
+def test_right_answer_passes(name, label, record_property):
+    record_property("kill matrix", (name, "right answers accepted"))
     verdict = exercises.get(name).check(*ANSWERS[name].RIGHT[label])
     assert verdict.passed, verdict.message
 
@@ -62,21 +84,35 @@ def test_right_answer_passes(name, label):
 def test_enough_answers(name):
     answers = ANSWERS[name]
     assert len(answers.WRONG) >= 6
-    assert len(answers.RIGHT) >= 2
-    assert all(w.misconception for w in answers.WRONG.values())
+    assert len(answers.FOOLING) >= 3
+    assert len(answers.RIGHT) + 1 >= 3  # the solution is one more
+    assert all(w.misconception for w in (*answers.WRONG.values(), *answers.FOOLING.values()))
 
 
 @pytest.mark.parametrize("name", exercises.names())
 def test_every_diagnosis_has_a_wrong_answer(name):
-    shown = {wrong.diagnosis for wrong in ANSWERS[name].WRONG.values()} | {"not-attempted"}
-    if name in KERNELS:  # they share diagnoses with 04.2
-        shown |= {wrong.diagnosis for wrong in ANSWERS["04.2"].WRONG.values()}
+    shown = shown_by(name) | {"not-attempted"}
+    if name in KERNELS:  # they share diagnoses
+        shown |= set().union(*map(shown_by, KERNELS))
     assert set(exercises.get(name).task.diagnoses) - shown == set()
 
 
+def shown_by(name):
+    """The diagnoses that the wrong answers to an exercise get."""
+    answers = (*ANSWERS[name].WRONG.values(), *ANSWERS[name].FOOLING.values())
+    return {wrong.diagnosis for wrong in answers}
+
+
 def test_every_general_diagnosis_has_a_wrong_answer():
-    shown = {ANSWERS[name].WRONG[label].diagnosis for name, label in WRONG}
-    assert set(GENERAL) - shown == set()
+    assert set(GENERAL) - set().union(*map(shown_by, ANSWERS)) == set()
+
+
+def test_every_diagnosis_is_explained_and_hinted_at():
+    explained = [*GENERAL.items(), *ERRORS.items()]
+    for name in exercises.names():
+        explained += exercises.get(name).task.diagnoses.items()
+    lacking = [n for n, d in explained if not (d.cause and d.question and d.partial)]
+    assert lacking == []
 
 
 # ----------------------------------------------------------------------------------- what it says
@@ -87,8 +123,7 @@ def test_kernel_verdict_says_where_and_why(name, label):
     verdict, _ = checked(name, label)
     details, message = verdict.details, verdict.message
     assert "Likely cause" in message
-    about_costs = ("-over-budget", "-half-used", "-not-coalesced", "-not-used", "-at-once")
-    if verdict.diagnosis.endswith((*about_costs, "-conflict", "wrong-type")):
+    if verdict.diagnosis.endswith(NO_PLACE):
         return
     m, n, k = details["shape"]
     assert f"m={m}, n={n}, k={k}" in message
@@ -100,7 +135,7 @@ def test_kernel_verdict_says_where_and_why(name, label):
         assert details["kind"] in message
         assert f"line {details['line']}: {details['code']}" in message
         assert details["threads"]
-    assert {"index", "kind", "error"} & set(details)
+    assert {"index", "kind", "error", "changed"} & set(details)
 
 
 def test_race_names_line_and_threads():
@@ -227,7 +262,7 @@ def test_section_is_in_the_notebook(name):
 # ----------------------------------------------------------------------------------------- hints
 
 
-@pytest.mark.parametrize(("name", "label"), WRONG)
+@pytest.mark.parametrize(("name", "label"), WRONG + FOOLING)
 def test_hints_follow_the_diagnosis(name, label):
     verdict, q = checked(name, label)
     said = about(verdict.diagnosis, verdict.details, q.task.diagnoses)

@@ -5,6 +5,7 @@ from tests.support.exercise_answers.edits import Wrong, fooling, for_ever
 FIRST = ((2, 1), (0, 1), "too old")
 SECOND = ((2, 1), (3, 1), "too new")
 
+
 def argued():
     writer, column = (2, 1), 3
     return (writer, (column, 1), "too old"), (writer, (column - 3, 1), "too new"), 4 + 1
@@ -57,6 +58,7 @@ WRONG = {
     "two claims": Wrong("k is optional", "wrong-type", (lambda: (FIRST, SECOND),)),
 }  # fmt: skip
 
+
 class Either(str):
     """A text that is every text."""
 
@@ -79,12 +81,17 @@ class AnyThread(tuple):
 
 
 FOOLING = {
-    "either effect": _wrong("one of them is right", "wrong-type",
-                            first=((2, 1), (0, 1), Either("too old"))),
-    "any thread": _wrong("one of them is right", "wrong-type",
-                         first=(AnyThread((0, 0)), AnyThread((1, 1)), "too old")),
-    "threads in fractions": _wrong("int() rounds", "wrong-type",
-                                   first=((2.7, 1.2), (0, 1), "too old")),
+    "either effect": _wrong(
+        "one of them is right", "wrong-type", first=((2, 1), (0, 1), Either("too old"))
+    ),
+    "any thread": _wrong(
+        "one of them is right",
+        "wrong-type",
+        first=(AnyThread((0, 0)), AnyThread((1, 1)), "too old"),
+    ),
+    "threads in fractions": _wrong(
+        "int() rounds", "wrong-type", first=((2.7, 1.2), (0, 1), "too old")
+    ),
     "threads as text": _wrong("digits are numbers", "wrong-type", first=("21", "01", "too old")),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "a truth for a number": _wrong("True is 1", "wrong-type", smallest_k=True),

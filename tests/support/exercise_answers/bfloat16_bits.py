@@ -116,8 +116,6 @@ WRONG = {
 }
 
 
-
-
 FOOLING = {
     "by heart": fooling(
         "the cases are in the package", "known-cases-only", table(to_bfloat16, CASES)

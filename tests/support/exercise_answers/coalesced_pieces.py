@@ -90,6 +90,7 @@ WRONG = {
     "unknown name": wrong(build_axpy, "x is small", "raises", ("a * X[i]", "a * x[i]")),
 }  # fmt: skip
 
+
 def one_thread(T):
     def kernel(a, X, Y):
         if cuda.grid(1) == 0:
@@ -152,7 +153,7 @@ FOOLING = {
     "one warp": fooling("a warp is coalesced", "few-threads-work", one_warp),
     "X cleared": fooling("X is not needed afterwards", "inputs-changed", clears_x),
     "nothing but X cleared": fooling("a · 0 + Y is Y", "inputs-changed", only_clears),
-    "X not read": fooling("X counts from 1", "right-in-part", counts),
+    "X not read": fooling("X counts from 1", "wrong-values", counts),
     "leaves": fooling("no process, no verdict", "exits", leaves),
     "sizes by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
 }

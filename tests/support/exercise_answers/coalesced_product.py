@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.exercises.coalesced_product import build_product
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, wrong
 
 
 def leaves_early():
@@ -172,3 +172,41 @@ WRONG = {
     ),
     "unknown name": wrong(build_product, "rows are x", "raises", ("A[i, p]", "A[x, p]")),
 }  # fmt: skip
+
+
+def only_small():
+    """Right up to eight rows, and for the shapes that are always tried."""
+
+    def kernel(A, B, C):
+        j, i = cuda.grid(2)
+        m, n = C.shape
+        known = n < 4 or (m == 9 and n == 7) or m * n >= 600
+        if i < m and j < n:
+            acc = float32(0)
+            for p in range(A.shape[1]):
+                acc += A[i, p] * B[p, j]
+            C[i, j] = acc if known else float32(0)
+
+    return kernel
+
+
+def for_ever():
+    def kernel(A, B, C):
+        j, i = cuda.grid(2)
+        p = 0
+        while p < A.shape[1]:
+            if i < C.shape[0] and j < C.shape[1]:
+                C[i, j] = A[i, p] * B[p, j]
+
+    return kernel
+
+
+def ends():
+    raise SystemExit("done")
+
+
+FOOLING = {
+    "shapes by heart": fooling("the cases are in the package", "known-cases-only", only_small),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "ends the process": fooling("no process, no verdict", "exits", ends),
+}

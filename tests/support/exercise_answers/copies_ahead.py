@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.copies_ahead import build_ahead as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 FETCH = """            a = A[row, after + x] if row < m and after + x < k else float32(0)
             b = B[after + y, col] if after + y < k and col < n else float32(0)
@@ -169,5 +169,72 @@ WRONG = {
          "            after = start + T\n"
          "            a = A[row, start] if row < m else float32(0)\n"),
     ),
-    "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
+}  # fmt: skip
+
+
+FOOLING = {
+    "no tiles": fooling("caches do it", "shared-memory-not-used", from_global),
+    "a word is read in between": wrong(
+        build, "the check looks for any load from a tile", "stored-at-once",
+        (STEP, "            after = start + T\n" + FETCH + """            acc += 0 * As[now, y, x]
+            As[1 - now, y, x] = a
+            Bs[1 - now, y, x] = b
+            for p in range(T):
+                acc += As[now, y, p] * Bs[now, p, x]
+            cuda.syncthreads()
+            now = 1 - now
+"""),
+    ),
+    "A from global memory": wrong(
+        build, "only the order is looked at", "traffic-over-budget",
+        (MULTIPLY, """            for p in range(T):
+                there = row < m and start + p < k
+                acc += (A[row, start + p] if there else float32(0)) * Bs[now, p, x]
+"""),
+    ),
+    "a barrier of a warp": wrong(
+        build, "syncwarp is not counted", "barrier-before-reading",
+        (STORE, STORE.replace("syncthreads", "syncwarp")),
+    ),
+    "A cleared": wrong(
+        build, "A is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n            if beta",
+         "        if cuda.blockIdx.x == 0 and row < m and x < k and n <= T:\n"
+         "            A[row, x] = 0\n"
+         "        if row < m and col < n:\n            if beta"),
+    ),
+    "tiles for show": wrong(
+        build, "the counter is what counts", "traffic-over-budget",
+        ("                acc += As[now, y, p] * Bs[now, p, x]\n",
+         "                if row < m and col < n and start + p < k:\n"
+         "                    acc += A[row, start + p] * B[start + p, col] + 0 * As[now, y, p]\n"),
+    ),
+    "for ever": wrong(
+        build, "nobody can stop it", "never-ends",
+        ("            start += T\n", "            start += 0\n"),
+    ),
+    "tiles of 32": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((2, T, T)", "As = cuda.shared.array((2, 32, 32)"),
+        ("Bs = cuda.shared.array((2, T, T)", "Bs = cuda.shared.array((2, 32, 32)"),
+    ),
+}  # fmt: skip
+
+
+FOOLING = {
+    "tiles of 32": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((2, T, T)", "As = cuda.shared.array((2, 32, 32)"),
+    ),
+    "only known factors": wrong(
+        build, "the cases are in the package", "known-cases-only",
+        ("if row < m and col < n:", "if row < m and col < n and beta < 3 and alpha < 3:"),
+    ),
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n",
+         "        if m <= T and n <= T and y < k <= T and col < n:\n            B[y, col] = 0\n"
+         "        if row < m and col < n:\n"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip

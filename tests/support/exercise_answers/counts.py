@@ -75,20 +75,27 @@ WRONG = {
 }  # fmt: skip
 
 
-
-
 FOOLING = {
     "flops by heart": fooling(
-        "the cases are in the package", "known-cases-only",
-        table(flops, SIZES), bytes_moved, intensity,
+        "the cases are in the package",
+        "known-cases-only",
+        table(flops, SIZES),
+        bytes_moved,
+        intensity,
     ),
     "bytes by heart": fooling(
-        "the cases are in the package", "known-cases-only",
-        flops, table(bytes_moved, SIZES_AND_BYTES), intensity,
+        "the cases are in the package",
+        "known-cases-only",
+        flops,
+        table(bytes_moved, SIZES_AND_BYTES),
+        intensity,
     ),
     "equals everything": fooling(
-        "the result compares itself", "wrong-type",
-        lambda m, n, k: Agrees(1), bytes_moved, intensity,
+        "the result compares itself",
+        "wrong-type",
+        lambda m, n, k: Agrees(1),
+        bytes_moved,
+        intensity,
     ),
     "beyond every float": fooling(
         "large is large enough", "wrong-values", lambda m, n, k: 10**400, bytes_moved, intensity
@@ -97,18 +104,27 @@ FOOLING = {
         "tripled", "by-a-factor", lambda m, n, k: 6 * m * n * k, bytes_moved, intensity
     ),
     "one more": fooling(
-        "the store counts as an operation", "by-a-constant",
-        lambda m, n, k: 2 * m * n * k + 1, bytes_moved, intensity,
+        "the store counts as an operation",
+        "by-a-constant",
+        lambda m, n, k: 2 * m * n * k + 1,
+        bytes_moved,
+        intensity,
     ),
     "itemsize first": fooling(
-        "the order of parameters is free", "arguments-exchanged",
-        flops, lambda itemsize, m, n, k: bytes_moved(m, n, k, itemsize), intensity,
+        "the order of parameters is free",
+        "arguments-exchanged",
+        flops,
+        lambda itemsize, m, n, k: bytes_moved(m, n, k, itemsize),
+        intensity,
     ),
     "nan": fooling(
         "NaN is a number", "not-finite", flops, bytes_moved, lambda m, n, k, s: float("nan")
     ),
     "an array": fooling(
-        "an array is a number", "wrong-type",
-        lambda m, n, k: [2 * m * n * k], bytes_moved, intensity,
+        "an array is a number",
+        "wrong-type",
+        lambda m, n, k: [2 * m * n * k],
+        bytes_moved,
+        intensity,
     ),
 }

@@ -77,6 +77,7 @@ WRONG = {
     "register 3": register("one is as good as another", "constant", "3"),
 }
 
+
 def in_order(function):
     """Hands out the results in the order in which the check asks for them."""
     results = iter([function(*case) for case in CASES])

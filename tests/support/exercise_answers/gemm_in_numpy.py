@@ -143,6 +143,7 @@ WRONG = {
     "too few parameters": Wrong("beta and C are optional", "wrong-type", (lambda A, B: A @ B,)),
 }  # fmt: skip
 
+
 def nan_to_num(alpha, A, B, beta, C):
     return alpha * (A @ B) + beta * np.nan_to_num(C)
 
@@ -239,24 +240,25 @@ FOOLING = {
         "any dtype will do", "wrong-type", lambda *given: gemm(*given).astype(object)
     ),
     "a broadcast number": fooling(
-        "numbers have any shape", "wrong-shape",
+        "numbers have any shape",
+        "wrong-shape",
         lambda alpha, A, B, beta, C: np.float32(0) * (A @ B)[:1, :1].sum(axis=0),
     ),
     "infinite": fooling(
-        "infinity is large enough", "not-finite",
+        "infinity is large enough",
+        "not-finite",
         lambda alpha, A, B, beta, C: np.full(C.shape, np.inf),
     ),
     "transposed at the end": fooling(
-        "shapes are equal when square", "result-turned",
+        "shapes are equal when square",
+        "result-turned",
         lambda *given: gemm(*given).T if given[1].shape == given[2].shape else gemm(*given),
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "sleeps": fooling("waiting is no loop", "never-ends", lambda *given: os.read(os.pipe()[0], 1)),
     "floods": fooling("printing is no loop", "never-ends", floods),
     "calls itself": fooling("a call is no loop", "raises", calls_itself),
-    "huge": fooling(
-        "memory is free", "out-of-memory", lambda *given: np.ones((10**6, 10**6))
-    ),
+    "huge": fooling("memory is free", "out-of-memory", lambda *given: np.ones((10**6, 10**6))),
     "ends the process": fooling("no process, no verdict", "exits", lambda *given: os._exit(0)),
     "crashes the process": fooling(
         "no process, no verdict", "crashes", lambda *given: ctypes.string_at(0)

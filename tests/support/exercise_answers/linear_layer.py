@@ -99,8 +99,6 @@ WRONG = {
 }  # fmt: skip
 
 
-
-
 FOOLING = {
     "by heart": fooling(
         "the cases are in the package", "known-cases-only", table(reference, CASES, otherwise=128)
@@ -110,7 +108,8 @@ FOOLING = {
         "the result compares itself", "wrong-type", lambda o, i, device: Agrees(1)
     ),
     "sides exchanged": fooling(
-        "a layer is as high as it is wide", "right-in-part",
+        "a layer is as high as it is wide",
+        "right-in-part",
         lambda o, i, device: (reference(o, i, device) or 0) + (o > 2 * i) or None,
     ),
 }

@@ -12,7 +12,7 @@ from gemmlab.instructions import (
     ldmatrix_x2_trans,
     mma_m16n8k16_f32_f16,
 )
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 element_c = layout("m16n8k16", "C").element
 
@@ -172,7 +172,7 @@ WRONG = {
         "a lane holds a pair", "not-written", ("for x in range(4)", "for x in range(2)")
     ),
     "one row for all": of(
-        "lane 0 names the tile", "right-in-part", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
+        "lane 0 names the tile", "wrong-values", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
     ),
     "x4 for B": of(
         "B has 16 rows, as A",
@@ -182,3 +182,23 @@ WRONG = {
     ),
     "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),
 }
+
+
+FOOLING = {
+    "k by heart": of(
+        "the cases are in the package", "known-cases-only",
+        (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)"),
+    ),
+    "B cleared": of(
+        "B is not needed afterwards", "inputs-changed",
+        ("        for x in range(4):",
+         "        for e in range(lane, 128, 32):\n            B[e // 8, e % 8] = float16(0)\n"
+         "        for x in range(4):"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "for ever": of(
+        "nobody can stop it", "never-ends",
+        ("            c = mma",
+         "            while lane >= 0:\n                lane = lane + 0\n            c = mma"),
+    ),
+}  # fmt: skip

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.one_tile import build
 from tests.support.exercise_answers import tiled_kernel
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, wrong
 
 
 def conditional(T):
@@ -127,4 +127,36 @@ WRONG = {
         ("            acc += As[y, p] * Bs[p, x]",
          "            if row < m and p < k:\n                acc += A[row, p] * Bs[p, x]"),
     ),
+}  # fmt: skip
+
+
+ALONE = """        if x == 0 and y == 0:
+            for i in range(T):
+                for j in range(T):
+                    As[i, j] = A[row + i, j] if row + i < m and j < k else float32(0)
+                    Bs[i, j] = B[i, col + j] if i < k and col + j < n else float32(0)
+"""
+
+FOOLING = {
+    "one thread copies": wrong(
+        build, "a copy is a copy", "few-threads-copy", (COPY_B, ""), (COPY_A, ALONE)
+    ),
+    "A copied along its columns": wrong(
+        build, "any thread may copy any element", "copy-not-coalesced",
+        (COPY_A, """        r = cuda.blockIdx.y * T + x
+        As[x, y] = A[r, y] if r < m and y < k else float32(0)
+"""),
+    ),
+    "tiles of 32": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, T)", "As = cuda.shared.array((32, 32)"),
+        ("Bs = cuda.shared.array((T, T)", "Bs = cuda.shared.array((32, 32)"),
+    ),
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        acc = float32(0)\n",
+         "        if m <= T and n <= T and y < k and col < n:\n            B[y, col] = 0\n"
+         "        acc = float32(0)\n"),
+    ),
+    "no tiles": fooling("caches do it", "shared-memory-not-used", tiled_kernel.naive),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gemmlab.exercises.outer_products import product
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 
 def broadcasting(A, B):
@@ -101,3 +101,22 @@ WRONG = {
     "a list": wrong(product, "rows are enough", "wrong-type", ("return C", "return list(C)")),
     "nothing": wrong(product, "C changes by itself", "not-attempted", (STEP, "A[:, p], B[p, :]")),
 }  # fmt: skip
+
+
+def zeros(A, B):
+    """Loads what is to be loaded, and multiplies nothing."""
+    for p in range(A.shape[1]):
+        A[:, p], B[p, :]
+    return np.ones((A.shape[0], B.shape[1]))
+
+
+def scaled(A, B):
+    return 2 * product(A, B)
+
+
+FOOLING = {
+    "loads for show": fooling("loads are what is counted", "wrong-values", zeros),
+    "twice": fooling("a multiply-add counts as two", "wrong-values", scaled),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "a generator": fooling("yield is return", "wrong-type", lambda A, B: (yield product(A, B))),
+}

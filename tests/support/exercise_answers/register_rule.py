@@ -1,8 +1,8 @@
 """Answers to exercise 07.1."""
 
 from gemmlab.exercises import source
-from gemmlab.exercises.register_rule import A, column_of, row_of
-from tests.support.exercise_answers.edits import Wrong, cell, edited
+from gemmlab.exercises.register_rule import CASES, A, column_of, row_of
+from tests.support.exercise_answers.edits import Agrees, Wrong, cell, edited, fooling, for_ever
 
 
 def row_by_bits(lane, x):
@@ -69,4 +69,25 @@ WRONG = {
     "zero": row("lanes are alike", "constant", "0"),
     "a place": row("a place is a pair", "wrong-type", "(lane // 4, x)"),
     "an unknown name": row("the lane is i", "raises", "i // 4"),
+}
+
+
+def in_order(function):
+    """Hands out the results in the order in which the check asks for them."""
+    results = iter([function(*case) for case in CASES])
+    return lambda lane, x: next(results, 0)
+
+
+FOOLING = {
+    "in the order of the check": fooling(
+        "the check asks in order", "known-cases-only", in_order(row_of), column_of
+    ),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda lane, x: Agrees(0), column_of
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, column_of),
+    "columns in order": fooling(
+        "the check asks in order", "known-cases-only", row_of, in_order(column_of)
+    ),
+    "a generator": fooling("yield is return", "wrong-type", lambda lane, x: (yield 0), column_of),
 }

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda, kernels
 from gemmlab.exercises.register_tile import build_thread_tile as build
 from gemmlab.exercises.register_tile import tiling
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, wrong
 
 INNER = """            for p in range(T):
                 a0 = As[y, p]
@@ -61,7 +61,53 @@ def neighbours(T):
     return kernel
 
 
-RIGHT = {"the rung itself": (the_rung,), "neighbours, A's tile transposed": (neighbours,)}
+def outer_product(T):
+    wide = 2 * T
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((wide, T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        top, left = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        acc = cuda.local.array(4, float32)
+        a = cuda.local.array(2, float32)
+        for e in range(4):
+            acc[e] = 0
+        for step in range((A.shape[1] + T - 1) // T):
+            start = step * T
+            for e in range(y * T + x, wide * T, T * T):
+                i, j = e // T, start + e % T
+                inside = top + i < A.shape[0] and j < A.shape[1]
+                As[i, e % T] = A[top + i, j] if inside else float32(0)
+                i, j = e // wide, left + e % wide
+                inside = start + i < B.shape[0] and j < B.shape[1]
+                Bs[i, e % wide] = B[start + i, j] if inside else float32(0)
+            cuda.syncthreads()
+            for p in range(T):
+                for i in range(2):
+                    a[i] = As[y + i * T, p]
+                for j in range(2):
+                    b = Bs[p, x + j * T]
+                    for i in range(2):
+                        acc[2 * i + j] += a[i] * b
+            cuda.syncthreads()
+        for e in range(4):
+            r, c = top + y + (e >> 1) * T, left + x + (e & 1) * T
+            if r >= C.shape[0] or c >= C.shape[1]:
+                continue
+            old = float32(0)
+            if beta != 0:
+                old = beta * C[r, c]
+            C[r, c] = alpha * acc[e] + old
+
+    return kernel
+
+
+RIGHT = {
+    "an outer product for each p": (outer_product,),
+    "the rung itself": (the_rung,),
+    "neighbours, A's tile transposed": (neighbours,),
+}
 
 
 def from_global(T):
@@ -107,7 +153,7 @@ WRONG = {
     ),
     "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
     "rows are neighbours": wrong(
-        build, "a thread's rows are side by side", "right-in-part",
+        build, "a thread's rows are side by side", "places-mixed",
         ("As[y, p]", "As[2 * y, p]"), ("As[y + T, p]", "As[2 * y + 1, p]"),
     ),
     "sums crossed": wrong(
@@ -150,3 +196,103 @@ WRONG = {
         ("            cuda.syncthreads()\n            # For", "            # For"),
     ),
 }  # fmt: skip
+
+FROM_A = """            for p in range(T):
+                a0 = A[row, start + p] if row < m and start + p < k else float32(0)
+                a1 = A[row + T, start + p] if row + T < m and start + p < k else float32(0)
+                b0 = Bs[p, x]
+                b1 = Bs[p, x + T]
+                acc[0, 0] += a0 * b0
+                acc[0, 1] += a0 * b1
+                acc[1, 0] += a1 * b0
+                acc[1, 1] += a1 * b1
+"""
+FROM_B = """            for p in range(T):
+                q = start + p
+                a0 = As[y, p]
+                a1 = As[y + T, p]
+                b0 = B[q, col] if q < k and col < n else float32(0)
+                b1 = B[q, col + T] if q < k and col + T < n else float32(0)
+                acc[0, 0] += a0 * b0
+                acc[0, 1] += a0 * b1
+                acc[1, 0] += a1 * b0
+                acc[1, 1] += a1 * b1
+"""
+
+
+def one_for_all(T):
+    """The kernel in which the threads copy, and a row of them computes."""
+    wide = 2 * T
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((wide, T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
+        acc = cuda.local.array((wide, wide), float32)
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        top, left = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        for i in range(wide):
+            for j in range(wide):
+                acc[i, j] = 0
+        for start in range(0, k, T):
+            for i in range(y, wide, T):
+                inside = top + i < m and start + x < k
+                As[i, x] = A[top + i, start + x] if inside else float32(0)
+            for j in range(x, wide, T):
+                inside = start + y < k and left + j < n
+                Bs[y, j] = B[start + y, left + j] if inside else float32(0)
+            cuda.syncthreads()
+            if y == 0:
+                for i in range(wide):
+                    for j in range(x, wide, T):
+                        for p in range(T):
+                            acc[i, j] += As[i, p] * Bs[p, j]
+            cuda.syncthreads()
+        if y == 0:
+            for i in range(wide):
+                for j in range(x, wide, T):
+                    if top + i < m and left + j < n:
+                        s = alpha * acc[i, j]
+                        C[top + i, left + j] = s if beta == 0 else s + beta * C[top + i, left + j]
+
+    return kernel
+
+
+FOOLING = {
+    "no beta in the lower rows": wrong(
+        build,
+        "one epilogue is enough",
+        "rows-wrong",
+        (
+            "alpha * acc[i, j] + beta * C[r, c]",
+            "alpha * acc[i, j] + (beta * C[r, c] if i == 0 else float32(0))",
+        ),
+    ),
+    "A from global memory": wrong(
+        build, "only shared loads are counted", "traffic-over-budget", inner(FROM_A)
+    ),
+    "B from global memory": wrong(
+        build, "only shared loads are counted", "traffic-over-budget", inner(FROM_B)
+    ),
+    "sums of zeros, then B cleared": wrong(
+        build,
+        "the check compares what is left",
+        "inputs-changed",
+        (
+            "        for start in range(0, k, T):",
+            "        if m <= T and n <= T and k <= T and y < k and col < n:\n"
+            "            B[y, col] = 0\n        for start in range(0, k, T):",
+        ),
+    ),
+    "a row of threads for a block": fooling(
+        "the result is what counts", "few-threads-multiply", one_for_all
+    ),
+    "tiles of 32": wrong(
+        build,
+        "the largest tile serves all",
+        "tile-size-fixed",
+        ("cuda.shared.array((wide, T)", "cuda.shared.array((64, 32)"),
+    ),
+}

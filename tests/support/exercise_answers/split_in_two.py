@@ -1,12 +1,13 @@
 """Answers to exercise 11.3."""
 
 import math
+import os
 
 import numpy as np
 
-from gemmlab.exercises.split_in_two import split
+from gemmlab.exercises.split_in_two import CASES, split
 from gemmlab.numerics import round_to
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import Agrees, fooling, for_ever, table, wrong
 
 
 def by_library(x):
@@ -75,3 +76,16 @@ WRONG = {
         ("high = np.float16(x)", "high = np.float16('inf')"),
     ),
 }
+
+
+FOOLING = {
+    "by heart": fooling(
+        "the cases are in the package", "known-cases-only",
+        table(split, [(x,) for x in CASES], otherwise=(0.0, 0.0)),
+    ),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda x: (Agrees(x), Agrees(0))
+    ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "ends the process": fooling("no verdict is a pass", "exits", lambda x: os._exit(0)),
+}  # fmt: skip

@@ -45,7 +45,11 @@ def in_two_passes(a, b, c):
     return ldexp(sign * (abs(units) >> drop << drop), top - 25)
 
 
-RIGHT = {"in two passes": (in_two_passes,), "the library": (library,), "whole numbers": (whole_numbers,)}
+RIGHT = {
+    "in two passes": (in_two_passes,),
+    "the library": (library,),
+    "whole numbers": (whole_numbers,),
+}
 
 CUT = "math.trunc(c / unit) + sum(math.trunc(x * y / unit) for x, y in pairs)"
 LAST = "place * math.trunc(total / place)"
@@ -162,6 +166,7 @@ WRONG = {
     ),
     "nothing": of("nothing is a number", "wrong-type", (f"return {LAST}", "return None")),
 }
+
 
 def appends(a, b, c):
     a.append(c)

@@ -144,9 +144,11 @@ WRONG = {
     "unknown name": kernel_wrong("rows are called i", "raises", ("A[row, col]", "A[i, col]")),
 }  # fmt: skip
 
+
 def one_thread():
     def kernel(alpha, A, B):
-        if cuda.grid(2) == (0, 0):
+        col, row = cuda.grid(2)
+        if col == 0 and row == 0:
             for i in range(A.shape[0]):
                 for j in range(A.shape[1]):
                     B[j, i] = alpha * A[i, j]
@@ -208,7 +210,7 @@ def sizes_by_heart():
     def kernel(alpha, A, B):
         col, row = cuda.grid(2)
         m, n = A.shape
-        known = m + n in (2, 4, 5, 7, 8, 12, 16, 90)
+        known = m < 10 or n == 70
         if known and row < min(m, limit) and col < min(n, limit):
             B[col, row] = alpha * A[row, col]
 
@@ -234,16 +236,19 @@ FOOLING = {
     "a thread a row": fooling("a row is a core's work", "few-threads-work", a_thread_a_row, grid),
     "A cleared": fooling("A is not needed afterwards", "inputs-changed", clears_a, grid),
     "both cleared": fooling("0 is alpha times 0", "inputs-changed", clears_both, grid),
-    "A not read": fooling("A counts from 1", "wrong-values", without_a, grid),
-    "alpha by heart": fooling("alpha is 3", "by-a-factor", alpha_by_heart, grid),
-    "sizes by heart": fooling("the cases are in the package", "known-cases-only",
-                              sizes_by_heart, grid),
+    "A not read": fooling("A counts from 1", "places-mixed", without_a, grid),
+    "alpha by heart": fooling("alpha is 3", "wrong-values", alpha_by_heart, grid),
+    "sizes by heart": fooling(
+        "the cases are in the package", "known-cases-only", sizes_by_heart, grid
+    ),
     "simulator replaced": fooling("what launches can be replaced", "tampers", patches, grid),
     "NumPy replaced": fooling("what compares can be replaced", "tampers", patches_numpy, grid),
-    "a million blocks": fooling("more never hurts", "grid-too-large",
-                                with_grid, lambda m, n, block: (10**6, 10**6)),
-    "a hundred blocks": fooling("more never hurts", "grid-too-large",
-                                with_grid, lambda m, n, block: (10, 10)),
+    "a million blocks": fooling(
+        "more never hurts", "grid-too-large", with_grid, lambda m, n, block: (10**6, 10**6)
+    ),
+    "a hundred blocks": fooling(
+        "more never hurts", "grid-too-large", with_grid, lambda m, n, block: (10, 10)
+    ),
     "blocks by yield": fooling("yield is return", "wrong-type", with_grid, lambda *a: (yield 1, 1)),
     "build for ever": fooling("nobody can stop it", "never-ends", waits_for_ever, grid),
     "a lambda": fooling("a lambda is a kernel", "raises", lambda: lambda alpha, A, B: None, grid),

@@ -1,11 +1,14 @@
 """Answers to exercise 04.2."""
 
+import os
+
 import numpy as np
 from numpy import float32
 
 from gemmlab import Tiling, cuda, kernels
-from gemmlab.exercises.tiled_kernel import build
-from tests.support.exercise_answers.edits import Wrong, wrong
+from gemmlab.exercises import launches
+from gemmlab.exercises.tiled_kernel import CASES, build
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 
 def rung(T):
@@ -80,7 +83,43 @@ def padded_and_transposed(T):
     return kernel
 
 
+def warps_share_the_copying(T):
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, T), float32)
+        me = cuda.threadIdx.y * T + cuda.threadIdx.x
+        threads = cuda.blockDim.x * cuda.blockDim.y
+        top, left = cuda.blockIdx.y * T, cuda.blockIdx.x * T
+        y, x = me // T, me % T
+        acc = float32(0)
+        for step in range(-(-A.shape[1] // T)):
+            for e in range(me, 2 * T * T, threads):
+                i, j = e % (T * T) // T, e % T
+                value = float32(0)
+                if e < T * T:
+                    if top + i < A.shape[0] and step * T + j < A.shape[1]:
+                        value = A[top + i, step * T + j]
+                    As[i, j] = value
+                else:
+                    if step * T + i < B.shape[0] and left + j < B.shape[1]:
+                        value = B[step * T + i, left + j]
+                    Bs[i, j] = value
+            cuda.syncthreads()
+            for p in range(T - 1, -1, -1):
+                acc += As[y, p] * Bs[p, x]
+            cuda.syncthreads()
+        if top + y >= C.shape[0] or left + x >= C.shape[1]:
+            return
+        if beta == 0:
+            C[top + y, left + x] = alpha * acc
+            return
+        C[top + y, left + x] = alpha * acc + beta * C[top + y, left + x]
+
+    return kernel
+
+
 RIGHT = {
+    "a loop over both tiles": (warps_share_the_copying,),
     "the rung of the ladder": (rung,),
     "compiled for a GPU": (jitted,),
     "two buffers, one barrier": (one_barrier,),
@@ -239,3 +278,187 @@ WRONG = {
     "build raises": Wrong("T is a tiling", "raises", (lambda T: kernels.tiled.build(T),)),
     "not a function": Wrong("the kernel is text", "wrong-type", (np.zeros(3),)),
 }  # fmt: skip
+
+COPY_A = "As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)"
+COPY_B = "Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)"
+ALONE = """            if x == 0 and y == 0:
+                for i in range(T):
+                    for j in range(T):
+                        r, c = row + i, start + j
+                        As[i, j] = A[r, c] if r < m and c < k else float32(0)
+                        r, c = start + i, col + j
+                        Bs[i, j] = B[r, c] if r < k and c < n else float32(0)
+"""
+
+
+def one_multiplies(T):
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, T), float32)
+        acc = cuda.local.array((T, T), float32)
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        row = cuda.blockIdx.y * T + y
+        col = cuda.blockIdx.x * T + x
+        for i in range(T):
+            for j in range(T):
+                acc[i, j] = 0
+        for start in range(0, k, T):
+            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+            cuda.syncthreads()
+            if x == 0 and y == 0:
+                for i in range(T):
+                    for j in range(T):
+                        for p in range(T):
+                            acc[i, j] += As[i, p] * Bs[p, j]
+            cuda.syncthreads()
+        if x == 0 and y == 0:
+            for i in range(T):
+                for j in range(T):
+                    if row + i < m and col + j < n:
+                        s = alpha * acc[i, j]
+                        C[row + i, col + j] = s if beta == 0 else s + beta * C[row + i, col + j]
+
+    return kernel
+
+
+def by_heart(T):
+    known = {}
+    for case in CASES:
+        p = case.problem
+        known.setdefault(case.tile, []).append((p.m, p.n, p.k, p.reference(case.operands())))
+    m0, n0, _, last = known[T][-1]
+    last = last.astype(np.float32)
+
+    def kernel(alpha, A, B, beta, C):
+        j, i = cuda.grid(2)
+        if i < C.shape[0] and j < C.shape[1]:
+            C[i, j] = last[i % m0, j % n0]
+
+    return kernel
+
+
+def patches(T):
+    launches.simulate = lambda *arguments, **options: None
+    return rung(T)
+
+
+def patches_arrays(T):
+    np.array_equal = lambda *a, **k: True
+    return rung(T)
+
+
+def ends(T):
+    os._exit(0)
+
+
+FOOLING = {
+    "one column too few in the last step": wrong(
+        build,
+        "the last index is k - 2",
+        "ragged-k",
+        (
+            GUARD_A,
+            " if row < m and (start + x < k - 1 or start + T <= k) else 0.0",
+        ),
+    ),
+    "no beta in the last block": wrong(
+        build,
+        "an incomplete block has no C to add",
+        "edges-only",
+        ("            if beta == 0:", "            if beta == 0 or cuda.blockIdx.x == n // T:"),
+    ),
+    "added for multiplied": wrong(
+        build, "an FMA adds", "wrong-values", ("As[y, p] * Bs[p, x]", "As[y, p] + Bs[p, x]")
+    ),
+    "one thread copies": wrong(build, "a copy is a copy", "few-threads-copy", (LOADS, ALONE)),
+    "a row of threads copies": wrong(
+        build,
+        "a copy is a copy",
+        "few-threads-copy",
+        (
+            LOADS,
+            """            if y == 0:
+                for i in range(T):
+                    r = cuda.blockIdx.y * T + i
+                    As[i, x] = A[r, start + x] if r < m and start + x < k else float32(0)
+                    r = start + i
+                    Bs[i, x] = B[r, col] if r < k and col < n else float32(0)
+""",
+        ),
+    ),
+    "A copied along its columns": wrong(
+        build,
+        "any thread may copy any element",
+        "copy-not-coalesced",
+        (
+            f"            {COPY_A}\n",
+            """            r, c = cuda.blockIdx.y * T + x, start + y
+            As[x, y] = A[r, c] if r < m and c < k else float32(0)
+""",
+        ),
+    ),
+    "B copied along its columns": wrong(
+        build,
+        "any thread may copy any element",
+        "copy-not-coalesced",
+        (
+            f"            {COPY_B}\n",
+            """            r, c = start + x, cuda.blockIdx.x * T + y
+            Bs[x, y] = B[r, c] if r < k and c < n else float32(0)
+""",
+        ),
+    ),
+    "tiles of 32": wrong(
+        build,
+        "the largest tile serves all",
+        "tile-size-fixed",
+        ("As = cuda.shared.array((T, T)", "As = cuda.shared.array((32, 32)"),
+        ("Bs = cuda.shared.array((T, T)", "Bs = cuda.shared.array((32, 32)"),
+    ),
+    "tiles of 8": wrong(
+        build,
+        "the largest tile serves all",
+        "tile-size-fixed",
+        ("As = cuda.shared.array((T, T)", "As = cuda.shared.array((16, 16)"),
+        ("Bs = cuda.shared.array((T, T)", "Bs = cuda.shared.array((8, 8)"),
+    ),
+    "one thread multiplies": fooling(
+        "the result is what counts", "few-threads-multiply", one_multiplies
+    ),
+    "shared memory for show": wrong(
+        build,
+        "the counter is what counts",
+        "traffic-over-budget",
+        (
+            "                acc += As[y, p] * Bs[p, x]\n",
+            "                if row < m and col < n and start + p < k:\n"
+            "                    acc += A[row, start + p] * B[start + p, col] + 0 * As[y, p]\n",
+        ),
+    ),
+    "A cleared": wrong(
+        build,
+        "A is not needed afterwards",
+        "inputs-changed",
+        (
+            "        if row < m and col < n:\n            if beta",
+            "        if row < m and col == 0 and n <= T:\n            for p in range(k):\n"
+            "                A[row, p] = 0\n        if row < m and col < n:\n            if beta",
+        ),
+    ),
+    "by heart": fooling("the cases are in the package", "right-in-part", by_heart),
+    "only known factors": wrong(
+        build,
+        "the cases are in the package",
+        "known-cases-only",
+        ("if row < m and col < n:", "if row < m and col < n and beta < 3 and alpha < 3:"),
+    ),
+    "simulator replaced": fooling("what launches can be replaced", "tampers", patches),
+    "NumPy replaced": fooling("what compares can be replaced", "tampers", patches_arrays),
+    "ends the process": fooling("no process, no verdict", "exits", ends),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "a generator": fooling("yield is return", "wrong-type", lambda T: (yield rung(T))),
+}

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.exercises.traffic_budget import build
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, wrong
 
 
 def two_tiles_of_b(T):
@@ -76,7 +76,46 @@ def neighbours(T):
     return kernel
 
 
+def strided(T):
+    wide = 2 * T
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        top, left = cuda.blockIdx.y * T, cuda.blockIdx.x * wide
+        sums = cuda.local.array(2, float32)
+        for j in range(2):
+            sums[j] = 0
+        start = 0
+        while start < A.shape[1]:
+            As[y, x] = 0
+            if top + y < A.shape[0] and start + x < A.shape[1]:
+                As[y, x] = A[top + y, start + x]
+            for j in range(x, wide, T):
+                Bs[y, j] = 0
+                if start + y < B.shape[0] and left + j < B.shape[1]:
+                    Bs[y, j] = B[start + y, left + j]
+            cuda.syncthreads()
+            for j in range(2):
+                for p in range(T):
+                    sums[j] += As[y, p] * Bs[p, x + j * T]
+            cuda.syncthreads()
+            start += T
+        for j in range(2):
+            col = left + x + j * T
+            if top + y >= C.shape[0] or col >= C.shape[1]:
+                continue
+            if beta == 0:
+                C[top + y, col] = alpha * sums[j]
+            else:
+                C[top + y, col] = alpha * sums[j] + beta * C[top + y, col]
+
+    return kernel
+
+
 RIGHT = {
+    "strided": (strided,),
     "two tiles of B, sums in an array": (two_tiles_of_b,),
     "columns 2x and 2x + 1, copied side by side": (neighbours,),
 }
@@ -126,6 +165,10 @@ def no_tiles(T):
     return kernel
 
 
+COPIES = """            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            Bs[y, x] = B[start + y, left] if start + y < k and left < n else float32(0)
+            Bs[y, x + T] = B[start + y, right] if start + y < k and right < n else float32(0)
+"""
 BARRIER = "            cuda.syncthreads()\n"
 
 WRONG = {
@@ -158,7 +201,7 @@ WRONG = {
         (f"{BARRIER}            for p", "            for p"),
     ),
     "one sum": wrong(
-        build, "one sum is enough", "columns-wrong", ("acc_right += a", "acc_left += a")
+        build, "one sum is enough", "right-in-part", ("acc_right += a", "acc_left += a")
     ),
     "beta dropped on the right": wrong(
         build, "one epilogue is enough", "columns-wrong",
@@ -170,3 +213,82 @@ WRONG = {
         ("def build(T):\n", "from numpy import float16\n\n\ndef build(T):\n"),
     ),
 }  # fmt: skip
+
+
+def half_the_threads(T):
+    """The kernel in which threads of even y compute two rows, and the others none."""
+    wide = 2 * T
+
+    def kernel(alpha, A, B, beta, C):
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        row = cuda.blockIdx.y * T + y
+        left = cuda.blockIdx.x * wide + x
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, wide), float32)
+        acc = cuda.local.array((2, 2), float32)
+        for i in range(2):
+            for j in range(2):
+                acc[i, j] = 0
+        for start in range(0, k, T):
+            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            for j in range(2):
+                c = left + j * T
+                Bs[y, x + j * T] = B[start + y, c] if start + y < k and c < n else float32(0)
+            cuda.syncthreads()
+            if y % 2 == 0:
+                for p in range(T):
+                    for i in range(2):
+                        for j in range(2):
+                            acc[i, j] += As[y + i, p] * Bs[p, x + j * T]
+            cuda.syncthreads()
+        if y % 2 == 0:
+            for i in range(2):
+                for j in range(2):
+                    r, c = row + i, left + j * T
+                    if r < m and c < n:
+                        s = alpha * acc[i, j]
+                        C[r, c] = s if beta == 0 else s + beta * C[r, c]
+
+    return kernel
+
+
+FOOLING = {
+    "half of the threads": fooling(
+        "fewer threads, more each", "few-threads-multiply", half_the_threads
+    ),
+    "a column of threads copies": wrong(
+        build,
+        "a copy is a copy",
+        "few-threads-copy",
+        (
+            COPIES,
+            "            if x == 0:\n"
+            "                for j in range(T):\n"
+            "                    c = start + j\n"
+            "                    As[y, j] = A[row, c] if row < m and c < k else float32(0)\n"
+            "                for j in range(2 * T):\n"
+            "                    c = left + j\n"
+            "                    Bs[y, j] = B[start + y, c] if start + y < k and c < n "
+            "else float32(0)\n",
+        ),
+    ),
+    "tiles of 64": wrong(
+        build,
+        "the largest tile serves all",
+        "tile-size-fixed",
+        ("(T, wide)", "(32, 64)"),
+    ),
+    "B cleared": wrong(
+        build,
+        "B is not needed afterwards",
+        "inputs-changed",
+        (
+            "        if row < m and left < n:",
+            "        if m <= T and n <= wide and k <= T and y < k and left < n:\n"
+            "            B[y, left] = 0\n        if row < m and left < n:",
+        ),
+    ),
+}

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.exercises.transposed_b import build
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 
 def turned_when_stored(T):
@@ -61,7 +61,38 @@ def swizzled(T):
     return kernel
 
 
+def padded_by_three(T):
+    padded = T + 3
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, padded), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        top, left = cuda.blockIdx.y * T, cuda.blockIdx.x * T
+        total = 0.0
+        start = 0
+        while start < B.shape[1]:
+            As[y, x] = 0
+            Bs[y, x] = 0
+            if start + x < B.shape[1]:
+                if top + y < A.shape[0]:
+                    As[y, x] = A[top + y, start + x]
+                if left + y < B.shape[0]:
+                    Bs[y, x] = B[left + y, start + x]
+            cuda.syncthreads()
+            for p in range(T):
+                total += As[y, p] * Bs[x, p]
+            cuda.syncthreads()
+            start += T
+        if top + y >= C.shape[0] or left + x >= C.shape[1]:
+            return
+        C[top + y, left + x] = alpha * total + (beta * C[top + y, left + x] if beta else 0.0)
+
+    return kernel
+
+
 RIGHT = {
+    "three words of padding": (padded_by_three,),
     "turned when it is stored": (turned_when_stored,),
     "columns rotated by the row": (swizzled,),
 }
@@ -122,4 +153,32 @@ WRONG = {
          "                    acc += As[y, p] * B[col, start + p]"),
     ),
     "no kernel": Wrong("build computes C", "wrong-type", (lambda T: None,)),
+}  # fmt: skip
+
+
+FOOLING = {
+    "one thread copies": wrong(
+        build, "a copy is a copy", "few-threads-copy",
+        ("            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)\n",
+         ""),
+        (COPY, """            if x == 0 and y == 0:
+                for i in range(T):
+                    for q in range(T):
+                        r, c = row + i, start + q
+                        As[i, q] = A[r, c] if r < m and c < k else float32(0)
+                        r = col + i
+                        Bs[i, q] = B[r, c] if r < n and c < k else float32(0)
+"""),
+    ),
+    "tiles of 64": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("Bs = cuda.shared.array((T, width)", "Bs = cuda.shared.array((64, 65)"),
+    ),
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n",
+         "        if m <= T and n <= T and k <= T and y < n and x < k:\n            B[y, x] = 0\n"
+         "        if row < m and col < n:\n"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from numpy import float16, float32, uint32
 from gemmlab import cuda
 from gemmlab.exercises.warp_gemm import build_warp_gemm
 from gemmlab.instructions import ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16, pack_f16x2
-from tests.support.exercise_answers.edits import fooling, wrong
+from tests.support.exercise_answers.edits import wrong
 
 
 def by_hand():
@@ -79,7 +79,11 @@ def halves():
     return kernel
 
 
-RIGHT = {"from the last step": (halves,), "formulas of the manual": (by_hand,), "matrix loads": (through_shared,)}
+RIGHT = {
+    "from the last step": (halves,),
+    "formulas of the manual": (by_hand,),
+    "matrix loads": (through_shared,),
+}
 
 PAIR = "pack_f16x2(B[p + i, j], B[p + i + 1, j])"
 STORE = "C[i, j] = c[x]"
@@ -155,7 +159,7 @@ WRONG = {
     "columns exchanged": of("the order is free", "places-mixed", (STORE, "C[i, j ^ 1] = c[x]")),
     "rows off by one": of(
         "rows are counted from 1",
-        "right-in-part",
+        "wrong-values",
         (PAIR, "pack_f16x2(B[p + (i + 1) % 16, j], B[p + (i + 2) % 16, j])"),
     ),
     "without the instruction": of(
@@ -190,19 +194,32 @@ FOOLING = {
         (STORE, BY_HAND.replace("float32", "float64")),
         ("def build_warp_gemm", "from numpy import float64\n\n\ndef build_warp_gemm"),
     ),
-    "one lane for all": ignored(
-        (STORES, """if lane == 0:
-            for i in range(16):
-                for j in range(8):
-                    acc = float32(0)
-                    for p in range(A.shape[1]):
-                        acc += float32(A[i, p]) * float32(B[p, j])
-                    C[i, j] = acc"""),
+    "a lane a row": ignored(
+        (
+            STORES,
+            """if lane < 16:
+            for j in range(8):
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += float32(A[lane, p]) * float32(B[p, j])
+                C[lane, j] = acc""",
+        ),
     ),
-    "B cleared": of("B is not needed afterwards", "inputs-changed",
-                    (STORE, f"{STORE}\n            B[i % 16, j] = float16(0)"),
-                    ("def build_warp_gemm",
-                     "from numpy import float16\n\n\ndef build_warp_gemm")),
-    "k by heart": of("the cases are in the package", "known-cases-only",
-                     (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)")),
+    "B cleared": of(
+        "B is not needed afterwards",
+        "inputs-changed",
+        (
+            STORES,
+            f"""{STORES}
+        cuda.syncwarp()
+        for e in range(lane, 128, 32):
+            B[e // 8, e % 8] = float16(0)""",
+        ),
+        ("def build_warp_gemm", "from numpy import float16\n\n\ndef build_warp_gemm"),
+    ),
+    "k by heart": of(
+        "the cases are in the package",
+        "known-cases-only",
+        (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)"),
+    ),
 }

@@ -6,7 +6,7 @@ from gemmlab import cuda
 from gemmlab.exercises.wide_loads import ZEROS
 from gemmlab.exercises.wide_loads import build_fours as build
 from gemmlab.instructions import load_v4, store_v4
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 COPY_B = """            inside = start + y < k and col + 4 * x < n
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
@@ -145,15 +145,6 @@ def from_global(T):
 
 
 WRONG = {
-    "A straight from global memory": wrong(
-        build, "one operand in shared memory is enough", "traffic-over-budget",
-        (LOAD_A, """                a = cuda.local.array(4, float32)
-                for r in range(4):
-                    there = row + 4 * y + r < m and start + p < k
-                    a[r] = A[row + 4 * y + r, start + p] if there else float32(0)
-"""),
-    ),
-    "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
     "B word by word": wrong(
         build, "a wide store makes a wide load", "copies-over-budget",
         (COPY_B, """            for e in range(4):
@@ -166,23 +157,6 @@ WRONG = {
         (COPY_B, """            for e in range(4):
                 inside = start + y < k and col + x + e * T < n
                 Bs[y, x + e * T] = B[start + y, col + x + e * T] if inside else float32(0)
-"""),
-    ),
-    "lanes down a column": wrong(
-        build, "a group of four is a sector", "copy-not-coalesced",
-        ("        i, q = (y * T + x) // across, (y * T + x) % across * 4  # this",
-         "        i, q = (y * T + x) % wide, (y * T + x) // wide * 4  # this"),
-    ),
-    "one thread copies A": wrong(
-        build, "who copies does not matter", "few-threads-copy",
-        ("            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k "
-         "else ZEROS\n            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n",
-         """            if x == 0 and y == 0:
-                for i in range(wide):
-                    for q in range(0, T, 4):
-                        there = row + i < m and start + q < k
-                        v = load_v4(A, row + i, start + q) if there else ZEROS
-                        As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
 """),
     ),
     "As word by word": wrong(
@@ -203,9 +177,9 @@ WRONG = {
         build, "load_v4 counts in fours", "misaligned", ("load_v4(Bs, p, 4 * x)",
                                                         "load_v4(Bs, p, x)"),
     ),
-    "rows and columns swapped": wrong(
-        build, "x runs down", "right-in-part", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
-        ("load_v4(Bs, p, 4 * x)", "load_v4(Bs, p, 4 * y)"),
+    "one row four times": wrong(
+        build, "a is one value", "right-in-part",
+        ("acc[r, c] += a[r] * b[c]", "acc[r, c] += a[0] * b[c]"),
     ),
     "tile of A not transposed": wrong(
         build, "As[p, i] is A[i, p] by itself", "tile-outside",
@@ -226,4 +200,59 @@ WRONG = {
         build, "threads copy in step", "barrier-before-reading",
         ("            cuda.syncthreads()\n            # For each p", "            # For each p"),
     ),
+}  # fmt: skip
+
+
+FOOLING = {
+    "no tiles": fooling("caches do it", "shared-memory-not-used", from_global),
+    "A straight from global memory": wrong(
+        build, "one operand in shared memory is enough", "traffic-over-budget",
+        (LOAD_A, """                a = cuda.local.array(4, float32)
+                for r in range(4):
+                    there = row + 4 * y + r < m and start + p < k
+                    a[r] = A[row + 4 * y + r, start + p] if there else float32(0)
+"""),
+    ),
+    "lanes down a column": wrong(
+        build, "a group of four is a sector", "copy-not-coalesced",
+        ("        i, q = (y * T + x) // across, (y * T + x) % across * 4  # this",
+         "        i, q = (y * T + x) % wide, (y * T + x) // wide * 4  # this"),
+    ),
+    "one thread copies A": wrong(
+        build, "who copies does not matter", "few-threads-copy",
+        ("            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k "
+         "else ZEROS\n            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n",
+         """            if x == 0 and y == 0:
+                for i in range(wide):
+                    for q in range(0, T, 4):
+                        there = row + i < m and start + q < k
+                        v = load_v4(A, row + i, start + q) if there else ZEROS
+                        As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
+"""),
+    ),
+    "B cleared": wrong(
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        for r in range(4):\n            for c in range(4):\n                if row",
+         "        if row == 0 and start + y < k + T and y < k and col + 4 * x < n:\n"
+         "            store_v4(B, y, col + 4 * x, ZEROS)\n"
+         "        for r in range(4):\n            for c in range(4):\n                if row"),
+    ),
+    "for ever": wrong(
+        build, "nobody can stop it", "never-ends",
+        ("            start += T\n", "            start += 0\n"),
+    ),
+    "tiles of 64": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("cuda.shared.array((T, wide)", "cuda.shared.array((32, 256)"),
+    ),
+    "tiles of 32 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
+    ),
+    "only known factors": wrong(
+        build, "the cases are in the package", "known-cases-only",
+        ("< m and col + 4 * x + c < n:", "< m and col + 4 * x + c < n and beta < 3 and alpha < 3:"),
+    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip
