@@ -32,7 +32,7 @@ def reads() -> Answer:
         {
             1: "That is how often it has to be loaded; nobody here keeps it for the others.",
             2: "You counted the loads of one FMA.",
-            blocks: "You counted blocks; the threads of a block do not share what they load.",
+            blocks: "You counted blocks, or requests of warps; each thread has a load of its own.",
             p.m * p.n: "You counted all threads; those of other rows do not need it.",
         },
     )
