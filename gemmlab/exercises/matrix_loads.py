@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab import cuda, instructions
+from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.scaled import scaled
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import Report
@@ -164,7 +162,7 @@ def _ignored(kernel: trial.Kernel) -> Finding | None:
     a, b = rng.integers(1, 5, (16, ANEW)), rng.integers(1, 5, (ANEW, 8))
     c = np.full((16, 8), np.nan, np.float32)
     case = "each ldmatrix brings twice its values, each mma takes three times its A"
-    with _scaled("ldmatrix", 2), _scaled("mma", 3):
+    with scaled("ldmatrix", 2), scaled("mma", 3):
         report = trial.launch(
             kernel, (1,), (32,), case, a.astype(np.float16), b.astype(np.float16), c
         )
@@ -176,24 +174,6 @@ def _ignored(kernel: trial.Kernel) -> Finding | None:
         return None
     by_mma = any(np.array_equal(c, by * product) for by in (3, 6))
     return Finding("matrices-ignored" if by_mma else "mma-ignored", found.facts, found.details)
-
-
-@contextmanager
-def _scaled(kind: str, by: int) -> Iterator[None]:
-    """For a while the first operand of these instructions, float16 in pairs, is `by` times that."""
-    with ExitStack() as stack:
-        for one in vars(instructions).values():
-            if getattr(one, "kind", "") == kind:
-                stack.enter_context(patch.dict(vars(one), meaning=_times(by, one.meaning)))
-        yield
-
-
-def _times(by: int, meaning: Callable) -> Callable:
-    def of_more(first: np.ndarray, *rest: np.ndarray, arch: str) -> np.ndarray:
-        halves = np.ascontiguousarray(first).view(np.float16) * np.float16(by)
-        return meaning(halves.view(first.dtype), *rest, arch=arch)
-
-    return of_more
 
 
 TASK = Task(
