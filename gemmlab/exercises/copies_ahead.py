@@ -82,7 +82,8 @@ def judge(answer: Any) -> Finding:
     """Values and hazards on every case, who moves how much, barriers, and the order of a step."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
-        return trials
+        not_waited = trials.details.get("kind") == "async-not-waited"
+        return replace(trials, diagnosis="not-waited") if not_waited else trials
     last = trials[-1]
     problem, counters, shares = last.run.case.problem, last.report.counters, last.report.shares
     across, down = last.tiling.grid(problem)
@@ -185,6 +186,14 @@ TASK = Task(
             "```python\na = A[row, start + T + x] if ... else float32(0)\n"
             "for p in range(T):\n    acc += As[now, y, p] * ...\n```",
         ),
+        "not-waited": Diagnosis(
+            "A tile is used, or filled again, before an asynchronous copy into it has arrived: a "
+            "barrier waits for threads, and not for their copies.",
+            "Which instruction tells a thread that its own copies have arrived, and does it stand "
+            "before the barrier?",
+            "```python\ncp_async_commit()\nfor p in range(T):\n    acc += ...\n"
+            "cp_async_wait(...)\ncuda.syncthreads()\n```",
+        ),
         "barriers-over-budget": Diagnosis(
             "The result is right, but a step has more than one barrier.",
             "The tile that you fill is not the one that a slow thread still reads. Which barrier "
@@ -199,8 +208,8 @@ TASK = Task(
             "```python\nfor p in range(T):\n    acc += As[now, ...] * Bs[now, ...]    # two\n```",
         ),
         "stored-at-once": Diagnosis(
-            "The result is right, but an element is stored before the present tile is multiplied, or "
-            "is loaded after it: the store waits for global memory, and the block with it.",
+            "The result is right, but an element is stored before the present tile is multiplied, "
+            "or is loaded after it: the store waits for global memory, and the block with it.",
             "Which statement is the first that needs the value of a?",
             "```python\na = ...\nfor p in range(T):\n    acc += ...\n"
             "As[1 - now, y, x] = a    # by now it has arrived\n```",
