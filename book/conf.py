@@ -13,7 +13,7 @@ BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
 sys.path.append(str(BOOK.parent))
 
-from book import outside  # noqa: E402
+from book import film, outside  # noqa: E402
 
 
 def copy_chapters(source: Path, target: Path) -> None:
@@ -51,16 +51,20 @@ def forget_widgets(app: Sphinx, _doctree: object) -> None:
     app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
 
 
-def refuse_requests(app: Sphinx, error: Exception | None) -> None:
-    """Fail the build where a page would fetch something from elsewhere."""
-    found = [] if error else [f"{page}: {url}" for page, url in outside.requests(Path(app.outdir))]
-    if found:
-        raise SphinxError("pages fetch from elsewhere:\n" + "\n".join(found))
+def look_through(app: Sphinx, error: Exception | None) -> None:
+    """Fail the build where a page fetches from elsewhere, or an explorer has no film."""
+    if error:
+        return
+    site = Path(app.outdir)
+    faults = [f"{page} fetches from elsewhere: {url}" for page, url in outside.requests(site)]
+    faults += [f"{page} shows a widget as text" for page in film.missing(site)]
+    if faults:
+        raise SphinxError("\n".join(faults))
 
 
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
-    app.connect("build-finished", refuse_requests)
+    app.connect("build-finished", look_through)
 
 
 copy_chapters(CHAPTERS, BOOK / "notebooks")

@@ -12,17 +12,21 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 from PIL import Image
+from traitlets import TraitError
 
 from gemmlab.explorers.base import Explorer
 
 MOST = 10  # values that a slider keeps; lists keep all of theirs
+ROUNDS = 3  # in which the controls of an explorer are set back
 COLOURS = 64  # of a picture: lines, areas and the grey edges of letters
 PNG = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
 
@@ -75,7 +79,8 @@ def film(explorer: Explorer) -> str:
     """The film of an explorer as HTML; the explorer itself is left as it was."""
     stills = Stills(explorer)
     stills.keep()
-    before = {widget: widget.value for widget in leaves(explorer) if hasattr(widget, "value")}
+    everything = leaves(explorer, hidden=True)
+    before = {widget: widget.value for widget in everything if hasattr(widget, "value")}
     rows = []
     for control in controls(explorer):
         first = control.widget.value
@@ -87,7 +92,7 @@ def film(explorer: Explorer) -> str:
             control.widget.value = value
             if not explorer.message.startswith("Not possible"):
                 kept.append((stills.keep(), control.label))
-            restore(explorer, before)
+            restore(before)
         if len(kept) > 1:
             rows.append(_row(control, kept))
     return _page(type(explorer).__name__, rows, stills)
@@ -105,13 +110,13 @@ def controls(explorer: Explorer) -> Iterator[Control]:
             yield Control(widget, widget, tuple(value for _, value in widget._options_full))
 
 
-def leaves(box: widgets.Widget) -> dict[widgets.Widget, widgets.Widget]:
-    """Every widget that is displayed inside a box and its boxes -> the box that it stands in."""
+def leaves(box: widgets.Widget, hidden: bool = False) -> dict[widgets.Widget, widgets.Widget]:
+    """The widgets inside a box and its boxes -> the box that each stands in; also hidden ones?"""
     found = {}
     for child in box.children:
-        if child.layout.display == "none":
-            continue
-        found |= leaves(child) if isinstance(child, widgets.Box) else {child: box}
+        if hidden or child.layout.display != "none":
+            inside = isinstance(child, widgets.Box)
+            found |= leaves(child, hidden) if inside else {child: box}
     return found
 
 
@@ -130,12 +135,20 @@ def spread(values: range, first: int) -> tuple[int, ...]:
     return tuple(sorted({*values[::step], first}))
 
 
-def restore(explorer: Explorer, before: dict[widgets.Widget, Any]) -> None:
-    """Set every control back: lists first, because what they offer depends on one another."""
-    with explorer.together():
+def restore(before: dict[widgets.Widget, Any]) -> None:
+    """Set every control back; what a list offers may depend on another, so in several rounds."""
+    for _ in range(ROUNDS):
         for widget, value in before.items():
-            if not isinstance(widget, widgets.HTML):
-                widget.value = value
+            if not isinstance(widget, widgets.HTML) and widget.value != value:
+                with suppress(TraitError):  # not offered yet
+                    widget.value = value
+
+
+def missing(site: Path) -> Iterator[str]:
+    """The pages below `site` in which a widget stands as text: it could not be filmed."""
+    for page in sorted(site.rglob("*.html")):
+        if re.search(r"\b[A-Z]\w*\(children=\(", page.read_text("utf-8")):
+            yield page.relative_to(site).as_posix()
 
 
 @cache

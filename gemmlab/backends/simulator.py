@@ -29,8 +29,8 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         kernel.function(problem, tiling),
         *kernel.launch(problem, tiling),
         alpha,
-        a,
-        b,
+        a.copy(),  # the reference is of what was given, whatever the kernel does to it
+        b.copy(),
         beta,
         result,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),

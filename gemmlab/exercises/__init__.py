@@ -3,6 +3,26 @@
 >>> q = get("04.1")
 >>> q.check(None).diagnosis
 'wrong-type'
+
+A new exercise is one module with a `TASK` (`exercise.Task`), a line in `_MODULES`, and a file of
+answers in ``tests/support/exercise_answers`` with the same name. The module has, in this order:
+
+    CASES     what is tried, smallest first: the first failure is the one that is shown
+    the answer
+              a function, the learner's lines between ``# [answer]`` and ``# [end]``, from which
+              prompt, skeleton and solution are cut
+    judge     the answers -> a `Finding`. It never calls an answer itself: `quantities.judge` for
+              functions that return numbers, `guard.attempts` for others in plain Python,
+              `arrays_on_trial` for kernels, `kernels_on_trial.judge` and `budgets.judge` for those
+              that share tiles. All of them run answers apart (`apart`), hand out copies, and
+              compare with references that the answer never touches. One case is drawn anew for
+              each check, so that nothing can be known by heart
+    diagnoses cause, question and partial solution of each mistake that `judge` can tell;
+              `general_diagnoses` has those that any exercise may give
+
+The answers are three right ones in different styles, wrong ones with their misconception, and ones
+that are meant to fool the check, each with the diagnosis that it must get. Every diagnosis of the
+module must be among them.
 """
 
 from __future__ import annotations

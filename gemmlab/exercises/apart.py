@@ -12,6 +12,7 @@ import contextlib
 import faulthandler
 import gc
 import io
+import logging
 import os
 import pickle
 import selectors
@@ -181,12 +182,14 @@ class _Copy:
     def __init__(self, writer: int) -> None:
         self.writer, self.pid = writer, os.getpid()
         self.sending = False
+        self.printed = _Printed(self._send)
 
     def run(self, work: Callable[[], Iterator[Any]]) -> NoReturn:
         """Do the work, and end: nothing of this process's frames is ever returned to."""
         try:
             self._confine()
             for item in work():
+                self.printed.flush()
                 self._send("yielded", item)
             self._send("done", None)
         except KeyboardInterrupt:
@@ -213,8 +216,9 @@ class _Copy:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        sys.stdin, sys.stdout = io.StringIO(), _Printed(self._send)
-        sys.stderr = sys.stdout
+        sys.stdin, sys.stdout = io.StringIO(), self.printed
+        sys.stderr = sys.__stdout__ = sys.__stderr__ = sys.stdout
+        logging.disable()
         builtins.input = _nobody_answers
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -239,15 +243,22 @@ class _Printed(io.TextIOBase):
     """Passes on the beginning of what is printed."""
 
     def __init__(self, send: Callable[[str, Any], None]) -> None:
-        self.send, self.left = send, PRINTED
+        self.send, self.left, self.waiting = send, PRINTED, ""
 
     def write(self, text: str) -> int:
-        """Take all of `text`, and pass on what is within the allowance."""
+        """Take all of `text`, and pass on whole lines of what is within the allowance."""
         part = str(text)[: self.left]
         self.left -= len(part)
-        if part:
-            self.send("printed", part + ("" if self.left else "\n… (and more)\n"))
+        self.waiting += part + ("" if self.left or not part else "\n… (and more)\n")
+        if "\n" in self.waiting:
+            self.flush()
         return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is left of a line."""
+        if self.waiting:
+            self.send("printed", self.waiting)
+            self.waiting = ""
 
 
 def _nobody_answers(prompt: object = "") -> NoReturn:

@@ -59,7 +59,7 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     rng = np.random.default_rng()
     unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
     m, n, k = (int(x) * of for x, of in zip(rng.integers(5, 12, 3), (1, unit, unit), strict=True))
-    alpha, beta = (int(x) for x in rng.choice([-4, -3, 3, 4, 5], 2))
+    alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
     return Case(problem, last.tile, seed=int(rng.integers(1 << 30)))

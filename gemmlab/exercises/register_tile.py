@@ -108,7 +108,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="06.1",
     title="A thread tile",
-    section="chapter 06, One sum, four sums, sixty-four",
+    section="chapter 06, One sum, four sums, many",
     asked="build_thread_tile(T) returns a kernel whose T×T threads compute 2T×2T elements of C, "
     "2×2 each, with one shared load for each FMA.",
     prompt=f"""

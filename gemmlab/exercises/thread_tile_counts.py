@@ -79,7 +79,7 @@ def judge(passes: Any, held: Any, least: Any) -> Finding:
 TASK = Task(
     name="06.4",
     title="Another format, another GPU",
-    section="chapter 06, One sum, four sums, sixty-four",
+    section="chapter 06, One sum, four sums, many",
     asked="wavefronts(tm, tn, itemsize), registers(tm, tn, itemsize) and side(fmas, itemsize), "
     "each a number.",
     prompt="""

@@ -62,9 +62,9 @@ class KernelLab(Runner):
         backend: str = "auto",
         device: str = RECORDED,
     ) -> None:
-        bars, (self.left,) = plots.figure(5.6, 4.9)
-        detail, (self.right,) = plots.figure(4.8, 4.9)
-        for figure, left in ((bars, 0.41), (detail, 0.34)):
+        bars, (self.left,) = plots.figure(5.2, 4.9)
+        detail, (self.right,) = plots.figure(4.4, 4.9)
+        for figure, left in ((bars, 0.44), (detail, 0.2)):
             figure.subplots_adjust(left=left, right=0.95, top=0.87)
         super().__init__(Picture(bars, detail), load_device(device))
         chosen = kernels.get(kernel) if isinstance(kernel, str) else kernels.own(kernel, tile)
@@ -91,7 +91,7 @@ class KernelLab(Runner):
             False,
             description="choose m, n and k one by one",
             indent=False,
-            layout={"width": "auto", "margin": "2px 1em 2px 6.5em"},
+            layout={"width": "auto", "max_width": "100%", "margin": "2px 0 2px 2em"},
         )
         self.m, self.n, self.k = (
             field(name, value, 2**LARGEST, "2em") for name, value in sizes.items()
@@ -110,7 +110,13 @@ class KernelLab(Runner):
                 self.ragged,
                 self.buttons,
             ],
-            (self.kernel, self.backend, self.tile, self.size, self.stored, self.m, self.n, self.k),
+            (
+                self.tile,
+                self.size,
+                self.m,
+                self.n,
+                self.k,
+            ),  # the others draw once they have offered
         )
 
     # ------------------------------------------------------------------ what the controls say
@@ -172,6 +178,8 @@ class KernelLab(Runner):
         seen = latest or next((r.observed for r in rows if r.observed), None)
         sources = [style.source(item) for item in (p, seen) if item]
         self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
+        self.origin.xy = 1, 1  # it ends where the axes do: names stand at their left
+        self.origin.set_ha("right")
         moving = (*self.rows.moving, heading)
         if counted:
             model = p if kernel.work else None
@@ -246,6 +254,8 @@ class KernelLab(Runner):
             self._quantity = quantity
             self.left.clear()
             self.right.clear()
+            # The names of counters take more room than numbers do.
+            self.right.figure.subplots_adjust(left=0.2 if quantity == "speed" else 0.37)
             self.rows = self.over = self.compared = self.origin = None
             if quantity == "speed":  # a mark for the chosen size
                 (self.here,) = self.right.plot([], [], "o", markersize=15, zorder=6)

@@ -78,8 +78,8 @@ class Rounding(Explorer):
     """
 
     def __init__(self, x: float = 0.1, dtype: str = "bfloat16", rounding: str = "RN") -> None:
-        bits, (self.bit_axes,) = plots.figure(6.8, 1.2)
-        line, (self.line_axes,) = plots.figure(6.8, 1.5)
+        bits, (self.bit_axes,) = plots.figure(6.8, 1.4)
+        line, (self.line_axes,) = plots.figure(6.8, 1.6)
         plots.describe(
             line, "The numbers of the format around x, x itself, and what it is rounded to"
         )
@@ -137,7 +137,7 @@ class Rounding(Explorer):
     def _prepare_bits(self) -> None:
         """Boxes in two rows, float32 above the format, and in each a digit."""
         ax = self.bit_axes
-        ax.set_position((0.1, 0.02, 0.89, 0.72))
+        ax.set_position((0.1, 0.02, 0.89, 0.62))
         self.boxes = ax.pcolormesh(
             np.zeros((2, BITS)), cmap=ListedColormap([*COLOURS.values()]), vmin=0,
             vmax=len(COLOURS), edgecolors="white", linewidth=2,
@@ -174,7 +174,7 @@ class Rounding(Explorer):
     def _prepare_line(self) -> None:
         """A line with marks for the numbers of a format, their names, x, and an arrow from it."""
         ax = self.line_axes
-        ax.set_position((0.02, 0.02, 0.96, 0.78))
+        ax.set_position((0.02, 0.02, 0.96, 0.68))
         ax.set_axis_off()
         ax.set_ylim(-0.7, 1.4)
         line = ax.axhline(0, color=style.GREY, linewidth=1, zorder=1)

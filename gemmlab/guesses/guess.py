@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,9 @@ _DISTANCES = (
     (2.0, "That is within a factor of 2."),
     (10.0, "That is within a factor of 10."),
 )
+
+# The plural s of a unit's first word; "times as fast" has none.
+_ONE = re.compile(r"^(?!times)(\w+)s\b")
 
 
 class Guess:
@@ -65,7 +69,8 @@ class Guess:
         return self._with_unit(self.number)
 
     def _with_unit(self, number: float) -> str:
-        return f"{_shown(number)} {self.unit}"
+        unit = _ONE.sub(r"\1", self.unit) if number == 1 else self.unit
+        return f"{_shown(number)} {unit}"
 
 
 def _readable(number: Any) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from gemmlab.explorers.coalescing import sectors as touched
+import numpy as np
+
 from gemmlab.guesses.answer import Answer
+from gemmlab.model import transactions
 
 
 def sectors() -> Answer:
     """Sectors that a warp loads when each lane takes the float64 next to its neighbour's."""
     lanes, sector, size = 32, 32, 8  # threads of a warp, and bytes of a sector and of a float64
     return Answer(
-        touched(stride=1, offset=0, itemsize=size),
+        int(transactions.sectors(size * np.arange(lanes), np.ones(lanes, bool))),
         f"{lanes} numbers of {size} bytes are {lanes * size} bytes side by side, and a sector "
         f"holds {sector} of them.",
         {

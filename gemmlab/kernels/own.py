@@ -17,7 +17,7 @@ ACCEPTED = (
     "Kernel"
 )
 SIDE = 16  # of the block tile where none is given
-OWN = "{} (yours)"  # the name: rungs of the ladder have none like it
+OWN = " (yours)"  # ends the name: rungs of the ladder have none like it
 
 
 def own(
@@ -45,7 +45,9 @@ def own(
     """
     if isinstance(kernel, Kernel):
         made = kernel if tile is None else replace(kernel, default=kernel.choose(_tiling(tile)))
-        return replace(made, name=OWN.format(kernel.name), launch=_launch(made, grid, block))
+        return replace(
+            made, name=kernel.name.removesuffix(OWN) + OWN, launch=_launch(made, grid, block)
+        )
     function = getattr(kernel, "py_func", kernel)
     if not inspect.isfunction(function):
         raise TypeError(f"kernel={kernel!r} is not a function; {ACCEPTED}")
@@ -66,7 +68,7 @@ def own(
             )
 
     chosen = _tiling(SIDE if tile is None else tile)
-    made = Kernel(OWN.format(function.__name__), "your own", chosen, build, check=check)
+    made = Kernel(function.__name__ + OWN, "your own", chosen, build, check=check)
     return replace(made, launch=_launch(made, grid, block))
 
 

@@ -71,7 +71,7 @@ def access_map(
     columns = _moved(found) if access.space == "global" else range(BANKS)
     cell = _fit(ax, max(shown, 1), len(columns))
     _colour(artists, found, shown, top=(warps if warp is None else WARP) - 1)
-    _number(artists, found, shown, cell)
+    numbers = _number(artists, found, shown, cell)
     _rule(artists, shown, columns, sectors=access.space == "global")
 
     who = "all warps" if warp is None else f"warp {warp}"
@@ -84,7 +84,7 @@ def access_map(
         ax.set_xticks(range(0, BANKS, 4), range(0, BANKS, 4))
         across, down = "bank", "wavefront"
     more = f", the first {shown} of {len(found.rows)}" if shown < len(found.rows) else ""
-    across += f"; numbers are {'warps' if warp is None else 'lanes'}"
+    across += numbers.format("warps" if warp is None else "lanes")
     if found.fetched.sum() > len(found.users):
         across += "; grey is moved, not used"
     beside = len(down + more) * DIGIT * style.NOTE <= shown * cell[1]  # there is room for it
@@ -235,10 +235,16 @@ def _shade(user: int, top: int) -> tuple[float, ...]:
     return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
 
 
-def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> None:
-    """Write the users into their cells; where they cannot be read they are left out."""
-    longest = max((len(_span(users)) for users in found.users.values()), default=1)
-    size = min(style.TICK, 0.8 * cell[1], cell[0] / DIGIT / longest)  # of the font [pt]
+def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> str:
+    """Write the users into their cells, the first alone where all do not fit.
+
+    Where that cannot be read either, nothing is written. Returns what the numbers are, in words.
+    """
+    for name in (_span, _first):
+        longest = max((len(name(users)) for users in found.users.values()), default=1)
+        size = min(style.TICK, 0.8 * cell[1], cell[0] / DIGIT / longest)  # of the font [pt]
+        if size >= style.SMALLEST:
+            break
     drawn = [(place, users) for place, users in found.users.items() if place[0] < shown]
     while len(artists.numbers) < len(drawn):
         text = artists.image.axes.text(0, 0, "", ha="center", va="center_baseline")
@@ -247,8 +253,11 @@ def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float,
     for text in artists.numbers[len(drawn) :]:
         text.set_text("")
     for text, ((row, column), users) in zip(artists.numbers, drawn, strict=False):
-        text.set(position=(column, row), text=_span(users), color=style.ink_on(image[row, column]))
+        text.set(position=(column, row), text=name(users), color=style.ink_on(image[row, column]))
         text.set(fontsize=size, visible=size >= style.SMALLEST)
+    if size < style.SMALLEST:
+        return ""
+    return "; numbers are {}, + is others too" if name is _first else "; numbers are {}"
 
 
 def _span(users: list[int]) -> str:
@@ -258,6 +267,11 @@ def _span(users: list[int]) -> str:
         return str(distinct[0])
     whole = len(distinct) == distinct[-1] - distinct[0] + 1
     return f"{distinct[0]}{'–' if whole else '…'}{distinct[-1]}"
+
+
+def _first(users: list[int]) -> str:
+    """The first who touches a cell, and + where others do, too."""
+    return f"{min(users)}{'+' * (len(set(users)) > 1)}"
 
 
 def _new(ax: Axes) -> AccessArtists:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -65,8 +66,9 @@ def beside(
     shown = [x for x in (*expected, *observed) if x] or [1.0]
     if quantity == "speed":
         left, right = 0.0, style.steps(1, BEYOND * max(shown))[1]
-    else:  # kernels differ by factors
-        left, right = style.decades(min(shown) / 1.5, 30 * max(shown))
+    else:  # kernels differ by factors; in steps of a thousand the axis seldom changes
+        left = 1000.0 ** math.floor(math.log(min(shown) / 1.5, 1000))
+        right = 1000.0 ** math.ceil(math.log(10 * max(shown), 1000))
     ax.set_xlim(left, right)
     for i, (bar, text) in enumerate(zip(artists.bars, artists.texts, strict=True)):
         known = observed[i] or expected[i]

@@ -30,7 +30,7 @@ class Figure(matplotlib.figure.Figure):
         width, height = (side // DENSITY for side in unpack(">II", picture[16:24]))
         data = b64encode(picture).decode()
         page = (
-            '<figure tabindex="0" style="margin:0; overflow-x:auto">'
+            '<figure class="gemmlab-figure" tabindex="0" style="margin:0; overflow-x:auto">'
             f'<img class="dark-light" alt="{html.escape(alt(self))}" width="{width}" '
             f'height="{height}" style="box-sizing:border-box; height:auto; '
             f'max-width:max(100%, {READABLE}); {PAPER}" src="data:image/png;base64,{data}">'

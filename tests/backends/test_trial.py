@@ -181,9 +181,17 @@ def test_what_a_compiler_says_is_cut_and_told():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", [own_kernels.right, own_kernels.strided, own_kernels.build])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.own(own_kernels.right),
+        kernels.own(own_kernels.build),
+        kernels.own(own_kernels.strided, grid=(256, 1), block=(256, 1)),
+    ],
+    ids=lambda kernel: kernel.name,
+)
 def test_right_kernels_run_on_this_gpu(kernel):
-    made, _ = judge(kernels.own(kernel), Gemm(256, 256, 256), "gpu")
+    made, _ = judge(kernel, Gemm(256, 256, 256), "gpu")
     assert made.passed
     assert made.seconds > 0
 

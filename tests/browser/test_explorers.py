@@ -101,7 +101,7 @@ def test_thread_tiles_follow_the_keyboard(console, screenshots: Path):
     times = by_key(page, box)
     assert statistics.median(times.values()) < FAR_TOO_LONG
     until(page, box, "8192×8192×8192")  # End
-    number = box.locator("input[type=number]").first
+    number = box.locator("input[type=text]").first
     assert number.input_value() == "8192"
     number.fill("1000")
     page.keyboard.press("Enter")
@@ -123,7 +123,7 @@ def test_thread_tiles_run(console):
     kernel, _, backend = box.locator("select").all()
     kernel.select_option("register_tiled")
     backend.select_option("simulator")
-    number = box.locator("input[type=number]").first
+    number = box.locator("input[type=text]").first
     number.fill("8192")
     page.keyboard.press("Enter")
     until(page, box, "Not possible: 8192×8192×8192 float32 is too large to simulate")
@@ -139,7 +139,7 @@ def test_thread_tiles_run(console):
 def test_rounding_follows_the_keyboard(console, screenshots: Path):
     page = console(NUMBERS)
     box = explorer(page, "rounding")
-    image, x = box.locator("img").first, box.locator("input[type=number]").first
+    image, x = box.locator("img").first, box.locator("input[type=text]").first
     form, rounding = box.locator("select").all()
     # What is typed, and what the caption begins with: halfway, subnormal, beyond the range.
     for typed in (1.00390625, -0.1, 1e-40, 1e39):

@@ -46,6 +46,21 @@ def test_the_right_number_is_right(number):
     assert four.reveal() == "**4 sectors.** Yours is right. They share it."
 
 
+@pytest.mark.parametrize(
+    ("unit", "one"),
+    [
+        ("sectors", "1 sector"),
+        ("loads per FMA", "1 load per FMA"),
+        ("times as fast", "1 times as fast"),
+        ("% of the time", "1 % of the time"),
+    ],
+)
+def test_one_of_a_unit_has_no_plural(unit, one):
+    lonely = Guess("03.one", unit, lambda: Answer(4, "Why."))
+    assert lonely(1) == f"Kept: **{one}**."
+    assert lonely(2) == f"Kept: **2 {unit}**."
+
+
 def test_a_known_mistake_is_named():
     four = of_four()
     four(32)

@@ -51,6 +51,25 @@ def alignment():
     return figure
 
 
+def bars():
+    figure, (ax,) = plots.figure(6, 1.5)
+    plots.bars(ax, {"tiles of 16×16": 17.5e-3, "tiles of 32×32": 17.4e-3}, "s")
+    plots.style.title(ax, "time")
+    plots.provenance(ax, "recorded")
+    return figure
+
+
+def beside():
+    figure, (ax,) = plots.figure(7, 4)
+    rungs = [m for k in kernels.LADDER for m in recorded(k.name) if m.problem == LARGE]
+    rows = [
+        plots.Row(m.kernel, m.tiling, p, m) for m, p in zip(rungs, expected(rungs), strict=True)
+    ]
+    plots.beside(ax, rows, 2, "speed")
+    plots.provenance(ax, rungs[0].source)
+    return figure
+
+
 def counters():
     figure, (ax,) = plots.figure(8, 4)
     problem = Gemm(20, 30, 40)
@@ -161,7 +180,7 @@ def timeline():
 DRAWINGS = {
     made.__name__: made
     for made in (
-        *(access_map, alignment, counters, fragment, ladder, lane_map, residual, resources),
-        *(roofline, sizes, speedups, thread_tiles, tiles, timeline),
+        *(access_map, alignment, bars, beside, counters, fragment, ladder, lane_map, residual),
+        *(resources, roofline, sizes, speedups, thread_tiles, tiles, timeline),
     )
 }

@@ -5,6 +5,7 @@ import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, plots, predict, run
 from gemmlab.plots import style
+from gemmlab.plots.sizes import ODD, joined
 
 
 @pytest.fixture
@@ -181,6 +182,37 @@ def test_the_legend_lies_below_all_data(ax):
 
 def test_a_size_where_m_n_and_k_differ():
     assert plots.size(Gemm(2, 4, 8)) == pytest.approx(4)
+    assert plots.size(Gemm(15, 15, 15)) == 15
+
+
+def test_lines_join_powers_of_two_and_other_sizes_are_marks_of_their_own(ax):
+    predictions = [tiled(n) for n in (512, 1024, 1023, 1025, 2048)]
+    drawn = plots.sizes(ax, [timed(p, 2) for p in predictions], predictions)
+    (line,), (dots,) = drawn.lines.values(), drawn.dots.values()
+    for one in (line, dots):
+        assert list(one.get_xdata()) == [512, 1024, 2048]
+        assert one.get_linestyle() == "-"
+    assert {origin for _, origin in drawn.odd} == {"predicted", "recorded"}
+    for odd in drawn.odd.values():
+        assert list(odd.get_xdata()) == [1023, 1025]
+        assert (odd.get_linestyle(), odd.get_markerfacecolor()) == ("None", "white")
+        assert odd.get_color() == line.get_color()
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said == ["tiled 16×16×16, predicted and recorded", ODD]
+    plots.sizes(ax, [], [tiled(256), tiled(512)], artists=drawn)
+    assert drawn.odd == {}
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["tiled 16×16×16, predicted"]
+
+
+def test_a_size_with_unequal_sides_is_joined_where_all_are_powers_of_two():
+    assert joined(Gemm(64, 64, 8192))
+    assert not joined(Gemm(64, 63, 64))
+
+
+def test_limits_are_named_lines_that_lie_in_the_picture(ax):
+    plots.sizes(ax, [], [tiled(256)], limits={"FP32 peak": 66.9e12})
+    assert [t.get_text() for t in ax.texts] == ["FP32 peak, 66.9 TFLOP/s"]
+    assert ax.get_ylim()[1] > 66.9e12
 
 
 def test_series_come_and_go_in_place(ax):
@@ -228,7 +260,8 @@ def test_counters_show_counted_inside_predicted(ax):
     p = predict(problem, "h200", kernels.tiled)
     drawn = plots.counters(ax, p, run(kernels.tiled, problem, "simulator"))
     assert set(drawn.names) == {name for name, count in p.counters.items() if count}
-    for name, outer, inner, text in zip(*drawn[3:], *drawn[:3], strict=True):
+    rows = zip(drawn.names, drawn.predicted, drawn.counted, drawn.differences, strict=True)
+    for name, outer, inner, text in rows:
         assert outer.get_width() == inner.get_width() == p.counters[name]
         assert text.get_text() == "0"
 

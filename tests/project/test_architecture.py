@@ -27,8 +27,9 @@ ORDER = [
     "kernels",
     *("measurement", "records"),
     "backends",
+    "guesses",
     "plots",
-    *("explorers", "exercises", "guesses"),
+    *("explorers", "exercises"),
     *("doctor", "recording"),
     *("cli", "__main__"),
 ]

@@ -20,8 +20,8 @@ INDEX = (ROOT / "book" / "index.md").read_text("utf-8")
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_each_chapter_has_a_card_with_its_minutes(path):
-    (card,) = re.findall(rf":link: notebooks/{path.stem}\n.*?\n:::", INDEX, re.S)
-    question, footer = card.split("+++")
+    (card,) = re.findall(rf":link: notebooks/{path.stem}\n(.*?)\n::::", INDEX, re.S)
+    question, footer = card.split(":::{card-footer}")
     assert question.strip().endswith("?")
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = " ".join("".join(cell["source"]) for cell in cells[:4])
@@ -120,9 +120,16 @@ def test_every_picture_refers_to_an_image_that_is_there_once(told):
     assert all(picture.count("<img") == picture.count('"@') >= 1 for picture, _ in pictures)
 
 
-@pytest.mark.parametrize("name", ["Roofline", "Rounding"])
+EXPLORERS = {
+    "Roofline": {},
+    "Rounding": {},
+    "KernelLab": {"kernel": "tiled", "n": 128, "tile": 16, "backend": "simulator"},
+}
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
 def test_sizes_are_told_as_numbers_and_the_first_values_come_back(name):
-    explorer = getattr(explorers, name)()
+    explorer = getattr(explorers, name)(**EXPLORERS[name])
     before = explorer.message
     made = Film(film.film(explorer))
     assert explorer.message == before == made.caption
@@ -139,6 +146,12 @@ def test_a_slider_keeps_its_ends_and_its_first_value():
     assert {0, 1, 32} <= set(kept)
     assert len(kept) <= film.MOST + 1
     assert film.spread(range(5), 2) == (0, 1, 2, 3, 4)
+
+
+def test_a_widget_that_stands_as_text_is_found(tmp_path):
+    (tmp_path / "a.html").write_text("<pre>KernelLab(children=(HBox(children=()</pre>")
+    (tmp_path / "b.html").write_text('<div class="gemmlab-film">KernelLab</div>')
+    assert list(film.missing(tmp_path)) == ["a.html"]
 
 
 # ------------------------------------------------------------------------------ requests elsewhere

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.copies_ahead import build_ahead as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 FETCH = """            a = A[row, after + x] if row < m and after + x < k else float32(0)
             b = B[after + y, col] if after + y < k and col < n else float32(0)
@@ -330,6 +330,14 @@ STORE_C = """            if beta == 0:
 
 
 FOOLING = {
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "A from global memory": wrong(
+        build, "only the order is looked at", "traffic-over-budget",
+        (MULTIPLY, """            for p in range(T):
+                there = row < m and start + p < k
+                acc += (A[row, start + p] if there else float32(0)) * Bs[now, p, x]
+"""),
+    ),
     "A cleared": wrong(
         build, "A is not needed afterwards", "inputs-changed",
         ("        if row < m and col < n:\n            if beta",

@@ -13,7 +13,7 @@ from gemmlab.instructions import (
     ldmatrix_x4,
     mma_m16n8k16_f32_f16,
 )
-from tests.support.exercise_answers.edits import wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 element_c = layout("m16n8k16", "C").element
 
@@ -319,6 +319,7 @@ BY_HAND = """mma_m16n8k16_f32_f16(a, b, c)
 
 
 FOOLING = {
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "B cleared": of(
         "B is not needed afterwards", "inputs-changed",
         ("            C[i, j] = c[x]",

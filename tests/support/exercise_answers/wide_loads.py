@@ -12,7 +12,7 @@ from gemmlab.instructions import (
     load_v4,
     store_v4,
 )
-from tests.support.exercise_answers.edits import Wrong, wrong
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 COPY_B = """            inside = start + y < k and col + 4 * x < n
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
@@ -346,6 +346,10 @@ WRONG = {
         build, "load_v4 counts in fours", "misaligned", ("load_v4(Bs, p, 4 * x)",
                                                         "load_v4(Bs, p, x)"),
     ),
+    "one row four times": wrong(
+        build, "a is one value", "right-in-part",
+        ("acc[r, c] += a[r] * b[c]", "acc[r, c] += a[0] * b[c]"),
+    ),
     "rows and columns swapped": wrong(
         build, "x runs down", "places-mixed", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
         ("load_v4(Bs, p, 4 * x)", "load_v4(Bs, p, 4 * y)"),
@@ -422,6 +426,12 @@ def one_row_multiplies(T):
 
 
 FOOLING = {
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "tiles of 32 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
+    ),
     "B cleared": wrong(
         build, "B is not needed afterwards", "inputs-changed",
         ("        for r in range(4):\n            for c in range(4):\n                if row",
