@@ -99,18 +99,11 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     """The mistake that gives just this result."""
     if np.isnan(c).any():
         return "not-written"
-    tiles = a.reshape(16, -1, 2, 8)  # row, step, half, column
-    upper, lower = tiles[:8], tiles[8:]
-    exchanged = np.concatenate(
-        [
-            np.stack([upper[:, :, 0], lower[:, :, 0]], axis=2),
-            np.stack([upper[:, :, 1], lower[:, :, 1]], axis=2),
-        ]
-    )
+    quarters = a.reshape(2, 8, -1, 2, 8)  # below, row, step, right, column
     first = np.broadcast_to(a[0], a.shape)
     halves = b.reshape(-1, 8, 8).transpose(0, 2, 1)
     instead = {
-        "quadrants-exchanged": _product(exchanged.reshape(a.shape), b),
+        "quadrants-exchanged": _product(quarters.swapaxes(0, 3).reshape(a.shape), b),
         "left-half-twice": _product(_left(a), b),
         "one-row": _product(first, b),
         "one-row, its left half": _product(_left(first), b),
@@ -159,13 +152,11 @@ def _ignored(kernel: trial.Kernel) -> Finding | None:
     2·2·3 times A·B, if both operands come by the one and the products from the other.
     """
     rng = np.random.default_rng()
-    a, b = rng.integers(1, 5, (16, ANEW)), rng.integers(1, 5, (ANEW, 8))
+    a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((16, ANEW), (ANEW, 8)))
     c = np.full((16, 8), np.nan, np.float32)
     case = "each ldmatrix brings twice its values, each mma takes three times its A"
     with scaled("ldmatrix", 2), scaled("mma", 3):
-        report = trial.launch(
-            kernel, (1,), (32,), case, a.astype(np.float16), b.astype(np.float16), c
-        )
+        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
     if isinstance(report, Finding):
         return report
     product = _product(a, b)
