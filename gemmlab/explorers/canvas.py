@@ -28,7 +28,7 @@ class Canvas(FigureCanvasAgg):
 class Renderer(RendererAgg):
     """Agg's renderer, but for level texts."""
 
-    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None) -> None:  # noqa: ANN001
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None) -> None:
         """Put a text's pixels where the pen is, at (x, y) from the upper left corner."""
         if angle or ismath:
             super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
