@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from gemmlab.exercises.launches import Launch, launched
 from gemmlab.exercises.matrices import Case, case
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
+from gemmlab.simt import Report
+from gemmlab.tiling import WARP, Tiling
 
 CASES = (
     case(1, 1, 1, tile=2),
@@ -26,7 +28,10 @@ CASES = (
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
     case(16, 16, 32, tile=8),
 )
-ORDER = case(2, 2, 8, tile=2)  # few enough accesses that the trace keeps each of them
+# Few enough accesses that the trace keeps each of them: three short steps, and two longer ones.
+ORDER = (case(2, 2, 6, tile=2), case(4, 4, 8, tile=4))
+MEANWHILE = 0.5  # of a step's products, at least, are made while a next tile is fetched
+MORE = 1.5  # times the mean of all threads, at most, is what one of them may copy
 
 
 def build_ahead(T):
@@ -77,48 +82,80 @@ def judge(answer: Any) -> Finding:
     """Values and hazards on every case, who moves how much, barriers, and the order of a step."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
-        return trials
+        not_waited = trials.details.get("kind") == "async-not-waited"
+        return replace(trials, diagnosis="not-waited") if not_waited else trials
     last = trials[-1]
-    across, down = last.tiling.grid(last.run.case.problem)
-    steps = last.tiling.steps(last.run.case.problem)
-    passed = last.report.counters["barriers"] // (across * down)
-    at_once = stored_at_once(answer)
-    order = "stored right after it was loaded" if at_once else "under way during the products"
+    problem, counters, shares = last.run.case.problem, last.report.counters, last.report.shares
+    across, down = last.tiling.grid(problem)
+    steps = last.tiling.steps(problem)
+    passed = counters["barriers"] // (across * down)
+    loads = counters["shared_load_requests"]
+    used = 2 * across * down * last.tiling.threads // WARP * problem.k  # of As and Bs, for each p
+    copied = shares.of("load", "A", "B")
+    between = multiplied_meanwhile(answer)
     found = budgets.judge(
         trials,
         (
             ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
-            ("Next tile", order),
+            ("Shared loads of warps", f"{loads:,}; budget {used:,}"),
+            ("While a tile is fetched", f"{between:.0%} of a step's operands are multiplied"),
         ),
     )
-    if found.diagnosis == "passed" and passed > steps + 1:
+    if found.diagnosis != "passed":
+        return found
+    if copied.max() > MORE * copied.mean():
+        return replace(found, diagnosis="few-threads-copy")
+    if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")
-    if found.diagnosis == "passed" and at_once:
+    if between < MEANWHILE:
         return replace(found, diagnosis="stored-at-once")
+    if loads > used:
+        return replace(found, diagnosis="loads-over-budget")
     return found
 
 
-def stored_at_once(answer: Any) -> bool:
-    """Whether a tile is stored with less than half of a step's products since it was loaded.
+def multiplied_meanwhile(answer: Any) -> float:
+    """The least share of a step's operands that a thread takes between a load and its store.
 
     The first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
     """
-    T, (a, b, c) = ORDER.tile, ORDER.operands()
-    one, zero = c.dtype.type(1), c.dtype.type(0)
-    launch = Launch((T,), (1, 1), (T, T), (one, a, b, zero, c), trace="")  # all lines have ""
-    (item,) = launched(answer, kernels_on_trial.PARAMETERS, [launch])
-    source, found = item.report.source, item.report.trace
-    order = [(x.space, x.op) for x in found if "cp_async" not in source.code(x.line)]
-    enough = order.count(("shared", "load")) / (ORDER.problem.k // T) / 2
-    multiplied, since = False, 0  # whether anything was; operands read since the last load
-    for what in order:
+    launches = []
+    for short in ORDER:
+        T, (a, b, c) = short.tile, short.operands()
+        arguments = c.dtype.type(1), a, b, c.dtype.type(0), c
+        launches.append(Launch((T,), (1, 1), (T, T), arguments, trace=""))  # all lines have ""
+    items = launched(answer, kernels_on_trial.PARAMETERS, launches)
+    return min(
+        taken / (2 * short.tile)
+        for short, item in zip(ORDER, items, strict=True)
+        for taken in (2 * short.tile, *_taken(item.report))
+    )
+
+
+def _taken(report: Report) -> Iterator[int]:
+    """For each store of a next tile, how many shared elements thread 0 loaded since its load."""
+    multiplied = loaded = False  # whether anything was; whether a load waits for its store
+    since: set[tuple[str, int]] = set()
+    for access in report.trace:
+        what = access.space, access.op
+        if _in_the_background(report, access.line):
+            continue
         if what == ("shared", "load"):
-            multiplied, since = True, since + 1
+            multiplied = True
+            since.add((access.array, int(access.addresses[0, 0])))
         elif what == ("global", "load"):
-            since = 0
-        elif what == ("shared", "store") and multiplied and since < enough:
-            return True
-    return False
+            loaded, since = True, set()
+        elif what == ("shared", "store") and loaded:
+            if multiplied:
+                yield len(since)
+            loaded = False
+
+
+def _in_the_background(report: Report, line: int) -> bool:
+    """Whether the accesses of a line are those of `cp.async` alone."""
+    counted = report.by_line[line]
+    plain = ("inst_shared_store", "inst_global_load")
+    return bool(counted["inst_async_copy"]) and not any(counted[name] for name in plain)
 
 
 TASK = Task(
@@ -149,15 +186,30 @@ TASK = Task(
             "```python\na = A[row, start + T + x] if ... else float32(0)\n"
             "for p in range(T):\n    acc += As[now, y, p] * ...\n```",
         ),
+        "not-waited": Diagnosis(
+            "A tile is used, or filled again, before an asynchronous copy into it has arrived: a "
+            "barrier waits for threads, and not for their copies.",
+            "Which instruction tells a thread that its own copies have arrived, and does it stand "
+            "before the barrier?",
+            "```python\ncp_async_commit()\nfor p in range(T):\n    acc += ...\n"
+            "cp_async_wait(...)\ncuda.syncthreads()\n```",
+        ),
         "barriers-over-budget": Diagnosis(
             "The result is right, but a step has more than one barrier.",
             "The tile that you fill is not the one that a slow thread still reads. Which barrier "
             "guards against nothing?",
             "```python\nAs[1 - now, y, x] = a    # nobody reads this one\n```",
         ),
+        "loads-over-budget": Diagnosis(
+            "The result is right, but elements of As and Bs are loaded more often than the "
+            "products need them: a load whose value is not multiplied hides nothing.",
+            "How many elements of As and of Bs does one thread need in a step, and how many does "
+            "it load?",
+            "```python\nfor p in range(T):\n    acc += As[now, ...] * Bs[now, ...]    # two\n```",
+        ),
         "stored-at-once": Diagnosis(
-            "The result is right, but each element is stored as soon as it is loaded: the store "
-            "waits for global memory, and the multiplication waits behind it.",
+            "The result is right, but an element is stored before the present tile is multiplied, "
+            "or is loaded after it: the store waits for global memory, and the block with it.",
             "Which statement is the first that needs the value of a?",
             "```python\na = ...\nfor p in range(T):\n    acc += ...\n"
             "As[1 - now, y, x] = a    # by now it has arrived\n```",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,7 @@ def judge(
         found = quantities.judge(name, answer, cases, part.right, part.instead, fresh=fresh)
         if found is not None:
             got = found.details.get("got")
-            not_whole = isinstance(got, float) and not got.is_integer()
+            not_whole = isinstance(got, float) and math.isfinite(got) and not got.is_integer()
             diagnosis = "not-whole" if not_whole else found.diagnosis.split()[0]
             return Finding(diagnosis, found.facts, found.details)
         right_so_far += ((name, f"right for all {len(cases)} {what}"),)

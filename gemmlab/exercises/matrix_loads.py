@@ -11,6 +11,7 @@ from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.scaled import scaled
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import Report
@@ -18,6 +19,7 @@ from gemmlab.simt import Report
 element_c = layout("m16n8k16", "C").element
 CASES = (16, 32, 48)  # k, smallest first
 ANEW = 64  # k of the case whose numbers are drawn for each check
+UNEVEN = 2  # a lane may copy so many times the mean
 WAVEFRONTS = 6  # of shared loads for 16 columns of A: one for each 8×8 matrix of A and B
 
 
@@ -75,6 +77,9 @@ def judge(answer: Any) -> Finding:
         wasteful = _loads(report, k, case)
         if wasteful:
             return wasteful
+    ignored = _ignored(kernel)
+    if ignored:
+        return ignored
     text = f"{WAVEFRONTS} wavefronts of shared loads for each step along k"
     values = f"right for k = {', '.join(map(str, CASES))} and for numbers drawn anew"
     return Finding("passed", (("Values", values), ("Counted", text)))
@@ -94,36 +99,40 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     """The mistake that gives just this result."""
     if np.isnan(c).any():
         return "not-written"
-    tiles = a.reshape(16, -1, 2, 8)  # row, step, half, column
-    upper, lower = tiles[:8], tiles[8:]
-    exchanged = np.concatenate(
-        [
-            np.stack([upper[:, :, 0], lower[:, :, 0]], axis=2),
-            np.stack([upper[:, :, 1], lower[:, :, 1]], axis=2),
-        ]
-    )
-    left_twice = np.repeat(tiles[:, :, :1], 2, axis=2)
+    quarters = a.reshape(2, 8, -1, 2, 8)  # below, row, step, right, column
+    first = np.broadcast_to(a[0], a.shape)
     halves = b.reshape(-1, 8, 8).transpose(0, 2, 1)
     instead = {
-        "quadrants-exchanged": _product(exchanged.reshape(a.shape), b),
-        "left-half-twice": _product(left_twice.reshape(a.shape), b),
+        "quadrants-exchanged": _product(quarters.swapaxes(0, 3).reshape(a.shape), b),
+        "left-half-twice": _product(_left(a), b),
+        "one-row": _product(first, b),
+        "one-row, its left half": _product(_left(first), b),
         "not-transposed": _product(a, halves.reshape(b.shape)),
         "last-step-only": _product(a[:, -16:], b[-16:]),
     }
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
-            return name
+            return name.partition(",")[0]
     return evidence.of_array(_product(a, b), c)
+
+
+def _left(a: np.ndarray) -> np.ndarray:
+    """`a` with columns 0 to 7 of each step in place of 8 to 15, too."""
+    return np.repeat(a.reshape(16, -1, 2, 8)[:, :, :1], 2, axis=2).reshape(a.shape)
 
 
 def _loads(report: Report, k: int, case: str) -> Finding | None:
     """What a right kernel loads in another way than it should; None where it is as asked for."""
     steps, counters = k // 16, report.counters
     once = 2 * (16 * k + k * 8)
+    copied = report.shares.of("load", "A", "B")
     loaded, wavefronts = counters["global_load_bytes"], counters["shared_load_wavefronts"]
     if loaded > once:
         fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
         return Finding("loaded-twice", ((trial.FAILING, case), fact))
+    if copied.max() > UNEVEN * copied.mean():
+        fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
+        return Finding("few-lanes-copy", ((trial.FAILING, case), fact))
     if not report.instructions["inst_mma"]:
         return Finding("no-mma", ((trial.FAILING, case),))
     single = report.instructions["inst_shared_load"]
@@ -134,6 +143,28 @@ def _loads(report: Report, k: int, case: str) -> Finding | None:
         fact = ("Wavefronts", f"{wavefronts} of shared loads, at most {WAVEFRONTS * steps} asked")
         return Finding("bank-conflicts", ((trial.FAILING, case), fact), {"wavefronts": wavefronts})
     return None
+
+
+def _ignored(kernel: trial.Kernel) -> Finding | None:
+    """Which instruction's result C does not depend on; None where it depends on all.
+
+    With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
+    2·2·3 times A·B, if both operands come by the one and the products from the other.
+    """
+    rng = np.random.default_rng()
+    a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((16, ANEW), (ANEW, 8)))
+    c = np.full((16, 8), np.nan, np.float32)
+    case = "each ldmatrix brings twice its values, each mma takes three times its A"
+    with scaled("ldmatrix", 2), scaled("mma", 3):
+        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+    if isinstance(report, Finding):
+        return report
+    product = _product(a, b)
+    found = trial.different("C", 12 * product, c, case)
+    if not found:
+        return None
+    by_mma = any(np.array_equal(c, by * product) for by in (3, 6))
+    return Finding("matrices-ignored" if by_mma else "mma-ignored", found.facts, found.details)
 
 
 TASK = Task(
@@ -202,6 +233,12 @@ TASK = Task(
             "In the map of A: what does x2 of a lane hold, below x0 or to its right?",
             "```python\nldmatrix_x4(As, lane % 16, ...)    # lanes 8 to 15: rows 8 to 15\n```",
         ),
+        "one-row": Diagnosis(
+            "Each row of a is the row 0 of As: all lanes name the same one.",
+            "An 8×8 matrix has eight rows. Which lanes tell the instruction where rows 1 to 7 "
+            "begin?",
+            "```python\nldmatrix_x4(As, lane % ..., ...)    # a row from each lane\n```",
+        ),
         "left-half-twice": Diagnosis(
             "Both halves of a are the columns 0 to 7 of As.",
             "Which column do lanes 16 to 31 name?",
@@ -222,6 +259,24 @@ TASK = Task(
             "The result is right, but operands come from global memory again.",
             "Which arrays do the loads of your part name?",
             "```python\na = ldmatrix_x4(As, ...)\n```",
+        ),
+        "few-lanes-copy": Diagnosis(
+            "The result is right, but a few lanes copy the tiles, and the others wait for them.",
+            "Which elements of As does each of the 32 lanes copy in the skeleton?",
+            "```python\nfor e in range(lane, 256, 32):\n    As[...] = ...\n```",
+        ),
+        "matrices-ignored": Diagnosis(
+            "The result is right, but it does not depend on what ldmatrix brings: a or b reaches "
+            "the mma on another way.",
+            "Which statement gives a its value, and which one b?",
+            "```python\na = ldmatrix_x4(As, ...)\nb = ldmatrix_x2_trans(Bs, ...)\n"
+            "c = mma_m16n8k16_f32_f16(a, b, c)    # just these two\n```",
+        ),
+        "mma-ignored": Diagnosis(
+            "The result is right, but it does not depend on what the mma multiplies: the sums are "
+            "made elsewhere.",
+            "Which variable does the store of C take its values from, and which statement sets it?",
+            "```python\nc = mma_m16n8k16_f32_f16(a, b, c)\n...\nC[i, j] = c[x]\n```",
         ),
         "no-mma": Diagnosis(
             "The result is right, but it was not made by the Tensor Core.",

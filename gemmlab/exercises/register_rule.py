@@ -44,6 +44,7 @@ ROWS_INSTEAD = {
     "halves-exchanged": lambda lane, x: lane // 4 + 8 * (x // 4 % 2),
     "halves-exchanged 2": lambda lane, x: lane // 4 + 8 * (x % 2),
     "copies": lambda lane, x: lane // 4 + 8 * (x // 2),
+    "copies-forgotten": lambda lane, x: _row(lane, x) if x < 8 else 0,
     "owns-a-row": lambda lane, x: lane,
     "owns-a-row 2": lambda lane, x: lane % 16,
     "owns-a-row 3": lambda lane, x: lane // 2,
@@ -54,6 +55,7 @@ COLUMNS_INSTEAD = {
     "one-half-only": lambda lane, x: 2 * (lane % 4) + x % 2,
     "halves-exchanged": lambda lane, x: 2 * (lane % 4) + x % 2 + 8 * (x // 2 % 2),
     "copies": lambda lane, x: 2 * (lane % 4) + x % 2 + 8 * (x // 4),
+    "copies-forgotten": lambda lane, x: _column(lane, x) if x < 8 else 0,
     "pairs": lambda lane, x: lane % 4 + x % 2 + 8 * (x // 4 % 2),
     "pairs 2": lambda lane, x: 2 * (lane % 4) + 8 * (x // 4 % 2),
     "pairs 3": lambda lane, x: lane % 4 + 8 * (x // 4 % 2),
@@ -122,6 +124,11 @@ TASK = Task(
             "The result leaves the matrix: a higher bit of x is counted too.",
             "What do x8 to x15 hold, compared with x0 to x7?",
             "```python\nx // 2 % 2    # one bit\n```",
+        ),
+        "copies-forgotten": Diagnosis(
+            "x0 to x7 are right, and x8 to x15 are not: they hold the same elements once more.",
+            "Which element do x8 and x0 of one lane hold?",
+            "x8 differs from x0 in one bit of x, which adds nothing: no rule needs to name it.",
         ),
         "pairs": Diagnosis(
             "x0 and x1 are neighbours of a row, so that the columns of neighbouring lanes are two "

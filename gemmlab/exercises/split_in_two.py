@@ -128,6 +128,8 @@ MISTAKES: dict[str, Callable[[tuple[float, float], float], bool]] = {
     "wrong-sign": lambda pair, x: _close((pair[0], -pair[1]), x),
     "another-scale": lambda pair, x: any(_close(pair, x, 2.0**e) for e in (9, 10, 12, 13)),
     "exchanged": lambda pair, x: _close((pair[1], pair[0]), x),
+    "high-missing": lambda pair, x: pair[0] == 0,
+    "high-too-short": lambda pair, x: pair[0] == float(round_to(x, "bfloat16")),
 }
 
 
@@ -199,6 +201,16 @@ TASK = Task(
             "low is multiplied by another power of two than 2048.",
             "What does the statement divide low by?",
             "```python\n(x - float(high)) * 2048\n```",
+        ),
+        "high-missing": Diagnosis(
+            "high is always 0: low alone has 11 bits, and 24 are to be carried.",
+            "Which float16 is nearest to x?",
+            "```python\nhigh = np.float16(...)\n```",
+        ),
+        "high-too-short": Diagnosis(
+            "high has the 8 significant bits of bfloat16: what is left is too much for low.",
+            "How many significant bits has a float16, and how many are left of 24 for low?",
+            "```python\nhigh = np.float16(...)    # 11 of the 24\n```",
         ),
         "exchanged": Diagnosis(
             "The two parts are exchanged: high comes first.",

@@ -26,6 +26,7 @@ CASES = (  # rows of A and B are whole fours
     case(33, 36, 20, alpha=2, beta=0.5, tile=8),
     case(64, 64, 32, tile=8),
 )
+MORE = 1.5  # times the mean of all threads, at most, is what one of them may copy
 ZEROS = (float32(0), float32(0), float32(0), float32(0))
 
 
@@ -106,8 +107,11 @@ def judge(answer: Any) -> Finding:
             ("Global loads of warps", f"{loads:,}; budget {fetched:,}, by words {4 * fetched:,}"),
         ),
     )
+    copied = last.report.shares.of("load", "A", "B")
     if found.diagnosis in ("passed", "copy-not-coalesced") and loads > fetched:
         return replace(found, diagnosis="copies-over-budget")
+    if found.diagnosis == "passed" and copied.max() > MORE * copied.mean():
+        return replace(found, diagnosis="few-threads-copy")
     if found.diagnosis == "passed" and shared > used:
         return replace(found, diagnosis="loads-over-budget")
     return found
@@ -145,10 +149,42 @@ TASK = Task(
             "Which index of the group that is named is not a multiple of four?",
             "```python\na = load_v4(As, p, 4 * ...)\nb = load_v4(Bs, p, 4 * ...)\n```",
         ),
+        "tile-outside": Diagnosis(
+            "An index into a tile is too large: As has T rows, one for each p, and a column for "
+            "each of the 4T rows of A's tile; Bs has T rows of 4T columns.",
+            "Which index of As is the row of A, and which one is its place along k?",
+            "```python\nAs[q, ...], As[q + 1, ...], As[q + 2, ...], As[q + 3, ...] = v\n```",
+        ),
+        "tile-not-filled": Diagnosis(
+            "An element of a tile was never written: where the matrix has no group of four, four "
+            "zeros have to be stored, because shared memory does not start at zero.",
+            "What does a thread store whose group lies outside?",
+            "```python\nv = load_v4(A, ..., ...) if ... else ...\n```",
+        ),
+        "few-threads-copy": Diagnosis(
+            "The result is right, but a few threads copy the tiles for all the others, which wait.",
+            "A tile of A is T² groups of four, as is one of B, and the block has T² threads. How "
+            "many groups does each of them copy?",
+            "```python\nv = load_v4(A, row + i, ...)    # every thread its own i and q\n```",
+        ),
+        "copy-not-coalesced": Diagnosis(
+            "The result is right and each group is loaded once, but neighbouring threads load "
+            "groups of different rows: half of each sector is fetched in vain.",
+            "Two groups fill a sector. Which thread should load the group to the right of yours?",
+            "```python\ni, q = (y * T + x) // across, (y * T + x) % across * 4\n```",
+        ),
+        "shared-memory-not-used": Diagnosis(
+            "The result is right, but no tile is read from shared memory: each product loads its "
+            "operands from global memory again.",
+            "From which memory do the operands of the inner loop come?",
+            "```python\na = load_v4(As, p, ...)\nb = load_v4(Bs, p, ...)\n```",
+        ),
         "copies-over-budget": Diagnosis(
             "The result is right, but elements are fetched from global memory one word at a time.",
-            "How many load instructions does one thread need for its group of B?",
-            "```python\nstore_v4(Bs, y, 4 * x, load_v4(B, ..., ...) if inside else ZEROS)\n```",
+            "How many load instructions does one thread need for its group of A, and how many for "
+            "its group of B?",
+            "```python\nv = load_v4(A, ..., ...) if ... else ZEROS\n"
+            "store_v4(Bs, y, 4 * x, load_v4(B, ..., ...) if inside else ZEROS)\n```",
         ),
         "loads-over-budget": Diagnosis(
             "The result is right, but the inner loop has more than two loads for each p: single "

@@ -85,6 +85,7 @@ def test_enough_answers(name):
     answers = ANSWERS[name]
     assert len(answers.WRONG) >= 6
     assert len(answers.FOOLING) >= 3
+    assert not answers.WRONG.keys() & answers.FOOLING.keys(), "a label names one answer"
     assert len(answers.RIGHT) + 1 >= 3  # the solution is one more
     assert all(w.misconception for w in (*answers.WRONG.values(), *answers.FOOLING.values()))
 

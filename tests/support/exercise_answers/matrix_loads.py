@@ -10,6 +10,7 @@ from gemmlab.instructions import (
     ldmatrix_x1_trans,
     ldmatrix_x2,
     ldmatrix_x2_trans,
+    ldmatrix_x4,
     mma_m16n8k16_f32_f16,
 )
 from tests.support.exercise_answers.edits import fooling, for_ever, wrong
@@ -70,7 +71,96 @@ def one_by_one():
     return kernel
 
 
-RIGHT = {"halves of A, another pitch": (two_by_two,), "matrix by matrix": (one_by_one,)}
+def swizzled():
+    """No padding: the halves of rows 4 to 7 and 12 to 15 are exchanged in shared memory."""
+
+    def kernel(A, B, C):
+        As = cuda.shared.array((16, 16), float16, alignment=16)
+        Bs = cuda.shared.array((16, 8), float16, alignment=16)
+        lane = cuda.threadIdx.x
+        row, half = lane & 15, lane >> 4
+        c = (float32(0), float32(0), float32(0), float32(0))
+        p = 0
+        while p < A.shape[1]:
+            for e in range(lane, 256, 32):
+                i, q = e >> 4, e & 15
+                As[i, q ^ ((i & 4) << 1)] = A[i, p + q]
+            for e in range(lane, 128, 32):
+                Bs[e >> 3, e & 7] = B[p + (e >> 3), e & 7]
+            cuda.syncwarp()
+            b = ldmatrix_x2_trans(Bs, row, 0)
+            a = ldmatrix_x4(As, row, (half << 3) ^ ((row & 4) << 1))
+            c = mma_m16n8k16_f32_f16(a, b, c)
+            cuda.syncwarp()
+            p += 16
+        for x in range(4):
+            i, j = element_c(lane, x)
+            C[i, j] = c[x]
+
+    return kernel
+
+
+def two_tiles_in_turn():
+    """One syncwarp a step: the tile that is filled is not the one that was loaded last."""
+
+    def kernel(A, B, C):
+        As = cuda.shared.array((2, 16, 24), float16, alignment=16)
+        Bs = cuda.shared.array((2, 16, 8), float16, alignment=16)
+        lane = cuda.threadIdx.x
+        c = (float32(0), float32(0), float32(0), float32(0))
+        for step in range(A.shape[1] // 16):
+            now, p = step % 2, 16 * step
+            for e in range(lane, 256, 32):
+                As[now, e // 16, e % 16] = A[e // 16, p + e % 16]
+            for e in range(lane, 128, 32):
+                Bs[now, e // 8, e % 8] = B[p + e // 8, e % 8]
+            cuda.syncwarp()
+            a = ldmatrix_x4(As, now, lane % 16, 8 * (lane // 16))
+            b = ldmatrix_x2_trans(Bs, now, lane % 16, 0)
+            c = mma_m16n8k16_f32_f16(a, b, c)
+        for x in range(4):
+            i, j = element_c(lane, x)
+            C[i, j] = c[x]
+
+    return kernel
+
+
+def b_stored_by_columns():
+    """The tile of B is transposed by the copy, so that its load is not."""
+
+    def kernel(A, B, C):
+        As = cuda.shared.array((16, 24), float16, alignment=16)
+        Bs = cuda.shared.array((8, 24), float16, alignment=16)
+        lane = cuda.threadIdx.x
+        c0, c1, c2, c3 = float32(0), float32(0), float32(0), float32(0)
+        for p in range(0, A.shape[1], 16):
+            for i in range(8):
+                q = 2 * i + lane // 16
+                As[q, lane % 16] = A[q, p + lane % 16]
+            for i in range(4):
+                q = 4 * i + lane // 8
+                Bs[lane % 8, q] = B[p + q, lane % 8]
+            cuda.syncwarp()
+            a = ldmatrix_x4(As, lane % 16, 8 * (lane // 16))
+            b = ldmatrix_x2(Bs, lane % 8, 8 * (lane // 8 % 2))
+            c0, c1, c2, c3 = mma_m16n8k16_f32_f16(a, b, (c0, c1, c2, c3))
+            cuda.syncwarp()
+        i, j = lane // 4, 2 * (lane % 4)
+        C[i, j] = c0
+        C[i, j + 1] = c1
+        C[i + 8, j] = c2
+        C[i + 8, j + 1] = c3
+
+    return kernel
+
+
+RIGHT = {
+    "halves of A, another pitch": (two_by_two,),
+    "matrix by matrix": (one_by_one,),
+    "swizzled": (swizzled,),
+    "two tiles in turn": (two_tiles_in_turn,),
+    "B stored by columns": (b_stored_by_columns,),
+}
 
 BARRIER = "            cuda.syncwarp()\n"
 FIRST, SECOND = BARRIER + "            a =", BARRIER + "        for x"
@@ -172,8 +262,12 @@ WRONG = {
         "a lane holds a pair", "not-written", ("for x in range(4)", "for x in range(2)")
     ),
     "one row for all": of(
-        "lane 0 names the tile", "wrong-values", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
+        "lane 0 names the tile", "one-row", (LOAD_A, "a = ldmatrix_x4(As, 0, 0)")
     ),
+    "one row, both halves": of(
+        "a row is 16 elements", "one-row", (LOAD_A, "a = ldmatrix_x4(As, 0, 8 * (lane // 16))")
+    ),
+    "adds to C": of("C starts at zero", "not-written", (STORE, "C[i, j] += c[x]")),
     "x4 for B": of(
         "B has 16 rows, as A",
         "raises",
@@ -184,21 +278,118 @@ WRONG = {
 }
 
 
+COPY_A = "As[e // 16, e % 16] = A[e // 16, p + e % 16]"
+FILL_A = """            for e in range(lane, 256, 32):
+                As[e // 16, e % 16] = A[e // 16, p + e % 16]
+"""
+FILL_B = """            for e in range(lane, 128, 32):
+                Bs[e // 8, e % 8] = B[p + e // 8, e % 8]
+"""
+# Each lane copies just the elements that its fragments hold, and keeps them.
+KEPT_A = """            from_a = cuda.local.array(8, float32)
+            for e in range(8):
+                i = lane // 4 + 8 * (e // 2 % 2)
+                q = 2 * (lane % 4) + e % 2 + 8 * (e // 4)
+                from_a[e] = A[i, p + q]
+                As[i, q] = float16(from_a[e])
+"""
+KEPT_B = """            from_b = cuda.local.array(4, float32)
+            for e in range(4):
+                i = 2 * (lane % 4) + e % 2 + 8 * (e // 2)
+                from_b[e] = B[p + i, lane // 4]
+                Bs[i, lane // 4] = float16(from_b[e])
+"""
+OWN_A = (
+    "a = (pack_f16x2(from_a[0], from_a[1]), pack_f16x2(from_a[2], from_a[3]), "
+    "pack_f16x2(from_a[4], from_a[5]), pack_f16x2(from_a[6], from_a[7]))"
+)
+OWN_B = "b = (pack_f16x2(from_b[0], from_b[1]), pack_f16x2(from_b[2], from_b[3]))"
+# The elements of the words that ldmatrix brought, multiplied lane by lane.
+BY_HAND = """mma_m16n8k16_f32_f16(a, b, c)
+            for x in range(4):
+                i, j = element_c(lane, x)
+                for q in range(8):
+                    held = 4 * (i % 8) + q // 2
+                    low, high = (a[0], a[2]) if x < 2 else (a[1], a[3])
+                    for half in range(2):
+                        word = low if half == 0 else high
+                        u = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, word, held))
+                        v = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, b[half], 4 * j + q // 2))
+                        total[x] += u[q % 2] * v[q % 2]"""
+
+
 FOOLING = {
-    "k by heart": of(
-        "the cases are in the package", "known-cases-only",
-        (STORE, f"{STORE} if A.shape[1] < 64 else float32(0)"),
-    ),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "B cleared": of(
         "B is not needed afterwards", "inputs-changed",
-        ("        for x in range(4):",
-         "        for e in range(lane, 128, 32):\n            B[e // 8, e % 8] = float16(0)\n"
-         "        for x in range(4):"),
+        ("            C[i, j] = c[x]",
+         "            C[i, j] = c[x]\n"
+         "        cuda.syncwarp()\n"
+         "        for e in range(lane, 128, 32):\n"
+         "            B[e // 8, e % 8] = float16(0)"),
     ),
-    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "A doubled": of(
+        "A is mine", "inputs-changed",
+        (COPY_A, "A[e // 16, p + e % 16] *= float16(2)\n"
+                 "                As[e // 16, e % 16] = A[e // 16, p + e % 16] / float16(2)"),
+    ),
+    "k by heart": of(
+        "the cases are in the package", "known-cases-only",
+        ("C[i, j] = c[x]", "C[i, j] = c[x] if A.shape[1] < 64 else float32(0)"),
+    ),
     "for ever": of(
         "nobody can stop it", "never-ends",
         ("            c = mma",
          "            while lane >= 0:\n                lane = lane + 0\n            c = mma"),
+    ),
+    "ldmatrix for show, A": of(
+        "called is used", "matrices-ignored", importing("pack_f16x2"),
+        (FILL_A, KEPT_A), (LOAD_A, LOAD_A + "\n            " + OWN_A),
+    ),
+    "ldmatrix for show, B": of(
+        "called is used", "matrices-ignored", importing("pack_f16x2"),
+        (FILL_B, KEPT_B), (LOAD_B, LOAD_B + "\n            " + OWN_B),
+    ),
+    "no ldmatrix at all": of(
+        "no load has no conflict", "matrices-ignored", importing("pack_f16x2"),
+        (FILL_A, KEPT_A), (FILL_B, KEPT_B), (LOAD_A, OWN_A), (LOAD_B, OWN_B),
+    ),
+    "by shuffles": of(
+        "registers travel faster", "matrices-ignored", importing("pack_f16x2"),
+        (FILL_B, """            from_b = cuda.local.array(4, float32)
+            for e in range(4):
+                from_b[e] = B[p + 4 * e + lane // 8, lane % 8]
+                Bs[4 * e + lane // 8, lane % 8] = float16(from_b[e])
+"""),
+        (LOAD_B, LOAD_B + """
+            mine = cuda.local.array(4, float32)
+            for x in range(4):
+                i = 2 * (lane % 4) + x % 2 + 8 * (x // 2)
+                for e in range(4):
+                    sent = cuda.shfl_sync(0xFFFFFFFF, from_b[e], 8 * (i % 4) + lane // 4)
+                    if e == i // 4:
+                        mine[x] = sent
+            b = (pack_f16x2(mine[0], mine[1]), pack_f16x2(mine[2], mine[3]))"""),
+    ),
+    "mma for show": of(
+        "called is used", "mma-ignored",
+        ("def kernel(A, B, C):", "from gemmlab.instructions import unpack_f16x2\n\n"
+                                 "    def kernel(A, B, C):"),
+        ("c = mma_m16n8k16_f32_f16(a, b, c)", BY_HAND),
+        ("C[i, j] = c[x]", "C[i, j] = total[x]"),
+        ("c = (float32(0), float32(0), float32(0), float32(0))",
+         "c = (float32(0), float32(0), float32(0), float32(0))\n"
+         "        total = cuda.local.array(4, float32)\n"
+         "        for x in range(4):\n            total[x] = float32(0)"),
+    ),
+    "lane 0 copies": of(
+        "who copies does not matter", "few-lanes-copy",
+        (FILL_A + FILL_B, "            if lane == 0:\n" + "".join(
+            "    " + line.replace("(lane", "(0").replace(", 32)", ")") + "\n"
+            for line in (FILL_A + FILL_B).splitlines())),
+    ),
+    "a vote for a barrier": of(
+        "a warp runs in step", "no-barrier",
+        (FIRST, "            everybody = cuda.ballot_sync(0xFFFFFFFF, True)\n            a ="),
     ),
 }  # fmt: skip

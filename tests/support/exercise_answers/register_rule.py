@@ -1,6 +1,10 @@
 """Answers to exercise 07.1."""
 
-from gemmlab.exercises import source
+import os
+
+import numpy as np
+
+from gemmlab.exercises import register_rule, source
 from gemmlab.exercises.register_rule import CASES, A, column_of, row_of
 from tests.support.exercise_answers.edits import Agrees, Wrong, cell, edited, fooling, for_ever
 
@@ -21,9 +25,35 @@ def column_by_table(lane, x):
     return A.element(lane, x)[1]
 
 
+def row_by_steps(lane, x):
+    """The step of each bit, summed up."""
+    steps = {2: 1, 3: 2, 4: 4}
+    row = sum(step for bit, step in steps.items() if lane >> bit & 1)
+    if x & 2:
+        row += 8
+    return row
+
+
+def column_by_divmod(lane, x):
+    _, pair = divmod(lane, 4)
+    quadrant, odd = divmod(x % 8, 2)
+    return odd + pair + pair + [0, 0, 8, 8][quadrant]
+
+
+def row_by_numpy(lane, x):
+    return np.array([0, 0, 8, 8] * 4)[x] + np.int32(lane // 4)
+
+
+def column_by_digits(lane, x):
+    bits = f"{x:04b}"[1] + f"{lane:05b}"[3:] + f"{x:04b}"[3]
+    return int(bits, 2)
+
+
 RIGHT = {
     "bits": (row_by_bits, column_by_bits),
     "cases, and the library": (row_by_cases, column_by_table),
+    "steps, and divmod": (row_by_steps, column_by_divmod),
+    "NumPy, and binary digits": (row_by_numpy, column_by_digits),
 }
 
 ROW = "lane // 4 + 8 * (x // 2 % 2)"
@@ -78,16 +108,59 @@ def in_order(function):
     return lambda lane, x: next(results, 0)
 
 
+def by_heart(function, lanes, registers):
+    """Knows the results of some lanes and registers, and answers 0 for the others."""
+    known = {(p, x): function(p, x) for p in range(lanes) for x in range(registers)}
+    return lambda lane, x: known.get((lane, x), 0)
+
+
+def replaces_the_reference(lane, x):
+    register_rule._row = register_rule.PARTS[0].right = lambda lane, x: 0
+    return 0
+
+
+def as_many_as_you_like(lane, x):
+    return np.array([row_of(lane, x)])
+
+
 FOOLING = {
-    "in the order of the check": fooling(
+    "rows in order": fooling(
         "the check asks in order", "known-cases-only", in_order(row_of), column_of
     ),
-    "equals everything": fooling(
-        "the result compares itself", "wrong-type", lambda lane, x: Agrees(0), column_of
-    ),
-    "for ever": fooling("nobody can stop it", "never-ends", for_ever, column_of),
     "columns in order": fooling(
         "the check asks in order", "known-cases-only", row_of, in_order(column_of)
     ),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever, column_of),
+    "equals everything": fooling(
+        "the result compares itself", "wrong-type", lambda lane, x: Agrees(0), column_of
+    ),
     "a generator": fooling("yield is return", "wrong-type", lambda lane, x: (yield 0), column_of),
+    "lane 0 by heart": fooling(
+        "what was read off is enough", "right-in-part", by_heart(row_of, 1, 16), column_of
+    ),
+    "x0 to x7 by heart": fooling(
+        "the other eight are copies", "copies-forgotten", row_of, by_heart(column_of, 32, 8)
+    ),
+    "rows of x0 to x7": fooling(
+        "the other eight are copies", "copies-forgotten", by_heart(row_of, 32, 8), column_of
+    ),
+    "a list of eight": fooling(
+        "eight registers are all",
+        "raises",
+        row_of,
+        lambda lane, x: 2 * (lane % 4) + [0, 1, 0, 1, 8, 9, 8, 9][x],
+    ),
+    "in the other order": fooling("the check sorts it out", "row-and-column", column_of, row_of),
+    "replaces the reference": fooling(
+        "the reference is a name", "raises", replaces_the_reference, column_of
+    ),
+    "ends the process": fooling(
+        "no verdict is a pass", "exits", lambda lane, x: os._exit(0), column_of
+    ),
+    "an array": fooling(
+        "an array of one is a number", "wrong-type", as_many_as_you_like, column_of
+    ),
+    "True and False": fooling(
+        "True is 1", "wrong-type", lambda lane, x: row_of(lane, x) or False, column_of
+    ),
 }

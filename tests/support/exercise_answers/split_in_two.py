@@ -2,9 +2,11 @@
 
 import math
 import os
+from fractions import Fraction
 
 import numpy as np
 
+from gemmlab.exercises import split_in_two
 from gemmlab.exercises.split_in_two import CASES, split
 from gemmlab.numerics import round_to
 from tests.support.exercise_answers.edits import Agrees, fooling, for_ever, table, wrong
@@ -78,14 +80,67 @@ WRONG = {
 }
 
 
+def by_bits(x):
+    """The upper bits of the float32 are the high part: a mask, and no rounding."""
+    word = np.float32(x).view(np.uint32)
+    high = (word & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.float16(high), np.float16((np.float32(x) - high) * 2048)
+
+
+def by_fractions(x):
+    """The difference as a fraction, which is exact, too."""
+    high = np.float16(x)
+    return high, np.float16(float((Fraction(x) - Fraction(float(high))) * 2048))
+
+
+RIGHT |= {"a mask": (by_bits,), "fractions": (by_fractions,)}
+
+
+def with_bfloat16(x):
+    """The part of 8 bits that chapter 5 knew, and float16 for the rest."""
+    high = float(round_to(x, "bfloat16"))
+    return high, np.float16(np.clip((x - high) * 2048, -65504, 65504))
+
+
+def in_order():
+    """Hands out the results in the order in which the check asks for them."""
+    results = iter([split(x) for x in CASES])
+    return lambda x: next(results, (0.0, 0.0))
+
+
+def rescales(x):
+    split_in_two.SCALE, split_in_two.ALLOWED = 1, 1e9
+    return np.float16(x), np.float16(0)
+
+
 FOOLING = {
     "by heart": fooling(
         "the cases are in the package", "known-cases-only",
-        table(split, [(x,) for x in CASES], otherwise=(0.0, 0.0)),
-    ),
-    "equals everything": fooling(
-        "the result compares itself", "wrong-type", lambda x: (Agrees(x), Agrees(0))
+        table(split, [(x,) for x in CASES], split(1.0)),
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "equal to everything": fooling(
+        "the result compares itself", "wrong-type", lambda x: (Agrees(7), Agrees(7))
+    ),
+    "in order": fooling("the check asks in order", "known-cases-only", in_order()),
+    "a table": fooling("the cases are in the package", "raises", {
+        x: split(x) for x in CASES
+    }.__getitem__),
+    "all in low": fooling(
+        "high may be 0", "high-missing", lambda x: (0.0, np.float16(x * 2048) if abs(x) < 30 else
+                                                    np.float16(x))
+    ),
+    "zero and x": fooling("one is enough", "high-missing", lambda x: (0.0, np.float16(x))),
+    "bfloat16 and float16": fooling("any two formats do", "high-too-short", with_bfloat16),
+    "the tolerance": fooling("the bound is a name", "high-alone", rescales),
+    "arrays": fooling(
+        "an array of one is a number", "wrong-type",
+        lambda x: (np.array([split(x)[0]]), np.array([split(x)[1]])),
+    ),
+    "NaN": fooling("NaN is not unequal", "wrong-type", lambda x: (float("nan"), 0.0)),
+    "three parts": fooling("three are better than two", "wrong-type", lambda x: (*split(x), 0.0)),
+    "as many bits as needed": fooling("low is a number", "not-float16", lambda x: (
+        np.float16(x), (x - float(np.float16(x))) * 2048
+    )),
     "ends the process": fooling("no verdict is a pass", "exits", lambda x: os._exit(0)),
 }  # fmt: skip

@@ -5,12 +5,22 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.wide_loads import ZEROS
 from gemmlab.exercises.wide_loads import build_fours as build
-from gemmlab.instructions import load_v4, store_v4
-from tests.support.exercise_answers.edits import fooling, for_ever, wrong
+from gemmlab.instructions import (
+    cp_async_16,
+    cp_async_commit,
+    cp_async_wait,
+    load_v4,
+    store_v4,
+)
+from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 COPY_B = """            inside = start + y < k and col + 4 * x < n
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
 """
+COPY_A = (
+    "            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k else ZEROS\n"
+    "            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n"
+)
 LOAD_A = "                a = load_v4(As, p, 4 * y)\n"
 INNER = """                a = load_v4(As, p, 4 * y)
                 b = load_v4(Bs, p, 4 * x)
@@ -116,7 +126,140 @@ def stored_in_fours(T):
     return kernel
 
 
-RIGHT = {"written out": (written_out,), "C in fours": (stored_in_fours,)}
+def rows_as_they_lie(T):
+    """The tile of A is not transposed: four groups along k, for each of the thread's rows."""
+    wide, across = 4 * T, T // 4
+    padded = T + 4
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((wide, padded), float32, alignment=16)
+        Bs = cuda.shared.array((T, wide), float32, alignment=16)
+        m, n = C.shape
+        k = A.shape[1]
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, col = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        i, q = (y * T + x) // across, (y * T + x) % across << 2
+        acc = cuda.local.array(16, float32)
+        a, b = cuda.local.array((4, 4), float32), cuda.local.array((4, 4), float32)
+        for e in range(16):
+            acc[e] = 0
+        start = 0
+        while start < k:
+            store_v4(
+                As, i, q, load_v4(A, row + i, start + q) if row + i < m and start + q < k else ZEROS
+            )
+            inside = start + y < k and col + 4 * x < n
+            store_v4(Bs, y, x << 2, load_v4(B, start + y, col + (x << 2)) if inside else ZEROS)
+            cuda.syncthreads()
+            for p in range(0, T, 4):
+                for e in range(4):
+                    a[e, 0], a[e, 1], a[e, 2], a[e, 3] = load_v4(As, 4 * y + e, p)
+                    b[e, 0], b[e, 1], b[e, 2], b[e, 3] = load_v4(Bs, p + e, 4 * x)
+                for e in range(16):
+                    for q4 in range(4):
+                        acc[e] += a[e >> 2, q4] * b[q4, e & 3]
+            cuda.syncthreads()
+            start += T
+        for e in range(16):
+            r, c = row + 4 * y + (e >> 2), col + 4 * x + (e & 3)
+            if r < m and c < n:
+                C[r, c] = alpha * acc[e] if beta == 0 else alpha * acc[e] + beta * C[r, c]
+
+    return kernel
+
+
+@cuda.jit(device=True)
+def four(X, i, j):
+    """Four elements of X from X[i, j] on, or four zeros."""
+    return load_v4(X, i, j) if i < X.shape[0] and j < X.shape[1] else ZEROS
+
+
+def with_a_device_function(T):
+    """Groups of A by a device function, and each thread's FMAs row by row."""
+    wide, across = 4 * T, T // 4
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, wide), float32, alignment=16)
+        Bs = cuda.shared.array((T, wide), float32, alignment=16)
+        t = cuda.threadIdx.y * T + cuda.threadIdx.x
+        down, right = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        i, j = 4 * cuda.threadIdx.y, 4 * cuda.threadIdx.x
+        acc = cuda.local.array((4, 4), float32)
+        for e in range(16):
+            acc[e // 4, e % 4] = float32(0)
+        for start in range(0, A.shape[1], T):
+            v0, v1, v2, v3 = four(A, down + t // across, start + 4 * (t % across))
+            q = 4 * (t % across)
+            As[q, t // across] = v0
+            As[q + 1, t // across] = v1
+            As[q + 2, t // across] = v2
+            As[q + 3, t // across] = v3
+            store_v4(Bs, t // T, j, four(B, start + t // T, right + j))
+            cuda.syncthreads()
+            for p in range(T):
+                a, b = load_v4(As, p, i), load_v4(Bs, p, j)
+                for c in range(4):
+                    for r in range(4):
+                        acc[r, c] += a[r] * b[c]
+            cuda.syncthreads()
+        for r in range(4):
+            for c in range(4):
+                if down + i + r < C.shape[0] and right + j + c < C.shape[1]:
+                    sum_ = alpha * acc[r, c]
+                    if beta != 0:
+                        sum_ += beta * C[down + i + r, right + j + c]
+                    C[down + i + r, right + j + c] = sum_
+
+    return kernel
+
+
+def b_in_the_background(T):
+    """B by cp.async, 16 bytes at once; A through registers, which transpose it."""
+    wide, across = 4 * T, T // 4
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, wide), float32, alignment=16)
+        Bs = cuda.shared.array((T, wide), float32, alignment=16)
+        m, n = C.shape
+        k = A.shape[1]
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, col = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        i, q = (y * T + x) // across, (y * T + x) % across * 4
+        acc = cuda.local.array((4, 4), float32)
+        for r in range(4):
+            for c in range(4):
+                acc[r, c] = 0
+        for start in range(0, k, T):
+            j = col + 4 * x
+            cp_async_16(Bs, y, 4 * x, B, start + y, j, start + y < k and j < n)
+            cp_async_commit()
+            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k else ZEROS
+            for e in range(4):
+                As[q + e, i] = v[e]
+            cp_async_wait(0)
+            cuda.syncthreads()
+            for p in range(T):
+                a, b = load_v4(As, p, 4 * y), load_v4(Bs, p, 4 * x)
+                for r in range(4):
+                    for c in range(4):
+                        acc[r, c] += a[r] * b[c]
+            cuda.syncthreads()
+        for r in range(4):
+            for c in range(4):
+                if row + 4 * y + r < m and col + 4 * x + c < n:
+                    old = C[row + 4 * y + r, col + 4 * x + c] if beta != 0 else float32(0)
+                    C[row + 4 * y + r, col + 4 * x + c] = alpha * acc[r, c] + beta * old
+
+    return kernel
+
+
+RIGHT = {
+    "written out": (written_out,),
+    "C in fours": (stored_in_fours,),
+    "rows of A as they lie": (rows_as_they_lie,),
+    "a device function": (with_a_device_function,),
+    "B by cp.async": (b_in_the_background,),
+}
 
 
 def from_global(T):
@@ -145,6 +288,15 @@ def from_global(T):
 
 
 WRONG = {
+    "A straight from global memory": wrong(
+        build, "one operand in shared memory is enough", "traffic-over-budget",
+        (LOAD_A, """                a = cuda.local.array(4, float32)
+                for r in range(4):
+                    there = row + 4 * y + r < m and start + p < k
+                    a[r] = A[row + 4 * y + r, start + p] if there else float32(0)
+"""),
+    ),
+    "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
     "B word by word": wrong(
         build, "a wide store makes a wide load", "copies-over-budget",
         (COPY_B, """            for e in range(4):
@@ -157,6 +309,23 @@ WRONG = {
         (COPY_B, """            for e in range(4):
                 inside = start + y < k and col + x + e * T < n
                 Bs[y, x + e * T] = B[start + y, col + x + e * T] if inside else float32(0)
+"""),
+    ),
+    "lanes down a column": wrong(
+        build, "a group of four is a sector", "copy-not-coalesced",
+        ("        i, q = (y * T + x) // across, (y * T + x) % across * 4  # this",
+         "        i, q = (y * T + x) % wide, (y * T + x) // wide * 4  # this"),
+    ),
+    "one thread copies A": wrong(
+        build, "who copies does not matter", "few-threads-copy",
+        ("            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k "
+         "else ZEROS\n            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n",
+         """            if x == 0 and y == 0:
+                for i in range(wide):
+                    for q in range(0, T, 4):
+                        there = row + i < m and start + q < k
+                        v = load_v4(A, row + i, start + q) if there else ZEROS
+                        As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
 """),
     ),
     "As word by word": wrong(
@@ -181,6 +350,10 @@ WRONG = {
         build, "a is one value", "right-in-part",
         ("acc[r, c] += a[r] * b[c]", "acc[r, c] += a[0] * b[c]"),
     ),
+    "rows and columns swapped": wrong(
+        build, "x runs down", "places-mixed", ("load_v4(As, p, 4 * y)", "load_v4(As, p, 4 * x)"),
+        ("load_v4(Bs, p, 4 * x)", "load_v4(Bs, p, 4 * y)"),
+    ),
     "tile of A not transposed": wrong(
         build, "As[p, i] is A[i, p] by itself", "tile-outside",
         ("As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v",
@@ -203,32 +376,61 @@ WRONG = {
 }  # fmt: skip
 
 
+PAIRS = (  # the edit that brings load_v2 into the exercise's names
+    "def kernel(alpha, A, B, beta, C):",
+    "from gemmlab.instructions import load_v2\n\n    def kernel(alpha, A, B, beta, C):",
+)
+
+
+def one_row_multiplies(T):
+    """The row y = 0 of threads computes the elements of all; the others copy and look on."""
+    wide, across = 4 * T, T // 4
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, wide), float32, alignment=16)
+        Bs = cuda.shared.array((T, wide), float32, alignment=16)
+        m, n = C.shape
+        k = A.shape[1]
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, col = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+        i, q = (y * T + x) // across, (y * T + x) % across * 4
+        acc = cuda.local.array((wide, 4), float32)
+        for r in range(wide):
+            for c in range(4):
+                acc[r, c] = 0
+        for start in range(0, k, T):
+            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k else ZEROS
+            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
+            inside = start + y < k and col + 4 * x < n
+            store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)
+            cuda.syncthreads()
+            if y == 0:
+                for p in range(T):
+                    b0, b1, b2, b3 = load_v4(Bs, p, 4 * x)
+                    for g in range(0, wide, 4):
+                        a = load_v4(As, p, g)
+                        for r in range(4):
+                            acc[g + r, 0] += a[r] * b0
+                            acc[g + r, 1] += a[r] * b1
+                            acc[g + r, 2] += a[r] * b2
+                            acc[g + r, 3] += a[r] * b3
+            cuda.syncthreads()
+        if y == 0:
+            for r in range(wide):
+                for c in range(4):
+                    if row + r < m and col + 4 * x + c < n:
+                        old = C[row + r, col + 4 * x + c] if beta != 0 else float32(0)
+                        C[row + r, col + 4 * x + c] = alpha * acc[r, c] + beta * old
+
+    return kernel
+
+
 FOOLING = {
-    "no tiles": fooling("caches do it", "shared-memory-not-used", from_global),
-    "A straight from global memory": wrong(
-        build, "one operand in shared memory is enough", "traffic-over-budget",
-        (LOAD_A, """                a = cuda.local.array(4, float32)
-                for r in range(4):
-                    there = row + 4 * y + r < m and start + p < k
-                    a[r] = A[row + 4 * y + r, start + p] if there else float32(0)
-"""),
-    ),
-    "lanes down a column": wrong(
-        build, "a group of four is a sector", "copy-not-coalesced",
-        ("        i, q = (y * T + x) // across, (y * T + x) % across * 4  # this",
-         "        i, q = (y * T + x) % wide, (y * T + x) // wide * 4  # this"),
-    ),
-    "one thread copies A": wrong(
-        build, "who copies does not matter", "few-threads-copy",
-        ("            v = load_v4(A, row + i, start + q) if row + i < m and start + q < k "
-         "else ZEROS\n            As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v\n",
-         """            if x == 0 and y == 0:
-                for i in range(wide):
-                    for q in range(0, T, 4):
-                        there = row + i < m and start + q < k
-                        v = load_v4(A, row + i, start + q) if there else ZEROS
-                        As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
-"""),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "tiles of 32 rows": wrong(
+        build, "the largest tile serves all", "tile-size-fixed",
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
     ),
     "B cleared": wrong(
         build, "B is not needed afterwards", "inputs-changed",
@@ -241,18 +443,89 @@ FOOLING = {
         build, "nobody can stop it", "never-ends",
         ("            start += T\n", "            start += 0\n"),
     ),
-    "tiles of 64": wrong(
+    "tiles of 16": wrong(
         build, "the largest tile serves all", "tile-size-fixed",
-        ("cuda.shared.array((T, wide)", "cuda.shared.array((32, 256)"),
+        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((16, 68)"),
+        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((16, 64)"),
     ),
-    "tiles of 32 rows": wrong(
-        build, "the largest tile serves all", "tile-size-fixed",
-        ("As = cuda.shared.array((T, padded)", "As = cuda.shared.array((32, padded)"),
-        ("Bs = cuda.shared.array((T, wide)", "Bs = cuda.shared.array((32, wide)"),
+    "A word by word": wrong(
+        build, "four loads of a word are one of four", "copies-over-budget",
+        (COPY_A, """            for e in range(4):
+                i, q = (y * T + x + e * T * T) // T, (y * T + x + e * T * T) % T
+                there = row + i < m and start + q < k
+                As[q, i] = A[row + i, start + q] if there else float32(0)
+"""),
     ),
-    "only known factors": wrong(
+    "B in pairs": wrong(
+        build, "wide is wide", "copies-over-budget", PAIRS,
+        (COPY_B, """            inside = start + y < k and col + 4 * x < n
+            none = (float32(0), float32(0))
+            for e in range(0, 4, 2):
+                v = load_v2(B, start + y, col + 4 * x + e) if inside else none
+                Bs[y, 4 * x + e], Bs[y, 4 * x + e + 1] = v
+"""),
+    ),
+    "As in pairs": wrong(
+        build, "wide is wide", "loads-over-budget", PAIRS,
+        (LOAD_A, """                a0, a1 = load_v2(As, p, 4 * y)
+                a2, a3 = load_v2(As, p, 4 * y + 2)
+                a = (a0, a1, a2, a3)
+"""),
+    ),
+    "load_v4 for show": wrong(
+        build, "called is used", "loads-over-budget",
+        (INNER, """                a = load_v4(As, p, 4 * y)
+                b = load_v4(Bs, p, 4 * x)
+                for r in range(4):
+                    for c in range(4):
+                        acc[r, c] += As[p, 4 * y + r] * Bs[p, 4 * x + c] + 0 * (a[r] + b[c])
+"""),
+    ),
+    "tiles for show": wrong(
+        build, "the counter is what counts", "traffic-over-budget",
+        (INNER, """                a = load_v4(As, p, 4 * y)
+                b = load_v4(Bs, p, 4 * x)
+                for r in range(4):
+                    for c in range(4):
+                        if row + 4 * y + r < m and col + 4 * x + c < n and start + p < k:
+                            of_a = A[row + 4 * y + r, start + p]
+                            of_b = B[start + p, col + 4 * x + c]
+                            acc[r, c] += of_a * of_b + 0 * (a[r] + b[c])
+"""),
+    ),
+    "one row of threads multiplies": Wrong(
+        "the sums may be anybody's", "few-threads-multiply", (one_row_multiplies,)
+    ),
+    "one warp copies": wrong(
+        build, "half of the threads are enough", "few-threads-copy",
+        (COPY_A + COPY_B, """            half = T // 2
+            for y2 in range(y, T if y < half else 0, half):
+                i, q = (y2 * T + x) // across, (y2 * T + x) % across * 4
+                v = load_v4(A, row + i, start + q) if row + i < m and start + q < k else ZEROS
+                As[q, i], As[q + 1, i], As[q + 2, i], As[q + 3, i] = v
+                inside = start + y2 < k and col + 4 * x < n
+                w = load_v4(B, start + y2, col + 4 * x) if inside else ZEROS
+                store_v4(Bs, y2, 4 * x, w)
+"""),
+    ),
+    "a warp is a block": wrong(
+        build, "threads run in step", "barrier-before-reading",
+        ("            cuda.syncthreads()\n            # For each p",
+         "            cuda.syncwarp()\n            # For each p"),
+    ),
+    "the last warp waits": wrong(
+        build, "whoever is late waits", "barrier-not-reached",
+        ("            cuda.syncthreads()\n            start += T",
+         "            if y > 0:\n                cuda.syncthreads()\n            start += T"),
+    ),
+    "C read in any case": wrong(
+        build, "0 times C is 0", "beta-zero-reads-c",
+        (" if beta != 0 else float32(0)\n", "\n"),
+    ),
+    "alpha by heart": wrong(
         build, "the cases are in the package", "known-cases-only",
-        ("< m and col + 4 * x + c < n:", "< m and col + 4 * x + c < n and beta < 3 and alpha < 3:"),
+        ("        start = 0\n",
+         "        start = 0\n        factor = alpha if -2 < alpha and alpha < 3 else float32(1)\n"),
+        ("] = alpha *", "] = factor *"),
     ),
-    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip
