@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import threading
+from collections import Counter
 
 import pytest
 from matplotlib.colors import to_hex
