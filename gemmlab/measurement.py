@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Measurement:
 
     def percentile(self, p: float) -> float | None:
         """The p-th percentile of the durations [s]; None where nothing was timed."""
-        return float(np.percentile(self.samples, p)) if self.samples else None
+        return _percentile(tuple(self.samples), p) if self.samples else None
 
     @property
     def flops(self) -> int:
@@ -122,6 +123,11 @@ class Measurement:
         if self.backend == "recorded":
             return f"recorded on {self.device_title}, {self.provenance.get('date', '')[:10]}"
         return f"measured here on {self.device_title}"
+
+
+@lru_cache(maxsize=4096)
+def _percentile(samples: tuple[float, ...], p: float) -> float:
+    return float(np.percentile(samples, p))
 
 
 def residual(measured: Measurement, predicted: Prediction) -> dict[str, float]:

@@ -40,9 +40,9 @@ def limited(seconds: float, what: str) -> Iterator[None]:
 
     timer = threading.Timer(seconds, strike)
     timer.daemon = True
-    timer.start()
     try:
         try:
+            timer.start()  # it may strike before this returns
             yield
         finally:  # from here on it must not strike; it may have done so just now
             with lock:

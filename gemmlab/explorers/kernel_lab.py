@@ -102,21 +102,10 @@ class KernelLab(Runner):
         self.enable()
         for control in (self.kernel, self.backend, self.stored, self.ragged):
             control.observe(self._offer, "value")
+        asked = row(self.size, self.stored, self.sides)
+        watched = self.tile, self.size, self.m, self.n, self.k  # others draw once they have offered
         self.arrange(
-            [
-                row(self.kernel, self.backend),
-                self.tile,
-                row(self.size, self.stored, self.sides),
-                self.ragged,
-                self.buttons,
-            ],
-            (
-                self.tile,
-                self.size,
-                self.m,
-                self.n,
-                self.k,
-            ),  # the others draw once they have offered
+            [row(self.kernel, self.backend), self.tile, asked, self.ragged, self.buttons], watched
         )
 
     # ------------------------------------------------------------------ what the controls say
@@ -239,13 +228,15 @@ class KernelLab(Runner):
             for m in self._all(target, backend)
             if (m.kernel, m.tiling) == (kernel.name, tiling) and offers.cube(m.problem)
         ]
-        curve = [offers.predicted(kernel, Gemm(n, n, n), tiling, target) for n in SIZES]
-        self.over = plots.sizes(self.right, mine, curve, "speed", self.over)
-        lines = {"predicted" if kernel.work else "ideal, predicted": self.over.lines}
-        lines |= {origin: dots for (_, origin), dots in self.over.dots.items()}
-        first = next(iter(self.over.lines.values()))
-        handles = [first, *self.over.dots.values()]
-        style.legend(self.right, handles, [*lines], loc="lower right")
+        drawn = kernel, tiling, target, mine
+        if drawn != self._drawn:
+            self._drawn = drawn
+            curve = [offers.predicted(kernel, Gemm(n, n, n), tiling, target) for n in SIZES]
+            self.over = plots.sizes(self.right, mine, curve, "speed", self.over)
+            names = ["predicted" if kernel.work else "ideal, predicted"]
+            names += [origin for _, origin in self.over.dots]
+            handles = [next(iter(self.over.lines.values())), *self.over.dots.values()]
+            style.legend(self.right, handles, names, loc="lower right")
         return f"{len(mine)} runs"
 
     def _prepare(self, quantity: str) -> None:
@@ -256,7 +247,7 @@ class KernelLab(Runner):
             self.right.clear()
             # The names of counters take more room than numbers do.
             self.right.figure.subplots_adjust(left=0.2 if quantity == "speed" else 0.37)
-            self.rows = self.over = self.compared = self.origin = None
+            self.rows = self.over = self.compared = self.origin = self._drawn = None
             if quantity == "speed":  # a mark for the chosen size
                 (self.here,) = self.right.plot([], [], "o", markersize=15, zorder=6)
                 self.here.set(markerfacecolor="none", color=style.GREY, markeredgewidth=1.2)

@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from gemmlab import plots
+from gemmlab.explorers.canvas import Canvas
 from gemmlab.explorers.png import png
 
 DOTS = 96  # of a page's pixels in an inch
@@ -62,6 +63,7 @@ class Panel:
     """One figure, and the HTML widget that shows it."""
 
     def __init__(self, figure: Figure) -> None:
+        Canvas(figure)
         figure.set_dpi(SHARP * DOTS)
         self.figure = figure
         self.png = b""

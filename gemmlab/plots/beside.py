@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemmlab.measurement import Measurement
@@ -38,9 +38,9 @@ class Row(NamedTuple):
 class RowArtists:
     """What `beside` draws: a bar and a text for each row, diamonds for all, and the rows."""
 
-    bars: BarContainer
-    texts: list[Text]
     predicted: Line2D
+    bars: list[Rectangle] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
 
     @property
@@ -55,11 +55,12 @@ def beside(
     """Draw what was observed of each row as a bar, what is predicted as a diamond.
 
     chosen : the place of the row that is marked; quantity : as in `plots.sizes`
-    artists : of an earlier call on `ax`, to be changed in place where the rows are the same
+    artists : of an earlier call on `ax` for the same quantity, to be changed in place
     """
     names = labels(rows)
-    if artists is None or artists.rows != names:
-        artists = _new(ax, names, quantity)
+    artists = artists or _new(ax, quantity)
+    if artists.rows != names:
+        _name_rows(ax, artists, names)
     unit = QUANTITIES[quantity][1]
     expected = [row.predicted and value(row.predicted, quantity) for row in rows]
     observed = [row.observed and value(row.observed, quantity) for row in rows]
@@ -107,22 +108,28 @@ def _name(row: Row) -> str:
     return row.kernel + (f"  {'×'.join(map(str, row.tiling.block))}" if row.tiling else "")
 
 
-def _new(ax: Axes, names: list[str], quantity: str) -> RowArtists:
-    ax.clear()
+def _new(ax: Axes, quantity: str) -> RowArtists:
+    """The axis, the diamonds and the legend: no rows yet."""
     style.prepare(ax, log="" if quantity == "speed" else "x")
     style.si_axis(ax.xaxis, *QUANTITIES[quantity])
-    places = range(len(names))
-    bars = ax.barh(places, [1] * len(names), HEIGHT)
-    texts = [
-        ax.annotate("", (0, i), (8, 0), textcoords="offset points", va="center") for i in places
-    ]
-    for text in texts:
-        text.set_fontsize(style.SMALLEST)
     (predicted,) = ax.plot([], [], style.MARKS["predicted"].marker, color=style.INK)
     predicted.set(markerfacecolor="white", markersize=5, zorder=5)
-    ax.set_yticks(places, names, fontsize=style.SMALLEST)
-    ax.set_ylim(max(len(names), FEWEST) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
     free = "upper right" if quantity == "speed" else "lower right"  # the ladder begins at the top
-    style.legend(ax, [bars, predicted], ["observed", "predicted"], loc=free)
-    return RowArtists(bars, texts, predicted, names)
+    bar = Rectangle((0, 0), 1, 1, facecolor=style.BLUE)
+    style.legend(ax, [bar, predicted], ["observed", "predicted"], loc=free)
+    return RowArtists(predicted)
+
+
+def _name_rows(ax: Axes, artists: RowArtists, names: list[str]) -> None:
+    """A bar and a text for each name, which stands beside the axis."""
+    for artist in (*artists.bars[len(names) :], *artists.texts[len(names) :]):
+        artist.remove()
+    del artists.bars[len(names) :], artists.texts[len(names) :]
+    at_its_end = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+    for i in range(len(artists.bars), len(names)):
+        artists.bars.append(ax.add_patch(Rectangle((1, i - HEIGHT / 2), 1, HEIGHT)))
+        artists.texts.append(ax.annotate("", (0, i), fontsize=style.SMALLEST, **at_its_end))
+    ax.set_yticks(range(len(names)), names, fontsize=style.SMALLEST)
+    ax.set_ylim(max(len(names), FEWEST) - 0.4, -0.6)
+    artists.rows = names

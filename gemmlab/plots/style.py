@@ -187,7 +187,7 @@ def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
 
 def title(ax: Axes, text: str) -> Text:
     """Set the title of `ax`, flush left, above the line of the source."""
-    return ax.set_title(text, loc="left", fontsize=TITLE, color=INK, pad=LIFT)
+    return ax.set_title(text, loc="left", fontsize=TITLE, color=INK, pad=LIFT, y=1)
 
 
 def provenance(ax: Axes, text: str, label: Text | None = None) -> Text:

@@ -222,6 +222,12 @@ def test_code_that_takes_too_long_is_stopped():
     assert time.monotonic() - start < 10
 
 
+def test_no_time_at_all_ends_as_an_end_of_time_does():
+    for _ in range(20):  # the clock strikes before the code has begun
+        with pytest.raises(TimeoutError, match="little was stopped"), limited(0, "little"):
+            time.sleep(0.1)
+
+
 def test_code_in_time_is_left_alone():
     for _ in range(200):  # some end just when they would be stopped
         with suppress(TimeoutError), limited(0.001, "little"):

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import threading
+from collections import Counter
 
 import pytest
 from matplotlib.colors import to_hex
@@ -304,6 +305,20 @@ def test_what_is_recorded_is_offered_and_drawn_at_once(lab):
         assert [bar.get_width() for bar in dark] == [pytest.approx(speed)]
     lab.backend.value = "simulator"
     assert not lab.run.disabled
+
+
+def test_rows_that_come_and_go_leave_the_picture_of_a_new_lab():
+    lab = KernelLab(n=4096, backend="recorded")
+    fresh, rows = lab.picture.png, lab.rows.rows
+    counts = Counter(m.problem for m in records.load())
+    lab.stored.value = min((p for _, p in lab.stored.options), key=counts.__getitem__)
+    assert len(lab.rows.bars) == len(lab.rows.texts) == len(lab.rows.rows) < len(rows)
+    assert lab.picture.png != fresh
+    assert "recorded on" in lab.origin.get_text()
+    assert lab.origin in lab.left.texts
+    lab.stored.value = Gemm(4096, 4096, 4096)
+    assert lab.rows.rows == rows
+    assert lab.picture.png == fresh
 
 
 def test_what_is_not_recorded_names_what_is():
