@@ -167,13 +167,14 @@ TASK = Task(
 
     Look at the element `{ELEMENT}`. Remove one barrier at a time, and commit yourself:
 
-    - `first`, `second`: `(writer, reader, effect)` with threads as (x, y), two that race over this
-      element, and what the reader may get: a value that is `"{OLD}"` (of an earlier tile, or of
-      none) or `"{NEW}"` (of the next tile). `None` if you hold that nothing can go wrong.
+    - `first`, `second`: `(writer, reader, effect)`. Writer and reader are two threads, as (x, y),
+      that race over this element without that barrier; the effect is what the reader may get, a
+      value that is `"{OLD}"` (of an earlier tile, or of none) or `"{NEW}"` (of the next tile).
+      Write `None` if you hold that nothing can go wrong.
     - `smallest_k`: the smallest k at which removing the second barrier can do harm
 
-    `q3.check(claims)` simulates the kernel without that barrier, with your two threads alone at
-    the tile.
+    `q3.check(claims)` simulates the kernel without that barrier; only your two threads touch the
+    tile.
     """,
     judge=judge,
     answers=(claims,),

@@ -156,6 +156,5 @@ TASK = Task(
             "acc[0, 1] += a0 * ...\n```",
         ),
     },
-    praise="Four loads feed four FMAs: half as many loads as with one element a thread. With 8×8 "
-    "elements it is a quarter of a load for each FMA.",
+    praise="Four loads feed four FMAs: half as many loads as with one element a thread.",
 )

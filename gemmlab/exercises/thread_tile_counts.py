@@ -84,14 +84,14 @@ TASK = Task(
     "each a number.",
     prompt="""
     Elements have `itemsize` bytes now: 4, or 8 for float64. A thread computes tm×tn elements of C,
-    and for each p it loads its tm values of A and its tn values of B one by one. The lanes of a
-    warp read neighbours, a wavefront carries 128 bytes, and a register holds 4.
+    and for each p it loads its tm values of A and its tn values of B one by one. Let each load of a
+    warp, of A or of B, bring 32 neighbours. A wavefront carries 128 bytes, and a register holds 4.
 
     - `wavefronts(tm, tn, itemsize)`: wavefronts of shared loads for each FMA of a warp;
     - `registers(tm, tn, itemsize)`: registers that hold a thread's sums and the values of one p;
-    - `side(fmas, itemsize)`: an SM starts `fmas` FMAs of whole warps in a cycle, at most, and its
-      shared memory delivers one wavefront. Which is the least side of a *square* thread tile with
-      which the FMA units need not wait for words?
+    - `side(fmas, itemsize)`: an SM starts `fmas` FMAs of whole warps in a cycle, at most (0.5:
+      one in two cycles), and its shared memory delivers one wavefront. Which is the least side, a
+      whole number, of a *square* thread tile with which the FMA units need not wait for words?
     """,
     judge=judge,
     answers=(wavefronts, registers, side),

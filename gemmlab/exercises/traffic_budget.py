@@ -92,8 +92,7 @@ TASK = Task(
     "and whose block loads each element that it needs once, in whole sectors.",
     prompt=f"""
     Let each thread compute **two** elements of C, in the same row: a block of T×T threads then
-    computes T rows by 2T columns, and the grid is ⌈n/2T⌉ × ⌈m/T⌉ blocks. Each element of A that was
-    loaded serves twice as many products, so A is read half as often.
+    computes T rows by 2T columns, and the grid is ⌈n/2T⌉ × ⌈m/T⌉ blocks.
 
     The budget at m = n = k = {_LAST.m} and T = {CASES[-1].tile}: each block loads each element of A
     and B that it needs once, and lanes of a warp read neighbours, so that every 32-byte sector is

@@ -74,7 +74,7 @@ def side() -> Answer:
     return Answer(
         least,
         f"t rows and t columns take 2t words for t² FMAs: 2/t loads for each FMA, and 2/{least} is "
-        f"1/{_FMAS_A_CYCLE:g}. Both pipes are then full.",
+        f"1/{_FMAS_A_CYCLE:g}. The pipe and the FMA units are then both full.",
         {
             2: "2×2 has four FMAs for each p, but also four loads.",
             4: "4×4 takes 8 loads for 16 FMAs: half a load for each, twice what the pipe delivers.",
@@ -133,6 +133,8 @@ def wide() -> Answer:
             1: "That is right for Bs. Of As, lanes want the same words, and a wavefront serves "
             "16 such lanes.",
             0.5: "That is right for As alone.",
+            0.625: "That is right for Bs. The two groups that lanes want of As would fit into one "
+            "wavefront, but no wavefront of a 128-bit load serves more than 16 lanes.",
         },
     )
 
@@ -175,6 +177,8 @@ def warp() -> Answer:
             "share a wavefront.",
             float(f"{order:.2g}"): "That is the new order of lanes alone; thread tiles grow too.",
             0.25: "Loads of As took two wavefronts already; only those of Bs can gain.",
+            (128 / 4096) / (144 / 2048): "You counted different words. Each 128-bit load takes two "
+            "wavefronts now, however few words it brings.",
         },
         within=0.01,
     )

@@ -32,7 +32,7 @@ def reads() -> Answer:
         {
             1: "That is how often it has to be loaded; nobody here keeps it for the others.",
             2: "You counted the loads of one FMA.",
-            blocks: "You counted blocks; the threads of a block do not share what they load.",
+            blocks: "You counted blocks, or requests of warps; each thread has a load of its own.",
             p.m * p.n: "You counted all threads; those of other rows do not need it.",
         },
     )
@@ -103,6 +103,8 @@ def smaller() -> Answer:
             100 * flops: "That is the arithmetic. The tiles are as many as before, and their rows "
             "no longer start at sectors.",
             100: "The tiles are as many as before, but their rows no longer start at sectors.",
+            150: "Three sectors where two would do is the rule, but one row in eight still starts "
+            "where a sector does.",
         },
         within=0.02,
     )
@@ -156,6 +158,7 @@ def saved() -> Answer:
             50: "You halved everything. Only the copies shrink; the shared loads stay as they are.",
             200 / 3: "That is by how much the copies shrink; they are the smaller part.",
             0: "A little: the copies shrink, and they are one wavefront in six.",
+            200 / 38: "A copy now takes 4 wavefronts, but it serves 32 FMAs.",
         },
         within=0.1,
     )

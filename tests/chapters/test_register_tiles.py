@@ -137,6 +137,10 @@ def test_vectorised_fills_both_pipes():
     times = predicted(kernels.vectorised).times
     assert predicted(kernels.vectorised).bottleneck == "math"
     assert 0.9 < times["l1"] / times["math"] < 1
+    seconds = recorded(kernels.vectorised).seconds
+    assert all(0.45 < times[unit] / seconds < 0.55 for unit in ("l1", "math"))
+    rungs = (kernels.register_tiled, kernels.vectorised)
+    assert [f"{recorded(k).flops_per_second / 1e12:.1f}" for k in rungs] == ["24.6", "31.7"]
 
 
 def test_words_of_a_warps_tile():
@@ -157,8 +161,13 @@ def test_both_changes_of_warp_tiled_help_and_the_bound_stays():
     assert speeds == sorted(speeds)
     assert len({predicted(kernel, t).flops_per_second for kernel, t in runs}) == 1
     assert speeds[-1] < 0.7 * predicted(kernels.warp_tiled).flops_per_second
+    blocks = np.prod(kernels.warp_tiled.default.grid(BIG))
+    in_whole_rounds = -(-blocks // GPU.sms) * GPU.sms
+    evenly = GPU.peak_of("float32") * blocks / in_whole_rounds
+    assert blocks == 1024
+    assert predicted(kernels.warp_tiled).flops_per_second == pytest.approx(evenly)
     times = predicted(kernels.warp_tiled).times
-    assert times["l1"] < 0.6 * times["math"]  # "only one pipe is nearly full now"
+    assert times["l1"] < 0.6 * times["math"]  # "the pipe has half as much to do"
 
 
 # --------------------------------------------------------------------------------- sections 6 and 7
