@@ -175,6 +175,6 @@ def _new(ax: Axes, names: tuple[str, ...], column: str) -> CounterArtists:
         head = {"fontsize": style.NOTE, "transform": ax.get_yaxis_transform(), "va": "center"}
         ax.text(0.99, -1, column, ha="right", color=style.INK, **head)
         if column != "counted":
-            ax.text(0.02, -1, "□ predicted", color=style.BLUE, **head)
-        ax.text(0.26, -1, "■ counted", color=style.VERMILION, **head)
+            ax.text(-0.02, -1, "□ predicted", ha="right", color=style.BLUE, **head)
+        ax.text(0.02, -1, "■ counted", color=style.VERMILION, **head)
     return CounterArtists(tuple(outer), tuple(inner), tuple(texts), names, column)

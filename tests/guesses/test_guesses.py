@@ -222,3 +222,53 @@ def test_the_spoiler_test_can_fail():
     assert not given_away(cell("markdown", "It takes 132 sectors."), 32, "sectors")
     assert given_away(cell("code", "assert counted == 32"), 32, "sectors")
     assert not given_away(cell("code", "counted = f(32)"), 32, "sectors")
+
+
+# ------------------------------------------------------------------------------ on a static page
+
+
+def shows(cell: dict) -> bool:
+    """Whether a code cell prints something or ends in a value, which a page then shows."""
+    tree = ast.parse(source(cell))
+    prints = any(isinstance(n, ast.Name) and n.id in ("print", "display") for n in ast.walk(tree))
+    return prints or (bool(tree.body) and isinstance(tree.body[-1], ast.Expr))
+
+
+def folded(cell: dict) -> bool:
+    """Whether a page folds what the cell shows, by its tag or because it is a fold itself."""
+    last = source(cell).splitlines()[-1]
+    return "hide-output" in cell["metadata"].get("tags", []) or last.startswith("Markdown(folded(")
+
+
+def asks(cell: dict) -> bool:
+    """Whether the cell is one of a guess, of its answer or of an exercise."""
+    return bool(re.search(r"\bguess\(|\.reveal\(\)|exercises\.get\(|\bq\d\.", source(cell)))
+
+
+def unfolded(cells: list[dict]) -> list[str]:
+    """The ids of code cells whose output a page shows at once."""
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return [c["id"] for c in code if shows(c) and not folded(c) and not asks(c)]
+
+
+@pytest.mark.parametrize("q", ASKED, ids=lambda q: q.key)
+def test_a_page_folds_what_stands_between_a_guess_and_its_answer(q):
+    assert unfolded(q.cells[q.at + 1 : q.revealed_at]) == []
+
+
+def test_the_folding_test_can_fail():
+    def cell(text, *tags):
+        return {"cell_type": "code", "id": "it", "metadata": {"tags": tags}, "source": [text]}
+
+    for text in ("figure", "for n in (1, 2):\n    print(n)", "x = 1\nMarkdown(table)"):
+        assert unfolded([cell(text)]) == ["it"]
+        assert unfolded([cell(text, "hide-input")]) == ["it"]
+        assert unfolded([cell(text, "hide-output")]) == []
+    quiet = (
+        "def f():\n    return 1",
+        "x = 1",
+        "g.reveal()",
+        "q1.check(f)",
+        'g = guess("a", "b")\ng(4)',
+    )
+    assert unfolded(list(map(cell, quiet))) == []

@@ -158,15 +158,54 @@ def silent(source):
     return "figure" in calls and not calls & {"describe", "points", *DRAWINGS}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_every_figure_of_a_chapter_says_what_it_shows(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    code = {
+def unshown(source):
+    """Whether a cell makes a figure of its own and does not end with it."""
+    statements = ast.parse(source).body
+    own = [s for s in statements if not isinstance(s, ast.FunctionDef)]
+    return "plots.figure(" in "\n".join(map(ast.unparse, own)) and ast.unparse(own[-1]) != "figure"
+
+
+def too_small(source):
+    """The font sizes that a cell writes down and nobody can read."""
+    keywords = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.keyword))
+    sizes = [k.value.value for k in keywords if k.arg == "fontsize" and hasattr(k.value, "value")]
+    return [size for size in sizes if isinstance(size, int | float) and size < style.SMALLEST]
+
+
+def typed(source):
+    """The descriptions of a cell that are written down, numbers and all, and not computed."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    said = [call.args[1] for call in calls if ast.unparse(call.func) == "plots.describe"]
+    fixed = [words.value for words in said if isinstance(words, ast.Constant)]
+    return [words for words in fixed if any(map(str.isdigit, words))]
+
+
+@pytest.fixture(params=sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def code(request):
+    """The code cells of a chapter, each with its id."""
+    return {
         cell["id"]: "".join(line for line in cell["source"] if not line.startswith(("%", "!")))
-        for cell in cells
+        for cell in json.loads(request.param.read_text("utf-8"))["cells"]
         if cell["cell_type"] == "code"
     }
-    assert [name for name, source in code.items() if silent(source)] == []
+
+
+@pytest.mark.parametrize("fault", [silent, unshown, too_small, typed])
+def test_every_figure_of_a_chapter_is_shown_legible_and_says_what_it_shows(code, fault):
+    assert [name for name, source in code.items() if fault(source)] == []
+
+
+def test_a_figure_that_is_not_shown_is_found():
+    assert unshown("figure, (ax,) = plots.figure()\nplots.provenance(ax, 'computed')")
+    assert not unshown("figure, (ax,) = plots.figure()\nfigure")
+    assert not unshown("def draw():\n    figure, (ax,) = plots.figure()\n    return figure\ndraw()")
+
+
+def test_a_font_too_small_and_numbers_typed_are_found():
+    assert too_small("ax.text(0, 0, 'x', fontsize=7)") == [7]
+    assert not too_small("ax.text(0, 0, 'x', fontsize=style.NOTE)")
+    assert typed("plots.describe(ax, 'It falls after 1024.')")
+    assert not typed("plots.describe(ax, f'It falls after {n}.')")
 
 
 def test_a_silent_figure_is_found():
