@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gemmlab.explorers.dot_error import LENGTHS, errors
+from gemmlab.explorers.rounding import CHOICES
 from gemmlab.explorers.thread_tiles import THREAD_TILES
-from gemmlab.numerics import FORMATS, round_to
+from gemmlab.numerics import round_to
 from gemmlab.plots import number
 from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer, press
 
@@ -154,8 +155,7 @@ def test_rounding_follows_the_keyboard(console, screenshots: Path):
     x.fill("65520")
     page.keyboard.press("Enter")
     until(page, box, "65520.0 in bfloat16")
-    formats = list(FORMATS)
-    below = formats[formats.index("bfloat16") + 1]
+    below = CHOICES[CHOICES.index("bfloat16") + 1]
     assert choose(page, form, "ArrowDown") == below
     until(page, box, f"65520.0 in {below}")
     assert choose(page, rounding, "ArrowDown") == "RZ"
@@ -190,15 +190,14 @@ def test_lists_keep_their_keys(console):
     page = console(NUMBERS)
     box = explorer(page, "rounding")
     cells, form = page.locator(".jp-Cell").count(), box.locator("select").first
-    formats = list(FORMATS)
-    form.select_option(formats[0])
+    form.select_option(CHOICES[0])
     form.focus()
     page.keyboard.press("ArrowDown")
-    assert form.input_value() == formats[1]
+    assert form.input_value() == CHOICES[1]
     page.keyboard.press("ArrowUp")
-    assert form.input_value() == formats[0]
+    assert form.input_value() == CHOICES[0]
     page.keyboard.press("b")
-    assert form.input_value() == next(f for f in formats if f.startswith("b"))
+    assert form.input_value() == next(f for f in CHOICES if f.startswith("b"))
     until(page, box, f"in {form.input_value()}")
     assert page.locator(".jp-Cell").count() == cells
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
