@@ -261,7 +261,7 @@ def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float,
 
 
 def _span(users: list[int]) -> str:
-    """Who touches a cell, in as few characters as fit: 5, 2·3, 0–31 or 0…30."""
+    """Who touches a cell, in as few characters as fit: 5, 0–31, or 0…30 with gaps."""
     distinct = sorted(set(users))
     if len(distinct) == 1:
         return str(distinct[0])
