@@ -279,8 +279,9 @@ def compensated_sum(launch):
 def count_by_votes(x, limit, counts, every):
     i = cuda.grid(1)
     inside = i < x.size and x[i] < limit
-    count = cuda.syncthreads_count(inside)
-    all_of_them = cuda.syncthreads_and(i >= x.size or x[i] < 2 * limit)
+    count = cuda.syncthreads_count(1 if inside else 0)
+    small = i >= x.size or x[i] < 2 * limit
+    all_of_them = cuda.syncthreads_and(1 if small else 0)
     if cuda.threadIdx.x == 0:
         counts[cuda.blockIdx.x] = count
         every[cuda.blockIdx.x] = all_of_them != 0

@@ -234,7 +234,7 @@ def is_letter(c):
 def count_words(text, words, letters):
     i = cuda.grid(1)
     begins = i < text.size and is_letter(text[i]) and (i == 0 or not is_letter(text[i - 1]))
-    own = cuda.syncthreads_count(begins)
+    own = cuda.syncthreads_count(int(begins))
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(words, 0, own)
     if i < text.size and is_letter(text[i]):
