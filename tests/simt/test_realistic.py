@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
-from gemmlab.simt import UnsupportedError
 
-MAX_STEPS = 5000
+MAX_STEPS = 2000  # of the loops of a thread: enough for all that end
 HERE = Path(__file__).parent / "realistic"
 TOPICS = [import_module(f"tests.simt.realistic.{p.stem}") for p in sorted(HERE.glob("*.py"))]
 CASES = {
@@ -25,14 +24,32 @@ CASES = {
     if inspect.isfunction(function) and list(inspect.signature(function).parameters) == ["launch"]
 }
 
-# Cases that have hazards which are not faults, and why.
-BENIGN: dict[str, set[str]] = {}
+# Cases that have hazards which are no fault, and why.
+BENIGN = {
+    # threads of one level give a vertex the same number, whoever reads it in between
+    "graphs.breadth_first_level_by_level": {"global-race"},
+}
 
-# Cases that the simulator refuses, with a part of the line that it names.
-REFUSED: dict[str, str] = {}
+SPINS = "a lane that spins keeps from running the one that it waits for"
 
 # Cases that fail, and what is wrong with the simulator.
-FAILING: dict[str, str] = {}
+FAILING = {
+    "dynamic.edit_distances_with_rows_that_change_places": (
+        "local arrays that change places in a loop of a length of its own do so in all lanes"
+    ),
+    "learning.nearest_neighbours_of_points": "a local array cannot be filled by `array[:] = value`",
+    "locks.consumer_before_its_producer": SPINS,
+    "locks.lock_taken_by_one_thread_of_a_block": SPINS,
+    "locks.lock_that_spins": SPINS,
+    "locks.lock_with_tickets": SPINS,
+    "monte_carlo.numbers_of_splitmix": "whole numbers above 2**63 are refused",
+    "scans.scan_in_which_each_block_waits_for_the_one_before": SPINS,
+    "simulation.fourier_transform_with_two_roots": "arrays of complex numbers are refused",
+    "simulation.paths_of_lorenz": "`x, y, z = array[i]` does not unpack a row",
+    "sparse.product_in_small_dense_blocks": "`divmod` is refused",
+    "strings.brackets_balanced": "`ord` is refused",
+    "strings.cipher_of_caesar": "`ord` is refused",
+}
 
 
 def pairs(result):
@@ -74,7 +91,6 @@ def simulated(case):
         if n in FAILING
         else n
         for n in CASES
-        if n not in REFUSED
     ],
 )
 def test_right_and_without_hazards(name):
@@ -85,17 +101,12 @@ def test_right_and_without_hazards(name):
     assert is_right(result), result
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_at_the_line(name):
-    with pytest.raises(UnsupportedError, match=REFUSED[name]):
-        simulated(CASES[name])
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_case_is_wrong_when_its_kernels_do_nothing(name):
-    assert not is_right(CASES[name](lambda *_, **options: None))
+    with np.errstate(all="ignore"):
+        assert not is_right(CASES[name](lambda *arguments, **options: None))
 
 
 def test_the_collection():
     assert len(CASES) >= 110
-    assert {*BENIGN, *REFUSED, *FAILING} <= set(CASES)
+    assert {*BENIGN, *FAILING} <= set(CASES)

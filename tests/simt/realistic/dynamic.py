@@ -248,7 +248,11 @@ def viterbi(start, move, emit, seen, path, scores):
 
 def most_probable_states_of_viterbi(launch):
     rng = np.random.default_rng(9)
-    start, move, emit = np.log(rng.random(3)), np.log(rng.random((3, 3))), np.log(rng.random((3, 4)))
+    start, move, emit = (
+        np.log(rng.random(3)),
+        np.log(rng.random((3, 3))),
+        np.log(rng.random((3, 4))),
+    )
     seen, path, scores = rng.integers(0, 4, 12), np.zeros((12, 3), int32), np.zeros(3)
     launch(viterbi, 1, STATES, start, move, emit, seen, path, scores)
     expected, back = start + emit[:, seen[0]], np.zeros((12, 3), int)

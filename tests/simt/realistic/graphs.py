@@ -319,8 +319,12 @@ def topological_order_of_kahn(launch):
     for v in range(30):
         depth[v] = 1 + max(depth[np.flatnonzero(upper[:, v])], default=0)
     place = np.argsort(order)
-    return [(np.sort(order), np.arange(30)), (depth[order], np.sort(depth)), (layers, depth.max()),
-            (np.all(place[edges[:, 0]] < place[edges[:, 1]]), True)]
+    return [
+        (np.sort(order), np.arange(30)),
+        (depth[order], np.sort(depth)),
+        (layers, depth.max()),
+        (np.all(place[edges[:, 0]] < place[edges[:, 1]]), True),
+    ]
 
 
 @cuda.jit

@@ -168,7 +168,7 @@ def insert(keys, table, counts):
         slot = key * 2654435761 % SLOTS
         while True:
             found = cuda.atomic.cas(table, slot, FREE, key)
-            if found == FREE or found == key:
+            if found in (FREE, key):
                 cuda.atomic.add(counts, slot, 1)
                 break
             slot = (slot + 1) % SLOTS
@@ -274,7 +274,11 @@ def transfer(locks, balance, source, target, amount):
 
 def transfers_between_locked_accounts(launch):
     rng = np.random.default_rng(6)
-    source, target, amount = rng.integers(0, 10, 60), rng.integers(0, 10, 60), rng.integers(1, 9, 60)
+    source, target, amount = (
+        rng.integers(0, 10, 60),
+        rng.integers(0, 10, 60),
+        rng.integers(1, 9, 60),
+    )
     balance, expected, locks = np.full(10, 100), np.full(10, 100), np.zeros(10, int32)
     launch(transfer, 2, 32, locks, balance, source, target, amount)
     np.subtract.at(expected, source, amount)

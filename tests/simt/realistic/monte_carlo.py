@@ -120,9 +120,9 @@ def black_scholes(call, put, price, strike, years, riskless, volatility):
     if i >= price.size:
         return
     sqrt_t = math.sqrt(years[i])
-    d1 = (math.log(price[i] / strike[i]) + (riskless + 0.5 * volatility * volatility) * years[i]) / (
-        volatility * sqrt_t
-    )
+    d1 = (
+        math.log(price[i] / strike[i]) + (riskless + 0.5 * volatility * volatility) * years[i]
+    ) / (volatility * sqrt_t)
     d2 = d1 - volatility * sqrt_t
     discounted = strike[i] * math.exp(-riskless * years[i])
     call[i] = price[i] * normal_cdf(d1) - discounted * normal_cdf(d2)
@@ -205,9 +205,7 @@ def flip(spins, chance, colour, weights):
     i, j = cuda.grid(2)
     n, m = spins.shape
     if i < n and j < m and (i + j) & 1 == colour:
-        around = (
-            spins[(i + 1) % n, j] + spins[i - 1, j] + spins[i, (j + 1) % m] + spins[i, j - 1]
-        )
+        around = spins[(i + 1) % n, j] + spins[i - 1, j] + spins[i, (j + 1) % m] + spins[i, j - 1]
         energy = 2 * spins[i, j] * around
         if energy <= 0 or chance[i, j] < weights[energy >> 2]:
             spins[i, j] = -spins[i, j]

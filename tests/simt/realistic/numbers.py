@@ -1,6 +1,8 @@
 """Whole numbers and their bits: codes, primes, divisors, powers, boards."""
 
 import math
+from datetime import date, timedelta
+from itertools import permutations
 
 import numpy as np
 from numpy import int32, uint32, uint64
@@ -75,7 +77,10 @@ def code_of_morton(launch):
     codes = np.full((20, 30), -1)
     launch(morton, (4, 3), (8, 8), codes)
     expected = [
-        [int("".join(a + b for a, b in zip(f"{y:08b}", f"{x:08b}", strict=True)), 2) for x in range(30)]
+        [
+            int("".join(a + b for a, b in zip(f"{y:08b}", f"{x:08b}", strict=True)), 2)
+            for x in range(30)
+        ]
         for y in range(20)
     ]
     return codes, np.array(expected)
@@ -262,8 +267,6 @@ def queens(count):
 
 
 def queens_on_a_board(launch):
-    from itertools import permutations
-
     count = np.zeros(1, int32)
     launch(queens, 1, 32, count)
     boards = permutations(range(QUEENS))
@@ -313,8 +316,6 @@ def weekday(year, month, day, out):
 
 
 def weekdays_of_zeller(launch):
-    from datetime import date, timedelta
-
     days = [date(1999, 12, 1) + timedelta(37 * i) for i in range(90)]
     parts = np.array([(d.year, d.month, d.day) for d in days]).T.copy()
     out = np.full(90, -1)

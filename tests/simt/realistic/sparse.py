@@ -119,7 +119,12 @@ def diagonals(offsets, values, x, y):
 
 def product_by_diagonals(launch):
     rng = np.random.default_rng(5)
-    offsets, values, x, y = np.array([-3, 0, 1, 5]), rng.random((4, 30)), rng.random(30), np.ones(30)
+    offsets, values, x, y = (
+        np.array([-3, 0, 1, 5]),
+        rng.random((4, 30)),
+        rng.random(30),
+        np.ones(30),
+    )
     dense = np.zeros((30, 30))
     for d, offset in enumerate(offsets):
         for r in range(30):

@@ -1,5 +1,6 @@
 """Strings as arrays of bytes: hashes, checksums, searches, ciphers, codes, counts."""
 
+import base64
 import re
 import zlib
 
@@ -13,9 +14,7 @@ TEXT = (
     "threads wait for threads, and the last thread to arrive lets the others go. "
 )
 LONGEST = 16
-CRC_TABLE = np.array(
-    [zlib.crc32(bytes([255 - i])) ^ 0xFF000000 for i in range(256)], uint32
-)
+CRC_TABLE = np.array([zlib.crc32(bytes([255 - i])) ^ 0xFF000000 for i in range(256)], uint32)
 PATTERN = np.frombuffer(b"thread", uint8)
 
 
@@ -279,8 +278,6 @@ def to_base64(data, alphabet, out):
 
 
 def code_base64(launch):
-    import base64
-
     data = np.random.default_rng(2).integers(0, 256, 150).astype(uint8)
     letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     out = np.zeros(200, uint8)
