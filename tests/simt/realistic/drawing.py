@@ -81,7 +81,7 @@ def resize(source, target):
     if x < w and y < h:
         sy = (y + 0.5) * source.shape[0] / h - 0.5
         sx = (x + 0.5) * source.shape[1] / w - 0.5
-        y0, x0 = math.floor(sy), math.floor(sx)
+        y0, x0 = int32(math.floor(sy)), int32(math.floor(sx))
         fy, fx = sy - y0, sx - x0
         y1, x1 = min(y0 + 1, source.shape[0] - 1), min(x0 + 1, source.shape[1] - 1)
         y0, x0 = max(y0, 0), max(x0, 0)
