@@ -6,11 +6,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
 BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
+WORD_JOINER = "\u2060"  # no line is broken beside it
 sys.path.append(str(BOOK.parent))
 
 from book import film, outside  # noqa: E402
@@ -51,6 +53,18 @@ def forget_widgets(app: Sphinx, _doctree: object) -> None:
     app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
 
 
+def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
+    """Join a formula to the comma or bracket that touches it: browsers break lines between them."""
+    for formula in list(doctree.findall(nodes.math)):
+        parent = formula.parent
+        i = parent.index(formula)
+        if i and isinstance(parent[i - 1], nodes.Text) and not parent[i - 1][-1:].isspace():
+            parent[i - 1] = nodes.Text(parent[i - 1] + WORD_JOINER)
+        follower = parent[i + 1] if i + 1 < len(parent) else None
+        if isinstance(follower, nodes.Text) and not follower[:1].isspace():
+            parent[i + 1] = nodes.Text(WORD_JOINER + follower)
+
+
 def look_through(app: Sphinx, error: Exception | None) -> None:
     """Fail the build where a page fetches from elsewhere, or an explorer has no film."""
     if error:
@@ -64,6 +78,7 @@ def look_through(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
+    app.connect("doctree-read", join_formulas)
     app.connect("build-finished", look_through)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +29,21 @@ ALL_RAN = """() => {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, help="folder for screenshots of the notebooks")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of `test_speed`: milliseconds from a key to its picture."""
+    rows = [
+        value
+        for report in terminalreporter.getreports("passed")
+        for key, value in getattr(report, "user_properties", ())
+        if key == "from key to picture" and report.when == "call"
+    ]
+    if rows:
+        terminalreporter.write_line(f"{'from key to picture':<24}{'median':>8}{'worst':>8} ms")
+    for name, times in rows:
+        told = f"{name:<24}{statistics.median(times):8.0f}{max(times):8.0f}"
+        terminalreporter.write_line(f"{told}    of {len(times)} keys")
 
 
 @pytest.fixture(scope="session")
