@@ -2,6 +2,7 @@
 
 import filecmp
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,6 @@ from sphinx.errors import SphinxError
 
 BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
-WORD_JOINER = "\u2060"  # no line is broken beside it
 sys.path.append(str(BOOK.parent))
 
 from book import film, outside  # noqa: E402
@@ -54,15 +54,25 @@ def forget_widgets(app: Sphinx, _doctree: object) -> None:
 
 
 def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
-    """Join a formula to the comma or bracket that touches it: browsers break lines between them."""
+    """Keep a formula and the comma or bracket that touches it on one line.
+
+    Browsers break a line on either side of a formula, whatever stands there.
+    """
     for formula in list(doctree.findall(nodes.math)):
-        parent = formula.parent
-        i = parent.index(formula)
-        if i and isinstance(parent[i - 1], nodes.Text) and not parent[i - 1][-1:].isspace():
-            parent[i - 1] = nodes.Text(parent[i - 1] + WORD_JOINER)
-        follower = parent[i + 1] if i + 1 < len(parent) else None
-        if isinstance(follower, nodes.Text) and not follower[:1].isspace():
-            parent[i + 1] = nodes.Text(WORD_JOINER + follower)
+        line = formula.parent
+        i = line.index(formula)
+        before, after = line[i - 1] if i else None, line[i + 1] if i + 1 < len(line) else None
+        joined = nodes.inline(classes=["joined"])
+        formula.replace_self(joined)
+        if isinstance(before, nodes.Text):
+            start = re.search(r"\S*$", before).start()
+            joined += nodes.Text(before[start:])
+            line[i - 1] = nodes.Text(before[:start])
+        joined += formula
+        if isinstance(after, nodes.Text):
+            end = re.match(r"\S*", after).end()
+            joined += nodes.Text(after[:end])
+            line[i + 1] = nodes.Text(after[end:])
 
 
 def look_through(app: Sphinx, error: Exception | None) -> None:
