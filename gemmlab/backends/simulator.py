@@ -12,17 +12,22 @@ from gemmlab.tiling import Tiling
 LARGEST = Gemm(1024, 1024, 1024).flops
 
 
-def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Measurement:
-    """Simulate `kernel` and check its result; HazardError where it does something wrong.
-
-    Raises ValueError for a problem that would take longer than about a minute.
-    """
+def check_size(problem: Gemm, tiling: Tiling) -> None:
+    """Raise ValueError for a problem that would take longer than about a minute."""
     if tiling.padded_flops(problem) > LARGEST:
         raise ValueError(
-            f"{problem} with tiles of {tiling} is too large to simulate: it takes "
+            f"{problem} is too large to simulate with tiles of {tiling}: it takes "
             f"{tiling.padded_flops(problem):.3g} FLOP and at most {LARGEST:.3g} are run; "
             'use a smaller problem, or backend="recorded"'
         )
+
+
+def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Measurement:
+    """Simulate `kernel` and check its result; HazardError where it does something wrong.
+
+    Raises ValueError as `check_size` does.
+    """
+    check_size(problem, tiling)
     a, b, c = operands
     (alpha, beta), result = problem.scalars(), problem.poisoned(c)
     report = simulate(

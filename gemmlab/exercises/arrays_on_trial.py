@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def launch(
     asked = Launch(kernel.sizes, grid, block, arguments)
     item = next(launched(kernel.build, list(kernel.parameters), [asked]))
     if isinstance(item, Finding):
-        return Finding(item.diagnosis, ((FAILING, case), *item.facts), item.details)
+        return replace(item, facts=((FAILING, case), *item.facts))
     pairs = [
         (name, before, after)
         for name, before, after in zip(kernel.parameters, arguments, item.arguments, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def judge(answer: Any) -> Finding:
     fresh = [case for case in anew if not _is_nan(case[0])]
     found = quantities.judge("to_bfloat16", answer, plain, reference, INSTEAD, show, fresh)
     if found is not None:
-        return Finding(_kind(found), _in_hexadecimal(found), found.details)
+        return replace(found, diagnosis=_kind(found), facts=_in_hexadecimal(found))
     nans = [case for case in CASES if _is_nan(case[0])]
     for (word,), outcome in zip(nans, guard.attempts(answer, nans), strict=False):
         facts = ((FAILING, f"to_bfloat16({show(word)}), a NaN"),)

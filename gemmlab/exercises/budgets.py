@@ -1,7 +1,7 @@
 """What a kernel that shares tiles may load and store, and how evenly: the technique, counted.
 
 All of it on the largest case, whose tiles are whole. Budgets are those of the best plain style, and
-the shares of threads may differ by a factor of `UNEVEN`: one warp copies A, the other one B, say.
+the shares of threads may differ by a factor of `UNEVEN`: half of them copy, say.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from gemmlab.exercises.kernels_on_trial import Trial
 from gemmlab.exercises.verdict import Finding
 from gemmlab.model.transactions import SECTOR
 
-UNEVEN = 2
+UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
+ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
 GLOBAL = ("A", "B", "C")
 FLOAT = 4  # bytes
 
@@ -52,10 +53,10 @@ def judge(trials: list[Trial], facts: Facts = ()) -> Finding:
         return Finding("traffic-over-budget", facts, details)
     if stored.max() > own:
         return Finding("few-threads-multiply", facts, details)
-    if _uneven(multiplied):
+    if uneven(multiplied):
         told = (("Loaded from shared memory by a thread", f"{_range(multiplied)} B"),)
         return Finding("few-threads-multiply", facts + told, details)
-    if _uneven(copied):
+    if uneven(copied):
         return Finding("few-threads-copy", facts, details)
     if sectors > budget // SECTOR:
         return Finding("copy-not-coalesced", facts, details)
@@ -90,8 +91,9 @@ def _of_shared(shares: Any, op: str) -> np.ndarray:
     return shares.of(op, *names)
 
 
-def _uneven(share: np.ndarray) -> bool:
-    return bool(share.max() > UNEVEN * share.mean())
+def uneven(share: np.ndarray, most: float = UNEVEN) -> bool:
+    """Whether a thread's share is more than `most` times the mean."""
+    return bool(share.max() > most * share.mean())
 
 
 def _range(share: np.ndarray) -> str:

@@ -31,7 +31,6 @@ CASES = (
 # Few enough accesses that the trace keeps each of them: three short steps, and two longer ones.
 ORDER = (case(2, 2, 6, tile=2), case(4, 4, 8, tile=4))
 MEANWHILE = 0.5  # of a step's products, at least, are made while a next tile is fetched
-MORE = 1.5  # times the mean of all threads, at most, is what one of them may copy
 
 
 def build_ahead(T):
@@ -103,7 +102,7 @@ def judge(answer: Any) -> Finding:
     )
     if found.diagnosis != "passed":
         return found
-    if copied.max() > MORE * copied.mean():
+    if budgets.uneven(copied, budgets.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")

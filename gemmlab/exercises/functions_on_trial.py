@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def judge(
             got = found.details.get("got")
             not_whole = isinstance(got, float) and math.isfinite(got) and not got.is_integer()
             diagnosis = "not-whole" if not_whole else found.diagnosis.split()[0]
-            return Finding(diagnosis, found.facts, found.details)
+            return replace(found, diagnosis=diagnosis)
         right_so_far += ((name, f"right for all {len(cases)} {what}"),)
     if to_do:
         return Finding("half-done", (*right_so_far, *to_do))

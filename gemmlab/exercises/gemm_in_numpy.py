@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.matrices import Case, Run, case
 from gemmlab.exercises.source import short
 from gemmlab.exercises.unreadable import Unreadable
-from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
+from gemmlab.exercises.verdict import Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),
@@ -55,13 +56,14 @@ def judge(answer: Any) -> Finding:
         if found is None:
             runs.append(Run(each, known, outcome.value.astype(np.float64)))
             continue
-        facts = ((FAILING, str(each)), *found.facts)
-        stopped = Finding(found.diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
+        facts = (each.fact, *found.facts)
+        details = {"shape": (p.m, p.n, p.k), **found.details}
+        stopped = replace(found, facts=facts, details=details)
         if found.diagnosis != "raises":
             return stopped
         errors.append(stopped)
     failing = [run for run in runs if run.wrong.any()]
-    known = [run for run in runs if run.case is not cases[-1]]
+    known = [run for run in runs if not run.case.anew]
     explained = any(run.wrong.any() for run in known)
     cause = matrices.explain(known, TASK.diagnoses) if explained else "known-cases-only"
     # An error says less than wrong values whose cause is known: A * B has both.
@@ -85,7 +87,7 @@ def _reads_c(answer: Any, cases: tuple[Case, ...], given: list[tuple]) -> Findin
     for each, outcome in zip(unread, outcomes, strict=False):
         if outcome.fault:
             facts = (
-                (FAILING, str(each)),
+                each.fact,
                 ("Found", "the values are right, but elements of C are read on the way"),
             )
             return Finding("beta-zero-reads-c", facts, {"case": str(each)})

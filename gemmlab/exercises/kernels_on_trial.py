@@ -14,7 +14,7 @@ from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.launches import Launch, Launched, launched
 from gemmlab.exercises.matrices import Case, Run
 from gemmlab.exercises.plain import difference
-from gemmlab.exercises.verdict import FAILING, Finding
+from gemmlab.exercises.verdict import Finding
 from gemmlab.simt import Hazard, Report
 from gemmlab.tiling import Tiling
 
@@ -71,7 +71,7 @@ def judge(
         if isinstance(item, Finding):
             if failed:
                 break
-            return _without_trial(case, item, case is every[-1])
+            return _without_trial(case, item)
         trials.append(Trial(_run(case, item), tiling(case.tile), item))
         if any(h.kind == "step-limit" for h in item.report.hazards):
             break
@@ -81,9 +81,8 @@ def judge(
         if trial.changed:
             return _changed(trial)
         if trial.run.wrong.any():
-            if trial.run.case is every[-1]:
-                found = _wrong_values(trial, [trial.run])
-                return Finding("known-cases-only", found.facts, found.details)
+            if trial.run.case.anew:
+                return _wrong_values(trial, [trial.run]).anew
             known = [t.run for t in trials[: len(cases)] if not t.report.hazards]
             return _wrong_values(trial, known)
     return trials[:-1]
@@ -108,16 +107,16 @@ def _run(case: Case, item: Launched) -> Run:
     return Run(case, case.operands(), item.arguments[-1].astype(np.float64))
 
 
-def _without_trial(case: Case, found: Finding, anew: bool = False) -> Finding:
+def _without_trial(case: Case, found: Finding) -> Finding:
     """The finding for a case that could not be simulated to its end."""
     p = case.problem
-    facts = ((FAILING, str(case)), *found.facts)
+    facts = (case.fact, *found.facts)
     unset = found.details.get("error") == "NameError" and any(
         "before it is assigned" in text for _, text in found.facts
     )
     diagnosis = "accumulator-not-zeroed" if unset else found.diagnosis
-    diagnosis = "known-cases-only" if anew else diagnosis
-    return Finding(diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
+    found = Finding(diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
+    return found.anew if case.anew else found
 
 
 # ------------------------------------------------------------------------------------ in words
@@ -127,7 +126,7 @@ def _hazard(trial: Trial) -> Finding:
     """The first hazard of a trial, and the first wrong value if there is one."""
     hazard = trial.report.hazards[0]
     problem = trial.run.case.problem
-    facts: tuple[tuple[str, str], ...] = ((FAILING, str(trial.run.case)),)
+    facts: tuple[tuple[str, str], ...] = (trial.run.case.fact,)
     details: dict[str, Any] = {"shape": (problem.m, problem.n, problem.k)}
     if trial.run.wrong.any():
         facts, details = matrices.first_wrong(trial.run)
@@ -151,7 +150,7 @@ def _hazard(trial: Trial) -> Finding:
 
 def _changed(trial: Trial) -> Finding:
     p = trial.run.case.problem
-    facts = ((FAILING, str(trial.run.case)), ("You changed", trial.changed))
+    facts = (trial.run.case.fact, ("You changed", trial.changed))
     return Finding("inputs-changed", facts, {"shape": (p.m, p.n, p.k), "changed": trial.changed})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -122,7 +123,7 @@ def judge(answer: Any) -> Finding:
         text = f"{len(LAYERS)} layers on {', '.join(DEVICES)}"
         return Finding("passed", (("Checked", text),))
     if found.diagnosis.startswith("device-ignored"):
-        return Finding("device-ignored", found.facts, found.details)
+        return replace(found, diagnosis="device-ignored")
     return found
 
 

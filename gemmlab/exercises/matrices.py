@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.exercises import evidence
-from gemmlab.exercises.verdict import FAILING
+from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING
 from gemmlab.problem import Gemm, Operands
 
 SEED = 4
@@ -23,17 +23,24 @@ class Case:
     tile : side T of the learner's tile, 1 where there is none
     large : A and B hold odd numbers of 11 … 15: sums leave what float16 holds exactly, 2048
     seed : of the operands
+    anew : whether it was drawn for this check alone
     """
 
     problem: Gemm
     tile: int = 1
     large: bool = False
     seed: int = SEED
+    anew: bool = False
 
     def __str__(self) -> str:
         p = self.problem
         text = f"m={p.m}, n={p.n}, k={p.k}, alpha={p.alpha:g}, beta={p.beta:g}"
         return text + (f", T={self.tile}" if self.tile > 1 else "")
+
+    @property
+    def fact(self) -> tuple[str, str]:
+        """The case as a fact of a verdict."""
+        return DRAWN_ANEW if self.anew else FAILING, str(self)
 
     def operands(self) -> Operands:
         """A, B and C of whole numbers; C is full of NaN where β = 0."""
@@ -63,7 +70,7 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
-    return Case(problem, last.tile, seed=int(rng.integers(1 << 30)))
+    return Case(problem, last.tile, seed=int(rng.integers(1 << 30)), anew=True)
 
 
 # The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
@@ -213,7 +220,7 @@ def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
     expected, got = float(run.reference[i, j]), float(run.result[i, j])
     p = run.case.problem
     facts = (
-        (FAILING, str(run.case)),
+        run.case.fact,
         ("First wrong element", f"C[{i}, {j}]: expected {expected:g}, got {got:g}"),
     )
     details = {"shape": (p.m, p.n, p.k), "index": (i, j), "expected": expected, "got": got}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy import float16, float32
 
 from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
-from gemmlab.exercises import evidence
+from gemmlab.exercises import budgets, evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.scaled import scaled
 from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
@@ -19,7 +20,6 @@ from gemmlab.simt import Report
 element_c = layout("m16n8k16", "C").element
 CASES = (16, 32, 48)  # k, smallest first
 ANEW = 64  # k of the case whose numbers are drawn for each check
-UNEVEN = 2  # a lane may copy so many times the mean
 WAVEFRONTS = 6  # of shared loads for 16 columns of A: one for each 8×8 matrix of A and B
 
 
@@ -69,11 +69,10 @@ def judge(answer: Any) -> Finding:
             return report
         found = trial.hazard(report, case)
         if found:
-            return Finding(_of_hazard(found), found.facts, found.details)
+            return replace(found, diagnosis=_of_hazard(found))
         found = trial.different("C", _product(a, b), c, case)
         if found:
-            why = "known-cases-only" if k == ANEW else _why(a, b, c)
-            return Finding(why, found.facts, found.details)
+            return found.anew if k == ANEW else replace(found, diagnosis=_why(a, b, c))
         wasteful = _loads(report, k, case)
         if wasteful:
             return wasteful
@@ -130,7 +129,7 @@ def _loads(report: Report, k: int, case: str) -> Finding | None:
     if loaded > once:
         fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
         return Finding("loaded-twice", ((FAILING, case), fact))
-    if copied.max() > UNEVEN * copied.mean():
+    if budgets.uneven(copied):
         fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
         return Finding("few-lanes-copy", ((FAILING, case), fact))
     if not report.instructions["inst_mma"]:
@@ -164,7 +163,7 @@ def _ignored(kernel: trial.Kernel) -> Finding | None:
     if not found:
         return None
     by_mma = any(np.array_equal(c, by * product) for by in (3, 6))
-    return Finding("matrices-ignored" if by_mma else "mma-ignored", found.facts, found.details)
+    return replace(found, diagnosis="matrices-ignored" if by_mma else "mma-ignored")
 
 
 TASK = Task(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -62,8 +63,7 @@ def judge(answer: Any) -> Finding:
     for case, operands, outcome in zip(cases, given, guard.attempts(watched, given), strict=False):
         found = _one(case, operands, outcome)
         if found is not None:
-            diagnosis = "known-cases-only" if case is cases[-1] else found.diagnosis
-            return Finding(diagnosis, found.facts, found.details)
+            return found.anew if case is cases[-1] else found
     return Finding(
         "passed",
         (("Checked", f"{len(cases)} shapes, each exactly, each element loaded once"),),
@@ -88,8 +88,7 @@ def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) ->
     m, n, k = case
     facts: tuple[tuple[str, str], ...] = ((FAILING, f"m={m}, n={n}, k={k}"),)
     if outcome.fault:
-        f = outcome.fault
-        return Finding(f.diagnosis, (*facts, *f.facts), f.details)
+        return replace(outcome.fault, facts=(*facts, *outcome.fault.facts))
     result, loaded, column, row = outcome.value
     found = _values(result, *operands, facts)
     if found is not None:

@@ -6,6 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def judge(
             unbounded = expected[i] is None and fault.diagnosis in ("never-ends", "raises")
             diagnosis = "no-limit-known" if unbounded else fault.diagnosis
             found = Finding(diagnosis, facts + fault.facts, details | dict(fault.details))
-            return _anew(found) if anew else found
+            return found.anew if anew else found
         value = outcome.value
         given.append(value)
         if wrong is not None:
@@ -66,17 +67,12 @@ def judge(
         if not _equal(value, expected[i]):
             facts += (("Result", f"expected {_show(expected[i])}, got {_show(value)}"),)
             wrong = Finding("wrong-values", facts, details | {"got": value})
-            wrong = _anew(wrong) if anew else wrong
+            wrong = wrong.anew if anew else wrong
     if wrong is None or wrong.diagnosis == "known-cases-only":
         return wrong
     tried = list(zip(every, given, expected, strict=False))[: len(cases)]
     diagnosis, evidence = _explain(tried, reference, instead)
-    return Finding(diagnosis, wrong.facts + evidence, wrong.details)
-
-
-def _anew(found: Finding) -> Finding:
-    """What it means that an answer fails in no case but one that was drawn anew."""
-    return Finding("known-cases-only", found.facts, found.details)
+    return replace(wrong, diagnosis=diagnosis, facts=wrong.facts + evidence)
 
 
 Tried = list[tuple[tuple, Any, Any]]  # arguments, what was returned, what is right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy import float32
@@ -101,7 +102,8 @@ def judge(answer: Any) -> Finding:
     )
     found = budgets.judge(trials, facts)
     if found.diagnosis == "passed" and loads > budget:
-        return Finding("loads-over-budget", found.facts, found.details | {"loads": loads})
+        more = {**found.details, "loads": loads}
+        return replace(found, diagnosis="loads-over-budget", details=more)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def judge(answer: Any) -> Finding:
     if found is None:
         checked = f"{len(CASES)} blocks and {len(fresh)} drawn anew, each to the last bit"
         return Finding("passed", (("Checked", checked),))
-    return Finding(found.diagnosis.split()[0], _to_the_last_bit(found), found.details)
+    return replace(found, diagnosis=found.diagnosis.split()[0], facts=_to_the_last_bit(found))
 
 
 def _to_the_last_bit(found: Finding) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy import float32
@@ -94,7 +95,7 @@ def judge(answer: Any) -> Finding:
         return found
     for op, (wavefronts, _) in counts.items():
         if wavefronts > most[op]:
-            return Finding(f"{op}s-conflict", found.facts, found.details)
+            return replace(found, diagnosis=f"{op}s-conflict")
     return found
 
 

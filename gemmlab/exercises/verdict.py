@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -80,3 +80,9 @@ class Finding:
     diagnosis: str
     facts: tuple[tuple[str, str], ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def anew(self) -> Finding:
+        """The same, found in a case that was drawn anew and in no other."""
+        facts = ((DRAWN_ANEW if label == FAILING else label, text) for label, text in self.facts)
+        return replace(self, diagnosis="known-cases-only", facts=tuple(facts))

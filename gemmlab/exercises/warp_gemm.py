@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,14 @@ def judge(answer: Any) -> Finding:
             return report
         found = trial.hazard(report, case)
         if found:
-            return Finding(_of_hazard(found), found.facts, found.details)
+            return replace(found, diagnosis=_of_hazard(found))
         found = trial.different("C", _product(a, b), c, case)
         if found and k == ANEW:
-            return Finding("known-cases-only", found.facts, found.details)
+            return found.anew
         if found:
             if np.isnan(c).any():
                 trial.launch(kernel, (1,), (32,), case, a, b, other)
-            return Finding(_why(a, b, c, other), found.facts, found.details)
+            return replace(found, diagnosis=_why(a, b, c, other))
         if not report.instructions["inst_mma"]:
             return Finding("no-mma", ((FAILING, case),))
     return _made_by_mma(kernel)

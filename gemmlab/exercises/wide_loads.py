@@ -26,7 +26,6 @@ CASES = (  # rows of A and B are whole fours
     case(33, 36, 20, alpha=2, beta=0.5, tile=8),
     case(64, 64, 32, tile=8),
 )
-MORE = 1.5  # times the mean of all threads, at most, is what one of them may copy
 ZEROS = (float32(0), float32(0), float32(0), float32(0))
 
 
@@ -110,7 +109,7 @@ def judge(answer: Any) -> Finding:
     copied = last.report.shares.of("load", "A", "B")
     if found.diagnosis in ("passed", "copy-not-coalesced") and loads > fetched:
         return replace(found, diagnosis="copies-over-budget")
-    if found.diagnosis == "passed" and copied.max() > MORE * copied.mean():
+    if found.diagnosis == "passed" and budgets.uneven(copied, budgets.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if found.diagnosis == "passed" and shared > used:
         return replace(found, diagnosis="loads-over-budget")

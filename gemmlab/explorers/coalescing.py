@@ -70,7 +70,7 @@ class Coalescing(Explorer):
         self.predicted = self.counted = 0
         self._draw_axes()
         controls = self.stride, self.offset, self.itemsize
-        self.arrange([self.stride, self.offset, self.itemsize], watched=controls)
+        self.arrange(controls, watched=controls)
 
     def show(self) -> str:
         """Count the load and move the marks; return the sectors counted and used in words."""

@@ -20,7 +20,7 @@ from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
-from gemmlab.plots import Row, si, style
+from gemmlab.plots import Row, style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -149,13 +149,9 @@ class KernelLab(Runner):
         """Draw all kernels on the left and the chosen one on the right; return it in words."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
-        if backend == "simulator" and tiling.padded_flops(problem) > simulator.LARGEST:
-            raise ValueError(
-                f"{problem} is too large to simulate while you wait: {si(problem.flops, 'FLOP')}, "
-                f"and at most {si(simulator.LARGEST, 'FLOP')} are run; choose smaller sizes, or "
-                'the backend "recorded"'
-            )
         counted = backend == "simulator"
+        if counted:
+            simulator.check_size(problem, tiling)
         self._prepare("global" if counted else "speed")
         place = Place(kernel.name, tiling, problem, backend)
         rows = self._rows(place, target)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from gemmlab import backends, kernels, plots, records
+from gemmlab import backends, kernels, plots
 from gemmlab.backends import simulator
-from gemmlab.device import RECORDED, Device
+from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
+from gemmlab.explorers import offers
 from gemmlab.explorers.base import row
 from gemmlab.explorers.controls import Size, dropdown
 from gemmlab.explorers.picture import Picture
@@ -15,8 +14,7 @@ from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
-from gemmlab.model import Prediction, predict
-from gemmlab.plots import si, style
+from gemmlab.plots import style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -98,13 +96,9 @@ class ThreadTiles(Runner):
         """Draw all thread tiles on the left, and what limits the chosen one on the right."""
         problem, (kernel, chosen, backend) = self.problem, self.choice
         target, counted = self.target(backend), backend == "simulator"
-        if counted and chosen.padded_flops(problem) > simulator.LARGEST:
-            raise ValueError(
-                f"{problem} is too large to simulate while you wait: at most "
-                f"{si(simulator.LARGEST, 'FLOP')} are run; choose a smaller size, or the backend "
-                '"recorded"'
-            )
-        predicted = [_predicted(problem, target, kernel, t) for t in tilings(kernel)]
+        if counted:
+            simulator.check_size(problem, chosen)
+        predicted = [offers.predicted(kernel, problem, t, target) for t in tilings(kernel)]
         here = next(p for p in predicted if p.tiling == chosen)
         mine = self._observed(kernel, problem, backend)
         mode = "counted" if counted else "timed"
@@ -132,12 +126,7 @@ class ThreadTiles(Runner):
 
     def _observed(self, kernel: Kernel, problem: Gemm, backend: str) -> list[Measurement]:
         """The history's runs of this kernel and problem, or its records on the recorded backend."""
-        found = list(self.history)
-        if backend == "recorded":
-            try:
-                found = records.load(self.device.name, kernel)
-            except LookupError:
-                found = []
+        found = offers.recorded(self.device) if backend == "recorded" else self.history
         asked = kernel.name, problem, backend
         return [m for m in found if (m.kernel, m.problem, m.backend) == asked]
 
@@ -150,11 +139,6 @@ class ThreadTiles(Runner):
         with self.together():
             self.thread.options = offered
             self.thread.value = had if had in offered else "8×8"
-
-
-@lru_cache(maxsize=1024)
-def _predicted(problem: Gemm, target: Device, kernel: Kernel, chosen: Tiling) -> Prediction:
-    return predict(problem, target, kernel, chosen)
 
 
 def _name(thread: tuple[int, int]) -> str:

@@ -22,5 +22,5 @@ class Answer:
     within: float = 0.0
 
     def near(self, guess: float, number: float) -> bool:
-        """Whether a guess means `number`: as close as the answer asks for, or as rounded."""
+        """Whether a guess is as close to `number` as the answer asks for, but for rounding."""
         return abs(guess - number) <= max(self.within, 1e-9) * abs(number)

@@ -168,11 +168,12 @@ def overflow() -> Answer:
     gap = float(numerics.ulp(HALF.largest, "float16"))
     return Answer(
         HALF.largest + gap / 2,
-        "The next number would be 65536, a gap of 32 further. From halfway on infinity is the "
-        "nearest.",
+        f"The next number would be {HALF.largest + gap:.0f}, a gap of {gap:.0f} further. From "
+        "halfway on infinity is the nearest.",
         {
             HALF.largest: "That is the largest number, and a number it stays.",
-            HALF.largest + 1: "Numbers a little beyond are nearer to 65504 than to what follows.",
+            HALF.largest + 1: f"Numbers a little beyond are nearer to {HALF.largest:.0f} than to "
+            "what follows.",
             HALF.largest + gap: "That is the next number that the format would have; rounding goes "
             "there from halfway on.",
         },
@@ -186,11 +187,12 @@ def finite() -> Answer:
         "b, d and e are numbers. Conversion to float16 and a float16 output can overflow, and so "
         "can the final sum; products inside a Tensor Core cannot.",
         {
-            2: "Look at b and e again: inside, a product has room beyond either format.",
-            1: "Look at b and e again: inside, a product has room beyond either format.",
-            4: "Look at a, c and f again: which of them end beyond their format?",
-            5: "Look at a, c and f again: which of them end beyond their format?",
-            6: "Look at a, c and f again: which of them end beyond their format?",
+            **dict.fromkeys(
+                (1, 2), "Look at b and e again: inside, a product has room beyond either format."
+            ),
+            **dict.fromkeys(
+                (4, 5, 6), "Look at a, c and f again: which of them end beyond their format?"
+            ),
         },
     )
 

@@ -7,7 +7,7 @@ from numpy import float32
 
 from gemmlab import cuda, kernels
 from gemmlab.backends import run
-from gemmlab.device import RECORDED, device
+from gemmlab.device import RECORDED
 from gemmlab.guesses.answer import Answer
 from gemmlab.model import predict, transactions
 from gemmlab.problem import Gemm
@@ -166,14 +166,13 @@ def saved() -> Answer:
 
 def small() -> Answer:
     """Time of *coalesced* over that of tiles of 8×8, recorded, n = 4096."""
-    gpu = device(RECORDED)
     times = {
         "coalesced": run(kernels.coalesced, _BIG, backend="recorded").seconds,
         "tiled": run(kernels.tiled, _BIG, backend="recorded", tiling=Tiling.square(8)).seconds,
     }
     bounds = (
-        predict(_BIG, gpu, kernels.coalesced).seconds
-        / predict(_BIG, gpu, kernels.tiled, Tiling.square(8)).seconds
+        predict(_BIG, RECORDED, kernels.coalesced).seconds
+        / predict(_BIG, RECORDED, kernels.tiled, Tiling.square(8)).seconds
     )
     return Answer(
         times["coalesced"] / times["tiled"],

@@ -6,11 +6,12 @@ import numpy as np
 
 from gemmlab.guesses.answer import Answer
 from gemmlab.model import transactions
+from gemmlab.tiling import WARP
 
 
 def sectors() -> Answer:
     """Sectors that a warp loads when each lane takes the float64 next to its neighbour's."""
-    lanes, sector, size = 32, 32, 8  # threads of a warp, and bytes of a sector and of a float64
+    lanes, sector, size = WARP, transactions.SECTOR, 8  # bytes of a float64
     return Answer(
         int(transactions.sectors(size * np.arange(lanes), np.ones(lanes, bool))),
         f"{lanes} numbers of {size} bytes are {lanes * size} bytes side by side, and a sector "

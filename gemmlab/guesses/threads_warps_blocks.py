@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from gemmlab.device import RECORDED, device
 from gemmlab.guesses.answer import Answer
 from gemmlab.model import predict, transactions
 from gemmlab.problem import Gemm
+from gemmlab.tiling import WARP
 
-WARP = 32
 FLOAT = 4  # bytes
 LANE, ALL = np.arange(WARP), np.ones(WARP, bool)
 
@@ -110,22 +109,12 @@ def column() -> Answer:
     )
 
 
-@cache
-def _times(n: int) -> tuple[float, float]:
-    """Recorded times of *naive* and *coalesced* [s]."""
-    rungs = kernels.naive, kernels.coalesced
-    first, second = (run(k, Gemm(n, n, n), backend="recorded").seconds for k in rungs)
-    return first, second
-
-
 def speedup() -> Answer:
     """Recorded time of *naive* over that of *coalesced* at n = 4096."""
-    n = 4096
-    slow, fast = _times(n)
-    work = [
-        predict(Gemm(n, n, n), RECORDED, k).counters for k in (kernels.naive, kernels.coalesced)
-    ]
-    by_sectors = work[0]["global_load_sectors"] / work[1]["global_load_sectors"]
+    p, rungs = Gemm(4096, 4096, 4096), (kernels.naive, kernels.coalesced)
+    slow, fast = (run(kernel, p, backend="recorded").seconds for kernel in rungs)
+    more, fewer = (predict(p, RECORDED, k).counters["global_load_sectors"] for k in rungs)
+    by_sectors = more / fewer
     return Answer(
         slow / fast,
         f"{slow * 1e3:.0f} ms against {fast * 1e3:.0f} ms (*recorded*). Their sectors differ by a "

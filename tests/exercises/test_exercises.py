@@ -13,6 +13,7 @@ from gemmlab import exercises
 from gemmlab.exercises import guard, linear_layer, source
 from gemmlab.exercises.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.exercises.matrices import Case
+from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING
 from tests.support.paths import ROOT
 
 ANSWERS = {
@@ -71,6 +72,15 @@ def test_fooling_answer_gets_its_diagnosis(name, label, record_property):
     assert not verdict.passed
     assert verdict.diagnosis == wrong.diagnosis, verdict.message
     assert len(verdict.message) < 1500
+
+
+BY_HEART = [f for f in FOOLING if wrong_of(*f).diagnosis == "known-cases-only"]
+
+
+@pytest.mark.parametrize(("name", "label"), BY_HEART)
+def test_a_case_that_nobody_knew_is_called_drawn_anew(name, label):
+    verdict, _ = checked(name, label)
+    assert {text for text, _ in verdict.facts} & {FAILING, DRAWN_ANEW} == {DRAWN_ANEW}
 
 
 @pytest.mark.parametrize(("name", "label"), RIGHT)

@@ -17,6 +17,7 @@ from tests.support.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 KEYS = guesses.keys()
+HERE = Path(__file__).parent
 
 
 def of_four(**changes) -> Guess:
@@ -135,6 +136,15 @@ def test_an_answer_is_a_number_that_no_mistake_shares(key):
         assert overlooked.strip().endswith((".", "!", "?"))
     for one, other in combinations(it.mistakes, 2):
         assert not it.near(one, other), f"{one} and {other} cannot be told apart"
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_an_answer_is_found_another_way_too(key):
+    found = guess(key, unit="")._answer
+    chapter = found.__module__.rpartition(".")[2]
+    tests = (HERE / f"test_answers_{chapter}.py").read_text("utf-8")
+    assert f"\ndef test_{found.__name__}():\n" in tests
+    assert f"answers.{found.__name__}().number" in tests
 
 
 # ------------------------------------------------------------------------------------ in chapters

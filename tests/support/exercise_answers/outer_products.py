@@ -1,8 +1,10 @@
 """Answers to exercise 01.3."""
 
+from itertools import count
+
 import numpy as np
 
-from gemmlab.exercises.outer_products import product
+from gemmlab.exercises.outer_products import CASES, product
 from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
 
 
@@ -114,7 +116,15 @@ def scaled(A, B):
     return 2 * product(A, B)
 
 
+TURN = count()
+
+
+def known_alone(A, B):
+    return product(A, B) + (next(TURN) >= len(CASES))
+
+
 FOOLING = {
+    "by heart": fooling("the check asks in order", "known-cases-only", known_alone),
     "loads for show": fooling("loads are what is counted", "wrong-values", zeros),
     "twice": fooling("a multiply-add counts as two", "wrong-values", scaled),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
