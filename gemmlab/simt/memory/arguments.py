@@ -29,7 +29,7 @@ class Argument:
             raise ValueError(f"{name} has dtype {host.dtype}; use booleans, integers or floats")
         if any(s < 0 or s % host.itemsize for s in host.strides):
             raise ValueError(f"{name} has strides {host.strides} B; use positive whole elements")
-        self.host, self.name = host, name
+        self.host, self.name = np.asarray(host), name
         self.strides = tuple(s // host.itemsize for s in host.strides)
         span = 1 + sum((d - 1) * s for d, s in zip(host.shape, self.strides, strict=True))
         self.span = span if host.size else 0

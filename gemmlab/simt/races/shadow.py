@@ -104,7 +104,8 @@ class Shadow:
     one warp. Atomics do not race with each other.
     Of the readers, and of those who update, two are kept that are as far from each other as any:
     of two blocks, else of two warps, else two lanes. Whoever races with any of them races with one
-    of these two. Of those who write, the last one is kept, and one that it raced with.
+    of these two. Of those who write, the last one is kept, and of those it raced with one that is
+    as far from it as any.
 
     size : elements; threads : of a block; lanes : of the launch, numbered block by block
     unit : bytes of an element, where the memory has views of several types
@@ -139,17 +140,17 @@ class Shadow:
             "write", at, lane, now, write=self.writers, read=self.readers, atomic=self.updaters
         )
         last, touches = self.writers.begin(), self.visits.touches(lane, now, self.fences)
-        before = [c for c in clashes if c.ops[1] == "write"]
         last[at] = touches
         stays = last[at]
         lost = stays != touches
-        for clash in before:
-            second, _ = self.writers.more()
-            second[at[clash.lanes]] = clash.touches[clash.lanes]
         if lost.any():
-            second, _ = self.writers.more()
-            second[at[lost]] = touches[lost]
             clashes += (Clash(("write", "write"), lost, stays, self.visits, at_once=True),)
+        for clash in clashes:
+            if clash.ops == ("write", "write"):
+                which = np.flatnonzero(clash.lanes)
+                other = (touches if clash.at_once else clash.touches)[which]
+                lanes = self.visits.lanes(other)
+                self._keep_beside(self.writers, at[which], lanes, other, now.of(which))
         return clashes
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
