@@ -135,9 +135,8 @@ def insert(x, table):
     slot = x[i] // 2
     waits = x[i] > 0
     while waits:
-        if table[slot] == 0:  # first read
-            if cuda.atomic.cas(table, slot, 0, x[i]) == 0:
-                waits = False
+        if table[slot] == 0 and cuda.atomic.cas(table, slot, 0, x[i]) == 0:  # first read
+            waits = False
         if waits:
             slot = (slot + 1) % table.size
 

@@ -42,7 +42,9 @@ def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> A
         size = int(np.prod(sizes))
         buffer = np.zeros((len(m.lanes.blocks), size), as_dtype(dtype))
         whole = tuple(np.int64(s) for s in sizes)
-        m.memory.shared[key] = Array("shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads))
+        m.memory.shared[key] = Array(
+            "shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads)
+        )
         m.memory.shared[key].alignment = int(alignment or buffer.itemsize)
         m.memory.static_bytes += size * buffer.itemsize
         place = f"line {m.calls.line}: {m.calls.source.code(m.calls.line)}\n  "

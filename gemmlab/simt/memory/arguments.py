@@ -121,8 +121,8 @@ def _share(group: list[Argument], shadow: Callable[[int], GlobalShadow]) -> None
         offset, rest = divmod(a.start - start, a.host.itemsize)
         if rest:
             raise ValueError(
-                f"{a.name} begins {rest} B after the start of an element of {group[0].name}, which it "
-                "overlaps; pass arrays whose elements lie on each other, or a copy"
+                f"{a.name} begins {rest} B after the start of an element of {group[0].name}, which "
+                "it overlaps; pass arrays whose elements lie on each other, or a copy"
             )
         a.put(memory.view(a.host.dtype), offset, tracked)
         a.over(a.array.buffer, offset)[...] = a.host

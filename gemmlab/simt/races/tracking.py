@@ -102,7 +102,9 @@ def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> 
         i, count = int(unset.argmax()), access.times * int(unset.sum())
         place = access.array.element(access.elements[i])
         m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
-    clashes = getattr(shadow, access.op)(cells, lanes, m.waits.now(access.line, access.parts(access.places)))
+    clashes = getattr(shadow, access.op)(
+        cells, lanes, m.waits.now(access.line, access.parts(access.places))
+    )
     if access.compares:
         shadow.compare(cells, lanes)
     for clash in clashes:

@@ -92,7 +92,7 @@ class Visits:
 
 
 def distance(a: np.ndarray, b: np.ndarray, threads: int) -> np.ndarray:
-    """0 for the same lane, 1 for lanes of one warp, 2 of one block of `threads`, 3 of two blocks."""
+    """0 for the same lane, 1 for lanes of one warp, 2 of one block, 3 of two blocks."""
     block = a // threads != b // threads
     warp = a // WARP != b // WARP
     return (a != b).astype(np.int8) + (warp | block) + block

@@ -13,6 +13,7 @@ import argparse
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy import int32
@@ -64,7 +65,7 @@ def programs(count: int, seed: int, masks: tuple[int, ...] = MASKS) -> Iterator[
 
 @dataclass
 class Touch:
-    """What a lane does to an element of a memory, at a time of its own clock.
+    """What a lane does in a step to an element of a memory, at a time of its own clock.
 
     known : of each lane, up to which time its touches come before this one
     """
@@ -75,7 +76,7 @@ class Touch:
     lane: int
     time: int
     known: dict[int, int]
-    number: int
+    step: int
 
 
 @dataclass
@@ -88,11 +89,9 @@ class Clocks:
 
     def wait(self, lanes: list[int]) -> None:
         """Let the lanes wait for each other: each knows what any of them knows, and a time later."""
-        together = {a: max(self.known[lane][a] for lane in lanes) for a in LANES} if lanes else {}
+        together = {a: max((self.known[lane][a] for lane in lanes), default=0) for a in LANES}
         for lane in lanes:
-            self.known[lane] = dict(together)
-        for lane in lanes:
-            self.known[lane][lane] += 1
+            self.known[lane] = together | {lane: together[lane] + 1}
 
 
 def touches(program: list[Step], shared: bool) -> list[Touch]:
@@ -100,7 +99,7 @@ def touches(program: list[Step], shared: bool) -> list[Touch]:
     clocks, found = Clocks(), []
     for lane in LANES:
         clocks.known[lane][lane] = 1
-    for step in program:
+    for number, step in enumerate(program):
         if step.op == BARRIER:
             for block in (0, 1):
                 clocks.wait([lane for lane in LANES if lane // THREADS == block])
@@ -114,16 +113,14 @@ def touches(program: list[Step], shared: bool) -> list[Touch]:
             if at >= 0:
                 known = clocks.known[lane]
                 place = (lane // THREADS if shared else 0, at)
-                found.append(
-                    Touch(step.op, place, value, lane, known[lane], dict(known), len(found))
-                )
+                found.append(Touch(step.op, place, value, lane, known[lane], dict(known), number))
     return found
 
 
 def before(a: Touch, b: Touch) -> bool:
     """Whether a comes before b by what their lanes have waited for, or by being of one lane."""
     if a.lane == b.lane:
-        return a.number < b.number
+        return a.step < b.step
     return a.time <= b.known[a.lane]
 
 
@@ -134,20 +131,19 @@ def races(program: list[Step], shared: bool) -> bool:
     that the other one writes.
     """
     seen = touches(program, shared)
-    for b in seen:
-        for a in seen[: b.number]:
-            if a.place != b.place or before(a, b) or a.lane == b.lane:
-                continue
-            if (a.op, b.op) == (WRITE, WRITE):
-                last = [
-                    c for c in seen
-                    if c.op == WRITE and c.place == a.place and before(a, c)
-                    and c.number < b.number and not before(c, b)
-                ]  # fmt: skip
-                if a.value != b.value and not any(c.value == b.value for c in last):
-                    return True
-            elif WRITE in (a.op, b.op) or (a.op == ATOMIC) != (b.op == ATOMIC):
+    for a, b in combinations(seen, 2):
+        if a.place != b.place or a.lane == b.lane or before(a, b):
+            continue
+        if (a.op, b.op) == (WRITE, WRITE):
+            later = [
+                c for c in seen
+                if c.op == WRITE and c.place == a.place and c.step < b.step
+                and before(a, c) and not before(c, b)
+            ]  # fmt: skip
+            if a.value != b.value and not any(c.value == b.value for c in later):
                 return True
+        elif WRITE in (a.op, b.op) or (a.op == ATOMIC) != (b.op == ATOMIC):
+            return True
     return False
 
 
@@ -162,12 +158,10 @@ def in_global_memory(ops, which, at, values, x, out):
         e = at[step, i]
         if op == BARRIER:
             cuda.syncthreads()
-        if op == OF_BLOCK:
-            if cuda.blockIdx.x == which[step]:
-                cuda.syncthreads()
-        if op == WARP:
-            if (which[step] >> (t % 32)) & 1:
-                cuda.syncwarp(which[step])
+        if op == OF_BLOCK and cuda.blockIdx.x == which[step]:
+            cuda.syncthreads()
+        if op == WARP and (which[step] >> (t % 32)) & 1:
+            cuda.syncwarp(which[step])
         if e >= 0:
             if op == READ:
                 out[i] = x[e]
@@ -189,12 +183,10 @@ def in_shared_memory(ops, which, at, values, x, out):
         e = at[step, i]
         if op == BARRIER:
             cuda.syncthreads()
-        if op == OF_BLOCK:
-            if cuda.blockIdx.x == which[step]:
-                cuda.syncthreads()
-        if op == WARP:
-            if (which[step] >> (t % 32)) & 1:
-                cuda.syncwarp(which[step])
+        if op == OF_BLOCK and cuda.blockIdx.x == which[step]:
+            cuda.syncthreads()
+        if op == WARP and (which[step] >> (t % 32)) & 1:
+            cuda.syncwarp(which[step])
         if e >= 0:
             if op == READ:
                 out[i] = s[e]
