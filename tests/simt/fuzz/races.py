@@ -88,7 +88,7 @@ class Clocks:
     )
 
     def wait(self, lanes: list[int]) -> None:
-        """Let the lanes wait for each other: each knows what any of them knows, and a time later."""
+        """Let the lanes wait: each knows then what any of them knows, and is a time later."""
         together = {a: max((self.known[lane][a] for lane in lanes), default=0) for a in LANES}
         for lane in lanes:
             self.known[lane] = together | {lane: together[lane] + 1}
