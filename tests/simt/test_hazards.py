@@ -13,7 +13,8 @@ from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import KINDS, Hazard
-from gemmlab.simt.races.shadow import Shadow
+from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.visits import Now
 from tests.support.language_kernels import copy, double, put, uniform_loop
 from tests.support.launches import integers, line_of
 from tests.support.paths import ROOT
@@ -32,7 +33,7 @@ def neighbours(x):
 
 
 def same_element(x):
-    x[cuda.grid(1) // 2] = 1  # fault
+    x[cuda.grid(1) // 2] = cuda.grid(1)  # fault
 
 
 def half_a_barrier(x):
@@ -91,20 +92,20 @@ def test_each_hazard_is_found(kernel, kind, threads, text):
 def several(x):
     s = cuda.shared.array((4, 4), float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    x[ty, tx] = s[ty, tx]
+    x[ty, tx] = s[ty, tx] + cuda.blockIdx.y
     s[ty, 0] = 1
-    x[ty + 1, tx] = 1
+    x[ty + 1, tx] = cuda.blockIdx.y
 
 
 def test_collect_gathers_each_kind_once_a_line():
     report = simulate(several, (1, 2), (4, 4), np.zeros((4, 4)), on_hazard="collect")
     kinds = [(h.kind, h.code) for h in report.hazards]
     assert kinds == [
-        ("uninitialised-read", "x[ty, tx] = s[ty, tx]"),
-        ("global-race", "x[ty, tx] = s[ty, tx]"),
+        ("uninitialised-read", "x[ty, tx] = s[ty, tx] + cuda.blockIdx.y"),
+        ("global-race", "x[ty, tx] = s[ty, tx] + cuda.blockIdx.y"),
         ("shared-race", "s[ty, 0] = 1"),
-        ("out-of-bounds", "x[ty + 1, tx] = 1"),
-        ("global-race", "x[ty + 1, tx] = 1"),
+        ("out-of-bounds", "x[ty + 1, tx] = cuda.blockIdx.y"),
+        ("global-race", "x[ty + 1, tx] = cuda.blockIdx.y"),
     ]
     outside = report.hazards[3]
     assert outside.threads == ((0, 3, 0),)
@@ -195,7 +196,7 @@ def raced(steps, threads):
 @settings(deadline=None, max_examples=300)
 def test_races_are_found_if_and_only_if_there_are_any(steps, threads):
     """In global memory, by four lanes in blocks of 2 or of 4; in shared memory, by one block."""
-    everywhere, in_block = GlobalShadow(3), Shadow(3)
+    everywhere, in_block = GlobalShadow(3, threads, 4), SharedShadow(3, 4)
     found, found_in_block, epoch = [], [], 0
     for step in steps:
         if step is None:
@@ -203,11 +204,13 @@ def test_races_are_found_if_and_only_if_there_are_any(steps, threads):
             continue
         elements = np.array(step[1])
         lanes = np.flatnonzero(elements >= 0)
+        if not len(lanes):
+            continue
         at, epochs = elements[lanes], np.full(len(lanes), epoch)
-        found.append(getattr(everywhere, step[0])(at, lanes, threads, epochs))
-        found_in_block.append(getattr(in_block, step[0])((np.zeros_like(at), at), lanes, epochs))
-    assert any(clash is not None for clash in found) == raced(steps, threads)
-    assert any(clash is not None for clash in found_in_block) == raced(steps, 4)
+        found += getattr(everywhere, step[0])(at, lanes, Now(epochs))
+        found_in_block += getattr(in_block, step[0])(at, lanes, Now(epochs))
+    assert bool(found) == raced(steps, threads)
+    assert bool(found_in_block) == raced(steps, 4)
 
 
 def ordered(x):
@@ -240,8 +243,8 @@ def test_a_hazard_in_a_device_function_is_at_its_line():
 def test_hazards_name_the_block_of_any_batch(monkeypatch):
     monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     with pytest.raises(HazardError) as caught:
-        simulate(copy, (2, 3), 32, np.zeros(96), np.zeros(64), 1, 5)
-    assert caught.value.hazard.kind == "global-race"  # blocks of one column write the same
+        simulate(double, (2, 3), 32, np.zeros(64))
+    assert caught.value.hazard.kind == "global-race"  # blocks of one column touch the same
     assert caught.value.hazard.block == (0, 1, 0)
     with pytest.raises(HazardError) as caught:
         simulate(copy, 3, 32, np.zeros(95), np.zeros(96), 1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from gemmlab.model.transactions import SECTOR
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.races.hazards import Hazard, HazardError
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.shadow import Shadow
 from gemmlab.simt.report.listing import Listing, listing
 from gemmlab.simt.report.notes import Note
 from gemmlab.simt.report.shares import Shares
@@ -34,7 +36,7 @@ class Report:
     by_line : counters of each line of the kernel's file, device functions in it included
     by_file : the same for every file, by_file[file][line]
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
-    notes : what is no fault but worth knowing: threads that had returned before a barrier
+    notes : what is no fault but worth knowing, such as threads that had returned before a barrier
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
@@ -49,6 +51,7 @@ class Report:
         self.watchers: list[Callable] = []  # called with each access to memory, before it is made
         self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
+        self.undecided: list[tuple[Shadow, int, Hazard]] = []  # by the line of a read
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None
@@ -99,10 +102,36 @@ class Report:
                 return
         self.hazards.append(hazard)
 
+    def postpone(self, shadow: Shadow, line: int, hazard: Hazard) -> None:
+        """Keep a race of a read in `line` with an atomic, which is none if a CAS loop begins so."""
+        for i, (of, read, known) in enumerate(self.undecided):
+            if of is shadow and (read, known.line, known.file) == (line, hazard.line, hazard.file):
+                more = replace(known, count=known.count + hazard.count)
+                self.undecided[i] = shadow, line, more
+                return
+        self.undecided.append((shadow, line, hazard))
+
+    def decide(self) -> None:
+        """Report what was postponed, now that it is known what the threads did with what they read.
+
+        A compare-and-swap makes sure that what its thread has read before still holds.
+        """
+        undecided, self.undecided = self.undecided, []
+        for shadow, line, hazard in undecided:
+            if line not in shadow.first_reads:
+                self.add(hazard)
+                continue
+            text = f"reads elements of {hazard.array} that other threads update by atomics; a "
+            text += "compare-and-swap compares what was read, so that this is no hazard"
+            read = next(touch for touch in hazard.touches if touch.op == "read")
+            code = linecache.getline(hazard.file, line).strip()
+            place = read.block, read.thread
+            self.note(Note(line, code, *place, text, hazard.file, hazard.count, "first-read"))
+
     def note(self, note: Note) -> None:
-        """Keep a note, once a line."""
+        """Keep a note, one of each kind once a line."""
         for i, known in enumerate(self.notes):
-            if (known.file, known.line) == (note.file, note.line):
+            if (known.file, known.line, known.kind) == (note.file, note.line, note.kind):
                 more = replace(known, count=known.count + note.count)
                 self.notes = (*self.notes[:i], more, *self.notes[i + 1 :])
                 return
