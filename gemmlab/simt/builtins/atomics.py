@@ -101,8 +101,11 @@ def in_order(
 
     cells : the index into `buffer` of each lane; keys : a number that tells elements apart
     """
-    order = np.argsort(keys, kind="stable")
-    _, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    small = keys.max() < 1 << 16  # numbers of 16 bits are sorted by radix, much faster
+    order = np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")
+    ordered = keys.take(order)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    counts = np.diff(first, append=len(keys))
     old = np.empty(len(keys), buffer.dtype)
     if isinstance(new, np.ufunc) and len(first) < counts.max():  # few elements, many lanes each
         for start, count in zip(first, counts, strict=True):

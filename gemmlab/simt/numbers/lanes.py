@@ -11,6 +11,11 @@ from gemmlab.simt.numbers.masks import Mask
 
 Dim3 = tuple[int, int, int]
 
+# A block of this size, allocated and freed once, is the sign on which glibc's `malloc` keeps freed
+# memory for the next arrays over the lanes. Else each of them comes from the system, page by page,
+# which takes several times as long as what is computed in it.
+np.empty((32 << 20) - (1 << 16), np.uint8)
+
 
 class Lanes:
     """The lanes of a batch of blocks.
@@ -19,7 +24,8 @@ class Lanes:
     blocks : linear indices of the batch's blocks, (blocks, 1); row : their places in the batch
     threads : lanes of a block: whole warps, of which the last may have lanes without a thread
     thread : linear indices of the lanes in their block, (1, threads)
-    shape : (blocks, threads); present : the mask of the lanes that have a thread
+    shape : (blocks, threads); place : the lanes, numbered
+    present : the mask of the lanes that have a thread
     """
 
     def __init__(self, grid: Dim3, block: Dim3, blocks: np.ndarray) -> None:
@@ -30,6 +36,7 @@ class Lanes:
         self.row = np.arange(len(blocks)).reshape(-1, 1)
         self.thread = np.arange(self.threads).reshape(1, -1)
         self.shape = (len(blocks), self.threads)
+        self.place = np.arange(len(blocks) * self.threads).reshape(self.shape)
         self.present: Mask = None if threads == self.threads else self.thread < threads
 
     # Values and masks as arrays over all lanes
@@ -55,8 +62,11 @@ class Lanes:
 
     def of(self, value: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """The values of the active lanes, and the places of these lanes, both flat."""
-        on = self.full(mask)
-        return self.spread(value)[on], np.flatnonzero(on)
+        values = self.spread(value).ravel()
+        if mask is None:
+            return values, self.place.ravel()
+        places = np.flatnonzero(self.full(mask))  # faster than indexing with the mask
+        return values.take(places), places
 
     def warps_of(self, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """Elements and active lanes as (blocks, warps, 32); one block where all do the same."""
