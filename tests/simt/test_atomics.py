@@ -44,7 +44,7 @@ def test_atomics_are_made_one_after_the_other(name, elements):
     rng = np.random.default_rng(2)
     at, values = rng.integers(0, elements, 100), rng.integers(0, 9, 100)
     found, expected = rng.integers(0, 9, (1, elements)).repeat(2, axis=0)
-    old = in_order(found, (at,), at, UPDATES[name], [values])
+    old = in_order(found, at, UPDATES[name], [values])
     np.testing.assert_array_equal(old, one_after_the_other(name, expected, at, values))
     np.testing.assert_array_equal(found, expected)
 
@@ -52,7 +52,7 @@ def test_atomics_are_made_one_after_the_other(name, elements):
 def test_sums_of_atomics_are_rounded_one_after_the_other():
     values = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
     found, expected = np.zeros((2, 1), np.float32)
-    in_order(found, (np.zeros(1000, int),), np.zeros(1000, int), np.add, [values])
+    in_order(found, np.zeros(1000, int), np.add, [values])
     one_after_the_other("add", expected, np.zeros(1000, int), values)
     assert found == expected
 

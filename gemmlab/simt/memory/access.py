@@ -79,7 +79,7 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         if np.ndim(at) == 0 and np.ndim(value) == 0:
             array.buffer[at] = value
             return
-        elements, places = m.lanes.of(at, mask)  # where two are the same, the last lane's value stays
+        elements, places = m.lanes.of(at, mask)  # of lanes with one element, the last one's stays
         array.buffer[elements] = m.lanes.spread(value).ravel().take(places)
     elif array.space == "shared":
         m.copies.check(m, line, "write", array, at, mask)
@@ -247,7 +247,7 @@ def _cells(m: Machine, array: Array, at: Any) -> Any:
 
 
 def _run(m: Machine, at: Any) -> slice | None:
-    """The elements of a block as a slice, where the same neighbours are the lanes' in all blocks."""
+    """The elements of a row as a slice, where the lanes of each block have neighbours, in order."""
     if np.shape(at) != (1, m.lanes.threads) or at[0, -1] - at[0, 0] != m.lanes.threads - 1:
         return None
     first = int(at[0, 0])

@@ -45,10 +45,12 @@ class Lanes:
         """A mask as an array (blocks, threads)."""
         if mask is None or mask is False:
             return np.full(self.shape, mask is None)
-        return np.broadcast_to(mask, self.shape)
+        return self.spread(mask)
 
     def spread(self, value: Any) -> np.ndarray:
         """A value as an array over all lanes, (blocks, threads)."""
+        if type(value) is np.ndarray and value.shape == self.shape:
+            return value
         return np.broadcast_to(value, self.shape)
 
     def in_warps(self, value: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Running(NamedTuple):
-    """A mask, its warps with an active lane, its active lanes, and operations by source and line."""
+    """A mask, its warps with an active lane and its active lanes; operations by source and line."""
 
     mask: Mask
     warps: int
@@ -41,7 +41,7 @@ class Tally:
 
     An operation adds 1 to `ticks`, its count with the present mask, in the present function; the
     warps and lanes of the mask are multiplied in when the counts are settled.
-    running : recent masks, with their warps and lanes, and `ticks` by source, by the mask's identity
+    running : recent masks, with their warps, lanes and `ticks`, by the mask's identity
     """
 
     def __init__(
@@ -116,10 +116,8 @@ class Tally:
             return blocks * threads // WARP, blocks * threads
         on = np.broadcast_to(mask, (mask.shape[0], threads))
         times = blocks // mask.shape[0]
-        return (
-            int(on.reshape(-1, WARP).any(axis=1).sum()) * times,
-            int(np.count_nonzero(on)) * times,
-        )
+        warps = np.packbits(on).view(np.uint32)  # of 32 lanes each
+        return int(np.count_nonzero(warps)) * times, int(np.count_nonzero(on)) * times
 
     def _check_absent(self, mask: Mask, line: int) -> None:
         """A hazard where lanes go on that were not there when the rest of the grid waited."""
