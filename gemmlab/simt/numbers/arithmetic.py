@@ -41,6 +41,7 @@ UNARY: dict[str, Callable] = {
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")
 _NUMBERS = np.ndarray, np.generic
+_NORMAL = np.finfo(np.float32).smallest_normal
 _SIGNED, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 # A function, and the types that its operands get; None for the type that they have.
@@ -140,26 +141,20 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     if dtype == np.float64:
         return _fma64(*(v.astype(np.float64, copy=False) for v in (a, b, c)))
     product = np.multiply(a, b, dtype=np.float64)
-    total = np.add(product, c, dtype=np.float64)  # casts in pieces that stay in the cache
+    total = product + c
     result = total.astype(dtype)
     if dtype == np.float32:
-        rest = np.asarray(total).view(np.int64)
-        rest &= 0x1FFFFFFF  # the bits below those of a float32
+        rest = total.view(np.int64) & 0x1FFFFFFF  # the bits below those of a float32
         # Halfway between two float32, perhaps only after rounding; or subnormal, with fewer bits.
-        if (rest == 0x10000000).any() or _subnormal(result).any():
+        if (rest == 0x10000000).any() or _any_subnormal(result):
             return sum_to_odd(product, np.asarray(c).astype(np.float64)).astype(dtype)
     return result
 
 
-_NORMAL = np.finfo(np.float32).smallest_normal
-
-
-def _subnormal(x: Any) -> Any:
-    """Which float32 numbers are below the normal ones, and not zero."""
-    if np.abs(x).min(initial=1) >= _NORMAL:
-        return np.False_
-    bits = np.asarray(x).view(np.int32) & 0x7FFFFFFF
-    return (bits - 1).view(np.uint32) < 0x00800000  # a zero wraps to the largest number
+def _any_subnormal(x: Any) -> Any:
+    """Whether any of these float32 numbers is below the normal ones, and not zero."""
+    small = abs(x) < _NORMAL
+    return small.any() and (small & (x != 0)).any()
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:

@@ -41,7 +41,7 @@ def without(a: Mask, lanes: Mask) -> Mask:
     """The lanes of mask `a` that are not among `lanes`."""
     if lanes is False or a is False:
         return a
-    return False if lanes is None else both(a, ~lanes)
+    return False if lanes is None or lanes is a else both(a, ~lanes)
 
 
 def either(a: Mask, b: Mask) -> Mask:
