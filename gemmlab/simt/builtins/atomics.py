@@ -60,6 +60,21 @@ def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.where(now == old, value, now)
 
 
+def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """What an element is before each of several swaps, and after the last one.
+
+    The element changes seldom: of the lanes that ask for a lock, the first one gets it.
+    """
+    chain, at = np.empty(len(values) + 1, values.dtype), 0
+    while True:
+        chain[at:] = now
+        changes = (old[at:] == now) & (values[at:] != now)
+        if not changes.any():
+            return chain
+        at += int(changes.argmax()) + 1
+        now = values[at - 1]
+
+
 def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operands: tuple) -> Any:
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
@@ -105,12 +120,16 @@ def in_order(buffer: np.ndarray, cells: np.ndarray, new: Callable, given: list) 
         old[order] = before[:-1] + np.repeat(start, counts)
         buffer[elements] = start + before[first + counts]
         return old
-    if isinstance(new, np.ufunc) and len(first) < counts.max():  # few elements, many lanes each
+    in_chains = new is _swap or isinstance(new, np.ufunc)
+    if in_chains and len(first) < counts.max():  # few elements, many lanes each
         for start, count in zip(first, counts, strict=True):
             lanes = order[start : start + count]
-            cell = ordered[start]
-            chain = np.concatenate([[buffer[cell]], given[0][lanes]]).astype(buffer.dtype)
-            chain = new.accumulate(chain, dtype=buffer.dtype)
+            cell, values = ordered[start], [g[lanes] for g in given]
+            if new is _swap:
+                chain = _swaps(buffer[cell], *values)
+            else:
+                chain = np.concatenate([[buffer[cell]], values[0]]).astype(buffer.dtype)
+                chain = new.accumulate(chain, dtype=buffer.dtype)
             old[lanes], buffer[cell] = chain[:-1], chain[-1]
         return old
     for turn in range(int(counts.max())):
