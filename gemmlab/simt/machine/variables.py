@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.masks import Mask, Masks, both
+from gemmlab.simt.numbers.masks import Mask, Masks, without
 from gemmlab.simt.numbers.values import Range, Unassigned
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Variables:
         elif name in frame.only:
             if frame.only[name] is mask:
                 return new
-            if both(mask, ~frame.only[name]) is not False:
+            if without(mask, frame.only[name]) is not False:
                 del frame.only[name]
         return merged(mask, old, new, name, line)
 
