@@ -98,8 +98,10 @@ def _passes(words: np.ndarray, on: np.ndarray) -> np.ndarray:
     keys.sort(axis=-1)
     new = keys >= 0
     new[..., 1:] &= np.diff(keys, axis=-1) != 0
-    per_bank = (new[..., None] & ((keys // span)[..., None] == np.arange(BANKS))).sum(axis=-2)
-    return per_bank.max(axis=-1)
+    found = np.flatnonzero(new)
+    warp, bank = found // keys.shape[-1], keys.ravel()[found] // span
+    per_bank = np.bincount(warp * BANKS + bank, minlength=keys.size // keys.shape[-1] * BANKS)
+    return per_bank.reshape(*keys.shape[:-1], BANKS).max(axis=-1)
 
 
 def served_together(

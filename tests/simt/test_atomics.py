@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy import float32, int32, uint32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.builtins.atomics import UPDATES, in_order
+from gemmlab.simt.builtins.atomics import UPDATES, _swap, in_order
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Now
@@ -45,15 +45,28 @@ def test_atomics_are_made_one_after_the_other(name, elements):
     rng = np.random.default_rng(2)
     at, values = rng.integers(0, elements, 100), rng.integers(0, 9, 100)
     found, expected = rng.integers(0, 9, (1, elements)).repeat(2, axis=0)
-    old = in_order(found, (at,), at, UPDATES[name], [values])
+    old = in_order(found, at, UPDATES[name], [values])
     np.testing.assert_array_equal(old, one_after_the_other(name, expected, at, values))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("elements", [1, 3, 90])
+def test_swaps_are_made_one_after_the_other(elements):
+    rng = np.random.default_rng(4)
+    at, values, expected = (rng.integers(0, most, 100) for most in (elements, 3, 3))
+    found, one_by_one = rng.integers(0, 3, (1, elements)).repeat(2, axis=0)
+    before = []
+    for cell, value, old in zip(at, values, expected, strict=True):
+        before.append(one_by_one[cell])
+        one_by_one[cell] = value if one_by_one[cell] == old else one_by_one[cell]
+    np.testing.assert_array_equal(in_order(found, at, _swap, [values, expected]), before)
+    np.testing.assert_array_equal(found, one_by_one)
 
 
 def test_sums_of_atomics_are_rounded_one_after_the_other():
     values = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
     found, expected = np.zeros((2, 1), np.float32)
-    in_order(found, (np.zeros(1000, int),), np.zeros(1000, int), np.add, [values])
+    in_order(found, np.zeros(1000, int), np.add, [values])
     one_after_the_other("add", expected, np.zeros(1000, int), values)
     assert found == expected
 

@@ -87,6 +87,7 @@ SYMBOLS = dict(
 
 @pytest.mark.parametrize("a", ["?", "i4", "i8", "u4", "f4"])
 @pytest.mark.parametrize("b", ["i4", "u4", "u8", "f4", "f8"])
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar")
 def test_values_are_those_of_numba(a, b):
     """`njit` of all operators on scalars of two types, over a table of values."""
     numba = pytest.importorskip("numba")

@@ -60,6 +60,21 @@ def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.where(now == old, value, now)
 
 
+def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """What an element is before each of several swaps, and after the last one.
+
+    The element changes seldom: of the lanes that ask for a lock, the first one gets it.
+    """
+    chain, at = np.empty(len(values) + 1, values.dtype), 0
+    while True:
+        chain[at:] = now
+        changes = (old[at:] == now) & (values[at:] != now)
+        if not changes.any():
+            return chain
+        at += int(changes.argmax()) + 1
+        now = values[at - 1]
+
+
 def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operands: tuple) -> Any:
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
@@ -76,45 +91,50 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
         return result
     m.copies.check(m, line, "atomic", array, found, mask)
     m.tally.tick(line, "inst_atomic")
-    if mask is not None:
-        found = np.where(mask, found, 0)
-    on = m.lanes.full(mask)
-    rows = np.nonzero(on)[0]
-    at = m.lanes.spread(found)[on]
-    given = [m.lanes.spread(np.asarray(v).astype(array.dtype))[on] for v in operands]
+    given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
     count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":
         track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, keys = (at,), at
+        cells, places = m.lanes.of(found, mask)
     else:
         track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, keys = (rows, at), rows * array.buffer.shape[1] + at
+        cells, places = m.lanes.of(found + m.lanes.row * array.buffer.shape[1], mask)
     array.owner.exact = None  # of integers that had wrapped before
-    result[on] = in_order(array.buffer, cells, keys, new, given)
+    result.reshape(-1)[places] = in_order(array.buffer.reshape(-1), cells, new, given)
     return result
 
 
-def in_order(
-    buffer: np.ndarray, cells: tuple, keys: np.ndarray, new: Callable, given: list
-) -> np.ndarray:
-    """Apply the updates one after the other; returns the old value of each lane.
-
-    cells : the index into `buffer` of each lane; keys : a number that tells elements apart
-    """
-    order = np.argsort(keys, kind="stable")
-    _, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
-    old = np.empty(len(keys), buffer.dtype)
-    if isinstance(new, np.ufunc) and len(first) < counts.max():  # few elements, many lanes each
+def in_order(buffer: np.ndarray, cells: np.ndarray, new: Callable, given: list) -> np.ndarray:
+    """Apply the updates of `cells` one after the other; returns the old value of each lane."""
+    small = cells.max() < 1 << 16  # numbers of 16 bits are sorted by radix, much faster
+    order = np.argsort(cells.astype(np.uint16) if small else cells, kind="stable")
+    ordered = cells.take(order)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))  # of the lanes of each element
+    counts = np.diff(first, append=len(cells))
+    old = np.empty(len(cells), buffer.dtype)
+    if new is np.add and buffer.dtype.kind in "iu":  # exact, so that one running sum is enough
+        elements = ordered[first]
+        sums = np.cumsum(given[0].take(order), dtype=buffer.dtype)
+        before = np.concatenate([np.zeros(1, buffer.dtype), sums])
+        start = buffer[elements] - before[first]
+        old[order] = before[:-1] + np.repeat(start, counts)
+        buffer[elements] = start + before[first + counts]
+        return old
+    in_chains = new is _swap or isinstance(new, np.ufunc)
+    if in_chains and len(first) < counts.max():  # few elements, many lanes each
         for start, count in zip(first, counts, strict=True):
             lanes = order[start : start + count]
-            cell = tuple(c[lanes[0]] for c in cells)
-            chain = np.concatenate([[buffer[cell]], given[0][lanes]]).astype(buffer.dtype)
-            chain = new.accumulate(chain, dtype=buffer.dtype)
+            cell, values = ordered[start], [g[lanes] for g in given]
+            if new is _swap:
+                chain = _swaps(buffer[cell], *values)
+            else:
+                chain = np.concatenate([[buffer[cell]], values[0]]).astype(buffer.dtype)
+                chain = new.accumulate(chain, dtype=buffer.dtype)
             old[lanes], buffer[cell] = chain[:-1], chain[-1]
         return old
     for turn in range(int(counts.max())):
         lanes = order[first[counts > turn] + turn]
-        cell = tuple(c[lanes] for c in cells)
+        cell = cells[lanes]
         old[lanes] = buffer[cell]
         buffer[cell] = new(old[lanes], *(g[lanes] for g in given)).astype(buffer.dtype)
     return old

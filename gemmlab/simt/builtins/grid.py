@@ -71,7 +71,7 @@ class GridGroup:
             text = f"thread {{thread}} waits for the whole grid, but block {block} does not"
             m.findings.hazard("divergent-barrier", line, here, text)
         m.waits.absent, m.waits.line = without(m.alive(), here), line
-        m.tally.running.clear()  # who may run has changed
+        m.tally.settle()  # who may run has changed
         m.waits.epoch = int(np.max(m.waits.epoch)) + 1
         for array in m.memory.global_arrays:
             if array.shadow is not None:

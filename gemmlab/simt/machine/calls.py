@@ -8,7 +8,7 @@ from typing import Any
 
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
-from gemmlab.simt.numbers.masks import Masks
+from gemmlab.simt.numbers.masks import Mask, Masks
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import Unassigned
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -20,12 +20,14 @@ class Frame:
 
     depth : of the mask of its lanes in the stack of masks; value : what it returns, by lane
     counters : of the lines that it has executed
+    only : variables that no other lanes have assigned than those of a mask
     """
 
     source: Source
     depth: int
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
+    only: dict[str, Mask] = field(default_factory=dict)
 
 
 class Calls:

@@ -88,7 +88,10 @@ class Machine:
 
     def run(self, function: Callable, source: Source, values: list) -> None:
         """Run a kernel on the values of its parameters."""
-        self.scope.bound(function, source)(self, *values)
+        try:
+            self.scope.bound(function, source)(self, *values)
+        finally:
+            self.tally.settle()
 
     def take_apart(self) -> None:
         """Let go of all parts.

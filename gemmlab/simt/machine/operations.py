@@ -48,8 +48,7 @@ class Operations:
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""
         result = COMPARE[op](a, b)
-        floats = "f" in (getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b))
-        self.tally.tick(line, "inst_fp" if floats else "inst_integer")
+        self.tally.tick(line, "inst_fp" if _is_float(a) or _is_float(b) else "inst_integer")
         return result
 
     def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
@@ -72,3 +71,7 @@ class Operations:
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
         return arithmetic.fma(a, b, c)
+
+
+def _is_float(value: Any) -> bool:
+    return hasattr(value, "dtype") and value.dtype.kind == "f"

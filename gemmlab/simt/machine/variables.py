@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.masks import Mask, Masks
+from gemmlab.simt.numbers.masks import Mask, Masks, without
 from gemmlab.simt.numbers.values import Range, Unassigned
 
 if TYPE_CHECKING:
@@ -30,9 +30,18 @@ class Variables:
             new.name = new.name or name
         if isinstance(new, Unassigned):
             raise NameError(f"line {line}: {new.name!r} is read before it is assigned")
-        mask = self.masks[-1]
-        if mask is self.masks[self.calls.frames[-1].depth]:  # all that have not returned
+        mask, frame = self.masks[-1], self.calls.frames[-1]
+        if mask is self.masks[frame.depth]:  # all that have not returned
+            frame.only.pop(name, None)
             return new
+        # A variable that lanes share with no others is theirs alone, and can stay one number.
+        if isinstance(old, Unassigned):
+            frame.only[name] = mask
+        elif name in frame.only:
+            if frame.only[name] is mask:
+                return new
+            if without(mask, frame.only[name]) is not False:
+                del frame.only[name]
         return merged(mask, old, new, name, line)
 
     def unpack(self, value: Any, count: int, line: int) -> tuple:

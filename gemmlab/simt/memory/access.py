@@ -53,7 +53,7 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
         return _shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
         track_global(m, line, "read", array, at, mask)
-    return array.buffer[at]
+    return array.buffer[at] if np.ndim(at) == 0 else array.buffer.take(at)
 
 
 def store(
@@ -85,8 +85,11 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         _keep_exact(m, array, at, mask, value)
     if array.space == "global":
         track_global(m, line, "write", array, at, mask, value)
-        elements, _ = m.lanes.of(at, mask)
-        array.buffer[elements] = m.lanes.spread(value)[m.lanes.full(mask)]
+        if np.ndim(at) == 0 and np.ndim(value) == 0:
+            array.buffer[at] = value
+            return
+        elements, places = m.lanes.of(at, mask)  # of lanes with one element, the last one's stays
+        array.buffer[elements] = m.lanes.spread(value).ravel().take(places)
     elif array.space == "shared":
         m.copies.check(m, line, "write", array, at, mask)
         track_shared(m, line, "write", array, at, mask, value)
@@ -98,7 +101,7 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
 def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[Any, Mask]:
     """The element of each lane in the array's buffer, and the lanes whose index is valid.
 
-    Lanes that are off get element 0. A view instead, where `index` leaves dimensions open. An
+    Lanes that are off get any element. A view instead, where `index` leaves dimensions open. An
     index outside the array is a hazard; negative ones count from the end, as in Numba.
     op : what is done with the element: "read", "write" or "atomic"
     """
@@ -116,7 +119,9 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
     shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
-        if isinstance(part, slice):
+        if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
+            offset = offset + part * stride  # the same for all lanes
+        elif isinstance(part, slice):
             start = 0 if part.start is None else _bound(part.start, extent)
             stop = extent if part.stop is None else _bound(part.stop, extent)
             offset = offset + start * stride
@@ -124,11 +129,13 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
             strides.insert(0, stride)
         else:
             part, mask = _within(m, array, axis, parts, mask, line, op)
-            offset = offset + (part if stride == 1 else part * stride)
+            moved = part if stride == 1 else part * stride
+            # An index as it is stays the object that caches know.
+            offset = moved if type(offset) is np.int64 and offset == 0 else offset + moved
     if shape:
         return array.view(tuple(shape), tuple(strides), offset), mask
-    if isinstance(mask, np.ndarray):
-        offset = np.where(mask, offset, 0)
+    if np.ndim(array.offset) > 0 and isinstance(mask, np.ndarray):
+        offset = np.where(mask, offset, 0)  # a view may begin anywhere in lanes that are off
     plain = met and mask is m.masks[-1] and not any(type(p) is Wrapped for p in parts)
     if plain and same_in_blocks(np.asarray(offset), mask):
         m.memory.located.put(met, (offset, mask))
@@ -155,10 +162,15 @@ def _within(
     if type(part) is Wrapped:
         overflown = check_exact(m, array, axis, parts, mask, line, op)
         part = np.asarray(part)[()]
-    part = widen(part)
+    if getattr(part, "dtype", None) != np.int64:
+        part = np.asarray(part).astype(np.int64)[()]
     low, high = m.memory.extent(part)
     if np.ndim(extent) == 0 and low >= 0 and high < extent:
         return part, mask
+    if np.ndim(part) > 0 and isinstance(mask, np.ndarray):
+        part = np.where(mask, part, 0)  # it may be outside in lanes that are off
+        if np.ndim(extent) == 0 and part.min() >= 0 and part.max() < extent:
+            return part, mask
     bad = (part >= extent) | (part < -extent)
     outside = both(mask, bad)
     if outside is not False:
@@ -221,40 +233,54 @@ def _exact_too(m: Machine, array: Array, at: Any, value: Any) -> Any:
 
 
 def _shared_values(m: Machine, array: Array, at: Any) -> Any:
-    at = np.asarray(at)
-    if at.ndim == 0:
-        return array.buffer[:, at].reshape(-1, 1)
-    if len(at) == 1:
-        return array.buffer.take(at[0], axis=1)
-    return array.buffer[m.lanes.row, at]
+    if np.ndim(at) == 0:
+        return array.buffer[:, int(at), None].copy()
+    if len(at) > 1:
+        return array.buffer.reshape(-1).take(_cells(m, array, at))
+    run = _run(m, at)
+    return array.buffer.take(at[0], axis=1) if run is None else array.buffer[:, run].copy()
 
 
-def _store_shared(m: Machine, array: Array, at: Any, mask: Mask, value: np.ndarray) -> None:
-    if mask is None and np.ndim(at) == 2 and len(at) == 1:
-        array.buffer[:, np.broadcast_to(at, (1, m.lanes.threads))[0]] = m.lanes.spread(value)
+def _store_shared(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
+    run = _run(m, at) if mask is None else None
+    if run is not None:
+        array.buffer[:, run] = value
         return
-    elements, places = m.lanes.of(at, mask)
-    array.buffer[places // m.lanes.threads, elements] = m.lanes.spread(value).reshape(-1)[places]
+    cells, places = m.lanes.of(_cells(m, array, at), mask)
+    array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
+
+
+def _cells(m: Machine, array: Array, at: Any) -> Any:
+    """The elements `at` of each block's shared memory, in the buffer of all blocks."""
+    return at + m.lanes.row * array.buffer.shape[1]
+
+
+def _run(m: Machine, at: Any) -> slice | None:
+    """The elements of a row as a slice, where the lanes of each block have neighbours, in order."""
+    if np.shape(at) != (1, m.lanes.threads) or at[0, -1] - at[0, 0] != m.lanes.threads - 1:
+        return None
+    first = int(at[0, 0])
+    return slice(first, first + m.lanes.threads) if (at == m.lanes.thread + first).all() else None
 
 
 def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     if np.ndim(at) == 0:
         written, value = array.shadow[int(at)], array.buffer[int(at)].copy()
     else:
-        at = m.lanes.spread(at)
-        value = array.buffer[at, m.lanes.row, m.lanes.thread]
-        shadow = np.broadcast_to(array.shadow, array.buffer.shape)
-        written = shadow[at, m.lanes.row, m.lanes.thread]
+        cells = at * m.lanes.place.size + m.lanes.place
+        value = array.buffer.reshape(-1).take(cells)
+        whole = array.shadow.shape == array.buffer.shape
+        written = array.shadow.reshape(-1).take(cells if whole else at)
     unset = both(mask, ~written)
     if unset is not False:
-        first = int(m.lanes.spread(at)[m.lanes.full(unset)][0])
+        first = int(m.lanes.of(at, unset)[0][0])
         place = array.element(first)
         text = f"thread {{thread}} reads {place}, which it has not written"
         m.findings.hazard("uninitialised-read", line, unset, text, element=place, op="read")
     return value
 
 
-def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: np.ndarray) -> None:
+def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
     everywhere = mask is None
     if np.ndim(at) == 0 and (everywhere or array.shadow[int(at)].all()):
         np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
@@ -262,8 +288,6 @@ def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: np.ndarra
         return
     if array.shadow.shape != array.buffer.shape:
         array.shadow = np.broadcast_to(array.shadow, array.buffer.shape).copy()
-    on = m.lanes.full(mask)
-    rows, threads = np.nonzero(on)
-    elements = m.lanes.spread(at)[on]
-    array.buffer[elements, rows, threads] = m.lanes.spread(value)[on]
-    array.shadow[elements, rows, threads] = True
+    cells, places = m.lanes.of(at * m.lanes.place.size + m.lanes.place, mask)
+    array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
+    array.shadow.reshape(-1)[cells] = True

@@ -72,7 +72,7 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
             shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
         m.memory.dynamic.refine(dtype.itemsize)
         size = m.launch.shared_bytes // dtype.itemsize
-        buffer = m.memory.shared["dynamic", None].buffer.view(dtype)[:, :size]
+        buffer = m.memory.shared["dynamic", None].buffer.view(dtype)
         m.memory.shared[key] = Array("shared", buffer, (np.int64(size),), shadow=m.memory.dynamic)
         m.memory.shared[key].alignment = int(alignment or dtype.itemsize)
     return m.memory.shared[key]

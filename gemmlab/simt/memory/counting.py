@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,41 +26,46 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
 
 
 def _count_global(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
-    requests, sectors, lanes = _per_launch(m, array, at, mask, transactions.sectors)
+    requests, lanes = m.tally.active(mask)
     counters = m.tally.counters(line)
     counters[f"global_{op}_requests"] += requests
-    counters[f"global_{op}_sectors"] += sectors
+    counters[f"global_{op}_sectors"] += _transactions(m, array, at, mask, transactions.sectors)
     counters[f"global_{op}_bytes"] += lanes * array.itemsize
 
 
 def _count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     taken, needed = transactions.SHARED_PASSES[array.merges(op)]
-    requests, passes, _ = _per_launch(m, array, at, mask, taken)
+    requests, _ = m.tally.active(mask)
+    passes = _transactions(m, array, at, mask, taken)
     least = requests
     if array.itemsize > transactions.WORD:
-        _, least, _ = _per_launch(m, array, at, mask, needed)
+        least = _transactions(m, array, at, mask, needed)
     counters = m.tally.counters(line)
     counters[f"shared_{op}_requests"] += requests
     counters[f"shared_{op}_wavefronts"] += passes
     counters["shared_bank_conflicts"] += passes - least
 
 
-def _per_launch(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> tuple[int, int, int]:
-    """(requests, transactions by `rule`, active lanes) of all blocks of the batch.
+def _transactions(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> int:
+    """Transactions by `rule` of all blocks of the batch.
 
     Blocks that make the same access, perhaps to another place, are counted once. The result is
     cached, because the next iteration makes the same access again.
     """
+    narrow = array.space == "global" or array.itemsize <= transactions.WORD
+    if narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,)):  # one address for a whole warp
+        return m.tally.active(mask)[0]
     met = (rule, array.dtype, at, mask)
     found = m.memory.again.get(met)
     if found is None:
-        pattern = _pattern(np.atleast_2d(at), array, mask)
+        at = np.atleast_2d(at)
+        pattern = _pattern(at, array, mask)
+        places, on = m.lanes.warps_of(pattern, mask)
+        width = array.itemsize if array.space == "shared" else 0
         if not same_in_blocks(pattern, mask):
-            return _counts(m, array, pattern, mask, rule)
-        key = (rule, array.itemsize, pattern.tobytes(), mask is not None and mask.tobytes())
-        found = m.memory.counted.get(key)
-        if found is None:
-            found = m.memory.counted[key] = _counts(m, array, pattern, mask, rule)
+            return _counted(rule, places * array.itemsize, on, width)
+        one = _of_a_block(rule, (places * array.itemsize).tobytes(), on.tobytes(), width)
+        found = one * len(m.lanes.blocks)
         if same_in_blocks(at, mask):
             m.memory.again.put(met, found)
     return found
@@ -75,18 +81,20 @@ def _pattern(at: np.ndarray, array: Array, mask: Mask) -> np.ndarray:
         return at
     bytes_moved = transactions.WORD if array.space == "shared" else transactions.SECTOR
     step = max(1, bytes_moved // array.itemsize)
-    pattern = at - at.min(axis=1, keepdims=True) // step * step
-    return pattern[:1] if (pattern == pattern[:1]).all() else pattern
+    if len(at) > 1:
+        moved = at[:, :1] - at[:1, :1]
+        alike = not (moved % step).any() and (at - moved == at[:1]).all()
+        at = at[:1] if alike else at
+    return at - at.min(axis=1, keepdims=True) // step * step
 
 
-def _counts(m: Machine, array: Array, at: np.ndarray, mask: Mask, rule: Any) -> tuple:
-    places, on = m.lanes.warps_of(at, mask)
-    requests = int(transactions.requests(on).sum())
-    wide = array.space == "shared" and array.itemsize > transactions.WORD
-    if at.shape[1] == 1 and not wide:  # one address for a whole warp
-        passes = requests
-    else:
-        extra = (array.itemsize,) if array.space == "shared" else ()
-        passes = int(rule(places * array.itemsize, on, *extra).sum())
-    times = len(m.lanes.blocks) // len(on)
-    return requests * times, passes * times, int(on.sum()) * times
+def _counted(rule: Any, addresses: np.ndarray, on: np.ndarray, width: int) -> int:
+    """Transactions of all warps; `width` bytes a lane where the memory is shared, else 0."""
+    return int(rule(addresses, on, *([width] if width else [])).sum())
+
+
+@lru_cache(maxsize=1024)  # of this launch and of those to come
+def _of_a_block(rule: Any, addresses: bytes, on: bytes, width: int) -> int:
+    """Transactions of the warps of a block."""
+    lanes = np.frombuffer(addresses, np.int64), np.frombuffer(on, bool)
+    return _counted(rule, *(part.reshape(-1, transactions.WARP) for part in lanes), width)

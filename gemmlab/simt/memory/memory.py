@@ -23,7 +23,7 @@ class Memory:
     shared : shared arrays, by the place in the source that makes them, shape and type
     static_bytes : of the shared arrays whose size the source states
     dynamic : the shadow of dynamic shared memory
-    counted, again : transactions of accesses, by their pattern and by identity
+    again : transactions of accesses
     together : stores of the branches of an `if` that are counted as one, by its place
     located : elements by array and index; extents : least and greatest value of an index
     """
@@ -33,7 +33,6 @@ class Memory:
         self.shared: dict[tuple, Array] = {}
         self.static_bytes = 0
         self.dynamic: SharedShadow | None = None
-        self.counted: dict[tuple, tuple[int, int, int]] = {}
         self.together: dict[tuple, list[tuple[int, Array, Any, Mask]]] = {}
         self.located, self.again = IdentityCache(256), IdentityCache(256)
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}

@@ -7,6 +7,7 @@ Source: Numba, "NBEP 1: Changes in integer typing", and the types of its operato
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,20 +17,21 @@ import numpy as np
 from gemmlab.numerics.fma import sum_to_odd, two_sum
 from gemmlab.simt.numbers.values import Unassigned, number
 
-# The name in `ast` of an operator, and the function of it.
+# The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
+# scalars several times as fast as the ufunc does, but for powers, whose last bit differs.
 BINARY: dict[str, Callable] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mult": np.multiply,
-    "Div": np.true_divide,
-    "FloorDiv": np.floor_divide,
-    "Mod": np.remainder,
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
     "Pow": np.power,
-    "BitAnd": np.bitwise_and,
-    "BitOr": np.bitwise_or,
-    "BitXor": np.bitwise_xor,
-    "LShift": np.left_shift,
-    "RShift": np.right_shift,
+    "BitAnd": operator.and_,
+    "BitOr": operator.or_,
+    "BitXor": operator.xor,
+    "LShift": operator.lshift,
+    "RShift": operator.rshift,
 }
 UNARY: dict[str, Callable] = {
     "UAdd": np.positive,
@@ -38,6 +40,8 @@ UNARY: dict[str, Callable] = {
 }
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")
+_NUMBERS = np.ndarray, np.generic
+_NORMAL = np.finfo(np.float32).smallest_normal
 _SIGNED, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 # A function, and the types that its operands get; None for the type that they have.
@@ -89,9 +93,9 @@ def _number(value: Any) -> Any:
 
 def binary(op: str, a: Any, b: Any) -> Any:
     """`a op b` as Numba types it, for each lane."""
-    if not isinstance(a, (np.ndarray, np.generic)):
+    if not isinstance(a, _NUMBERS):
         a = _number(a)
-    if not isinstance(b, (np.ndarray, np.generic)):
+    if not isinstance(b, _NUMBERS):
         b = _number(b)
     plan = _plans.get((op, a.dtype.char, b.dtype.char)) or _plan(op, a.dtype, b.dtype)
     function, first, second = plan
@@ -113,14 +117,14 @@ def unary(op: str, a: Any) -> Any:
 
 def fuses(a: Any, b: Any, c: Any) -> bool:
     """Whether a·b + c is one FMA: floats, and the product of the sum's type."""
-    kinds = tuple([getattr(v, "dtype", None) for v in (a, b, c)])
-    return False if None in kinds else _fuse(*kinds)
+    kinds = [getattr(v, "dtype", None) for v in (a, b, c)]
+    return False if None in kinds else _fuse(*[kind.char for kind in kinds])
 
 
 @cache
-def _fuse(a: np.dtype, b: np.dtype, c: np.dtype) -> bool:
-    product = operands("Mult", a, b)[0]
-    return product.kind == "f" and operands("Add", product, c)[0] == product
+def _fuse(a: str, b: str, c: str) -> bool:
+    product = operands("Mult", np.dtype(a), np.dtype(b))[0]
+    return product.kind == "f" and operands("Add", product, np.dtype(c))[0] == product
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
@@ -137,21 +141,20 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     if dtype == np.float64:
         return _fma64(*(v.astype(np.float64, copy=False) for v in (a, b, c)))
     product = np.multiply(a, b, dtype=np.float64)
-    total = np.add(product, c, dtype=np.float64)
+    total = product + c
     result = total.astype(dtype)
     if dtype == np.float32:
-        rest = np.asarray(total).view(np.int64)
-        rest &= 0x1FFFFFFF  # the bits below those of a float32
+        rest = total.view(np.int64) & 0x1FFFFFFF  # the bits below those of a float32
         # Halfway between two float32, perhaps only after rounding; or subnormal, with fewer bits.
-        if (rest == 0x10000000).any() or _subnormal(result).any():
+        if (rest == 0x10000000).any() or _any_subnormal(result):
             return sum_to_odd(product, np.asarray(c).astype(np.float64)).astype(dtype)
     return result
 
 
-def _subnormal(x: Any) -> Any:
-    """Which float32 numbers are below the normal ones, and not zero."""
-    bits = np.asarray(x).view(np.int32) & 0x7FFFFFFF
-    return (bits - 1).view(np.uint32) < 0x00800000  # a zero wraps to the largest number
+def _any_subnormal(x: Any) -> Any:
+    """Whether any of these float32 numbers is below the normal ones, and not zero."""
+    small = abs(x) < _NORMAL
+    return small.any() and (small & (x != 0)).any()
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:

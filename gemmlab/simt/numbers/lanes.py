@@ -11,6 +11,11 @@ from gemmlab.simt.numbers.masks import Mask
 
 Dim3 = tuple[int, int, int]
 
+# A block of this size, allocated and freed once, is the sign on which glibc's `malloc` keeps freed
+# memory for the next arrays over the lanes. Else each of them comes from the system, page by page,
+# which takes several times as long as what is computed in it.
+np.empty((32 << 20) - (1 << 16), np.uint8)
+
 
 class Lanes:
     """The lanes of a batch of blocks.
@@ -19,7 +24,8 @@ class Lanes:
     blocks : linear indices of the batch's blocks, (blocks, 1); row : their places in the batch
     threads : lanes of a block: whole warps, of which the last may have lanes without a thread
     thread : linear indices of the lanes in their block, (1, threads)
-    shape : (blocks, threads); present : the mask of the lanes that have a thread
+    shape : (blocks, threads); place : the lanes, numbered
+    present : the mask of the lanes that have a thread
     """
 
     def __init__(self, grid: Dim3, block: Dim3, blocks: np.ndarray) -> None:
@@ -30,6 +36,7 @@ class Lanes:
         self.row = np.arange(len(blocks)).reshape(-1, 1)
         self.thread = np.arange(self.threads).reshape(1, -1)
         self.shape = (len(blocks), self.threads)
+        self.place = np.arange(len(blocks) * self.threads).reshape(self.shape)
         self.present: Mask = None if threads == self.threads else self.thread < threads
         self._last: tuple[Mask, np.ndarray] | None = None
 
@@ -39,10 +46,12 @@ class Lanes:
         """A mask as an array (blocks, threads)."""
         if mask is None or mask is False:
             return np.full(self.shape, mask is None)
-        return np.broadcast_to(mask, self.shape)
+        return self.spread(mask)
 
     def spread(self, value: Any) -> np.ndarray:
         """A value as an array over all lanes, (blocks, threads)."""
+        if type(value) is np.ndarray and value.shape == self.shape:
+            return value
         return np.broadcast_to(value, self.shape)
 
     def in_warps(self, value: Any) -> np.ndarray:
@@ -59,13 +68,15 @@ class Lanes:
         places = self.places(mask)
         if np.ndim(value) == 0:
             return np.full(len(places), value), places
-        values = self.spread(value).reshape(-1)
+        values = self.spread(value).ravel()
         return (values if mask is None else values.take(places)), places
 
     def places(self, mask: Mask) -> np.ndarray:
         """The places of the active lanes, flat; the last ones are kept, for the next access."""
+        if mask is None:
+            return self.place.ravel()
         if self._last is None or self._last[0] is not mask:
-            self._last = mask, np.flatnonzero(self.full(mask))
+            self._last = mask, np.flatnonzero(self.full(mask))  # faster than indexing by the mask
         return self._last[1]
 
     def warps_of(self, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:

@@ -13,23 +13,35 @@ import numpy as np
 Mask = Any  # None, False, or a boolean array (blocks | 1, threads | 1)
 
 
+def holds(value: Any) -> Any:
+    """Where a value counts as true."""
+    if type(value) is np.bool_ or (type(value) is np.ndarray and value.dtype.kind == "b"):
+        return value
+    return np.not_equal(value, 0)
+
+
 def both(a: Mask, b: Any) -> Mask:
-    """The lanes of mask `a` for which the condition `b` holds."""
+    """The lanes of mask `a` for which the condition `b` holds.
+
+    A mask from which no lane goes stays the same object, by which counts and caches know it.
+    """
     if b is None or a is False:
         return a
-    if np.ndim(b) == 0:
+    if type(b) is np.bool_ or np.ndim(b) == 0:
         return a if b else False
     lanes = b if a is None else a & b
     if not lanes.any():
         return False
-    return None if lanes.all() else lanes
+    if a is None:
+        return None if lanes.all() else lanes
+    return a if lanes.shape == a.shape and (lanes == a).all() else lanes
 
 
 def without(a: Mask, lanes: Mask) -> Mask:
     """The lanes of mask `a` that are not among `lanes`."""
     if lanes is False or a is False:
         return a
-    return False if lanes is None else both(a, ~lanes)
+    return False if lanes is None or lanes is a else both(a, ~lanes)
 
 
 def either(a: Mask, b: Mask) -> Mask:

@@ -77,6 +77,8 @@ def convert(value: Any, dtype: np.dtype, line: int = 0) -> Any:
     >>> int(v), int(exact(v))
     (-1294967295, 3000000001)
     """
+    if type(value) is dtype.type or (type(value) is np.ndarray and value.dtype == dtype):
+        return value
     result = np.asarray(value).astype(dtype, copy=False)[()]
     if isinstance(value, Wrapped):
         return wrapped(result, exact(value), value.kind, value.line)

@@ -10,7 +10,7 @@ hardware's counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,24 @@ from gemmlab.simt.report.findings import Findings
 if TYPE_CHECKING:
     from gemmlab.simt.machine.calls import Calls
     from gemmlab.simt.report.report import Report
+    from gemmlab.simt.syntax.source import Source
+
+
+class Running(NamedTuple):
+    """A mask, its warps with an active lane and its active lanes; operations by source and line."""
+
+    mask: Mask
+    warps: int
+    lanes: int
+    ticks: dict[Source, dict[tuple[int, str], int]]
 
 
 class Tally:
     """Adds to the counters of the report, for the lanes that run.
 
-    running : warps and lanes of recent masks, by the identity of the mask
+    An operation adds 1 to `ticks`, its count with the present mask, in the present function; the
+    warps and lanes of the mask are multiplied in when the counts are settled.
+    running : recent masks, with their warps, lanes and `ticks`, by the mask's identity
     """
 
     def __init__(
@@ -43,7 +55,10 @@ class Tally:
     ) -> None:
         self.report, self.lanes, self.masks, self.calls = report, lanes, masks, calls
         self.waits, self.findings = waits, findings
-        self.running: dict[int, tuple[Mask, int, int]] = {}
+        self.running: dict[int, Running] = {}
+        self.mask: Mask = object()  # the mask and the function that `ticks` belong to
+        self.frame: object = None
+        self.ticks: dict[tuple[int, str], int] = {}
 
     def counters(self, line: int) -> Counters:
         """The counters of a line of the function that runs."""
@@ -55,23 +70,45 @@ class Tally:
 
     def tick(self, line: int, kind: str) -> None:
         """Count an operation of `line` as one instruction of each warp with an active lane."""
-        mask = self.masks[-1]
+        if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
+            self._turn_to(self.masks[-1], line)
+        key, ticks = (line, kind), self.ticks
+        ticks[key] = ticks.get(key, 0) + 1
+
+    def _turn_to(self, mask: Mask, line: int) -> None:
+        """Count with this mask, in the function that runs, from now on."""
+        if id(mask) not in self.running and self.waits.absent is not False:
+            self._check_absent(mask, line)
+        running, source = self._running(mask), self.calls.source
+        self.ticks = running.ticks.setdefault(source, {})
+        self.mask, self.frame = mask, self.calls.frames[-1]
+
+    def active(self, mask: Mask) -> tuple[int, int]:
+        """Warps with an active lane, and active lanes."""
+        running = self._running(mask)
+        return running.warps, running.lanes
+
+    def _running(self, mask: Mask) -> Running:
         found = self.running.get(id(mask))
         if found is None:  # keeping the mask keeps its id from being used again
             if len(self.running) >= 64:
-                self.running.clear()
-            if self.waits.absent is not False:
-                self._check_absent(mask, line)
-            found = self.running[id(mask)] = (mask, *self._active(mask))
-        counters = self.counters(line)
-        _, warps, lanes = found
-        if warps:
-            counters["inst_executed"] += warps
-            counters["thread_inst_executed"] += lanes
-            counters[kind] += warps
+                self.settle()
+            found = self.running[id(mask)] = Running(mask, *self._active(mask), {})
+        return found
+
+    def settle(self) -> None:
+        """Add what was counted to the report, and forget the masks."""
+        for running in self.running.values():
+            for source, ticks in running.ticks.items() if running.warps else ():
+                for (line, kind), times in ticks.items():
+                    counters = self.report.counters_of(source, line)
+                    counters["inst_executed"] += times * running.warps
+                    counters["thread_inst_executed"] += times * running.lanes
+                    counters[kind] += times * running.warps
+        self.running.clear()
+        self.mask = object()  # which no mask is
 
     def _active(self, mask: Mask) -> tuple[int, int]:
-        """Warps with an active lane, and active lanes."""
         if mask is False:
             return 0, 0
         blocks, threads = self.lanes.shape
@@ -79,10 +116,8 @@ class Tally:
             return blocks * threads // WARP, blocks * threads
         on = np.broadcast_to(mask, (mask.shape[0], threads))
         times = blocks // mask.shape[0]
-        return (
-            int(on.reshape(-1, WARP).any(axis=1).sum()) * times,
-            int(np.count_nonzero(on)) * times,
-        )
+        warps = np.packbits(on).view(np.uint32)  # of 32 lanes each
+        return int(np.count_nonzero(warps)) * times, int(np.count_nonzero(on)) * times
 
     def _check_absent(self, mask: Mask, line: int) -> None:
         """A hazard where lanes go on that were not there when the rest of the grid waited."""

@@ -42,7 +42,7 @@ def unsupported(source: Source, line: int, what: str, instead: str) -> Unsupport
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """A kernel's text: its tree, where it starts in its file, and its lines."""
 
