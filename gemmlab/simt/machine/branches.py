@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
+from gemmlab.simt.numbers.no_numbers import truth
 from gemmlab.simt.report.tally import Tally
 
 
@@ -25,7 +27,7 @@ class Branches:
         """Enter the body of an `if`; returns whether any lane does."""
         self.tally.tick(line, "inst_control")
         parent = self.masks[-1]
-        then = both(parent, np.not_equal(test, 0))
+        then = both(parent, truth(test))
         self.masks.append(then)
         self.others.append(without(parent, then))
         return then is not False
@@ -42,11 +44,11 @@ class Branches:
 
     def and_(self, first: Any, second: Callable) -> Any:
         """The value of `first and second`; `second` is evaluated where `first` is true."""
-        return self._short(first, second, np.not_equal(first, 0))
+        return self._short(first, second, truth(first))
 
     def or_(self, first: Any, second: Callable) -> Any:
         """The value of `first or second`; `second` is evaluated where `first` is false."""
-        return self._short(first, second, np.equal(first, 0))
+        return self._short(first, second, ~truth(first))
 
     def _short(self, first: Any, second: Callable, go: Any) -> Any:
         """The second operand in the lanes where `go` holds, and the first in the others."""
@@ -61,8 +63,8 @@ class Branches:
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""
         self.tally.tick(line, "inst_control")
-        yes = both(self.masks[-1], np.not_equal(test, 0))
-        no = both(self.masks[-1], np.equal(test, 0))
+        holds = truth(test)
+        yes, no = both(self.masks[-1], holds), both(self.masks[-1], ~holds)
         nobody = yes is False and no is False  # then any value will do
         values = []
         for lanes, branch, used in ((yes, then, yes is not False), (no, other, no is not False)):
@@ -71,11 +73,4 @@ class Branches:
             self.masks.pop()
         if yes is False:
             return values[1]
-        return values[0] if no is False else _chosen(np.not_equal(test, 0), *values)
-
-
-def _chosen(test: Any, then: Any, other: Any) -> Any:
-    """A value, or each part of a tuple, by lane."""
-    if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
-        return tuple(_chosen(test, *pair) for pair in zip(then, other, strict=True))
-    return np.where(test, then, other)
+        return values[0] if no is False else merged(holds, *values[::-1], "the value", line)

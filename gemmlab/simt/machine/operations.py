@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.numbers.no_numbers import truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -43,7 +44,7 @@ class Operations:
 
     def not_(self, value: Any) -> Any:
         """Lanes where `value` is zero."""
-        return np.equal(value, 0)
+        return ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gemmlab.simt.builtins.grid import GridGroup
 from gemmlab.simt.builtins.printing import print_lanes
 from gemmlab.simt.memory import allocation
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers.no_numbers import Triple
 from gemmlab.simt.numbers.values import ADVICE, translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.rewrite import Program, rewrite
@@ -101,12 +101,10 @@ def _positions(m: Machine) -> dict[str, Any]:
     """The names of `cuda` that say where a thread stands, and how large the launch is."""
     lanes = m.lanes
     (x, y, _), (gx, gy, _), thread, block = lanes.block, lanes.grid, lanes.thread, lanes.blocks
-    here = SimpleNamespace(x=thread % x, y=thread // x % y, z=thread // (x * y))
-    at = SimpleNamespace(x=block % gx, y=block // gx % gy, z=block // (gx * gy))
-    threads, blocks = (
-        SimpleNamespace(**{axis: np.int64(n) for axis, n in zip("xyz", sizes, strict=True)})
-        for sizes in (lanes.block, lanes.grid)
-    )
+    here = Triple("threadIdx", thread % x, thread // x % y, thread // (x * y))
+    at = Triple("blockIdx", block % gx, block // gx % gy, block // (gx * gy))
+    threads = Triple("blockDim", *map(np.int64, lanes.block))
+    blocks = Triple("gridDim", *map(np.int64, lanes.grid))
     axes = [[getattr(part, axis) for part in (at, threads, here, blocks)] for axis in "xyz"]
     position = [at * threads + here for at, threads, here, _ in axes]
     extent = [threads * blocks for _, threads, _, blocks in axes]

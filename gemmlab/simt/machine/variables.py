@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.numbers.masks import Mask, Masks
-from gemmlab.simt.numbers.values import Range, Unassigned
+from gemmlab.simt.numbers.no_numbers import Unassigned
+from gemmlab.simt.numbers.values import Range
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.calls import Calls
@@ -48,7 +50,7 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return new
     if mask is False:
         return old
-    for kind in (tuple, Range, Array):
+    for kind in (tuple, Range, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):
             raise TypeError(f"line {line}: {name!r} changes its type between branches")
     if isinstance(new, tuple):
@@ -58,16 +60,18 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
     if isinstance(new, Range):
         pairs = zip(old.bounds, new.bounds, strict=True)
         return Range(*(merged(mask, *pair, name, line) for pair in pairs))
-    if isinstance(new, Array):
+    if isinstance(new, (Array, Choice)):
         return _merged_view(mask, old, new, name, line)
     return np.where(mask, new, old)
 
 
-def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array:
-    """A view of one array whose offset and shape may differ between lanes."""
-    if new.space == "local":
-        return new
-    if new.buffer is not old.buffer or new.strides != old.strides:
+def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array | Choice:
+    """A view of one array whose offset and shape may differ between lanes; or a choice of two."""
+    if new.dtype != old.dtype or new.ndim != old.ndim:
+        raise TypeError(f"line {line}: {name!r} changes its type between branches")
+    if new.space == old.space == "local":
+        return chosen(mask, old, new)
+    if new.space != old.space or new.buffer is not old.buffer or new.strides != old.strides:
         raise TypeError(
             f"line {line}: {name!r} is one array in some threads and another one in others; "
             "choose between elements, not between arrays"

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.memory import access
+from gemmlab.simt.memory import access, choice
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.choice import Choice
 from gemmlab.simt.memory.identity_cache import IdentityCache
 from gemmlab.simt.numbers.masks import both
+from gemmlab.simt.numbers.no_numbers import NoNumber, shown
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -40,15 +42,21 @@ class Memory:
         """The element `array[index]` of each lane, counted and checked."""
         if isinstance(array, tuple):
             return self._item(array, index, line)
+        if isinstance(array, Choice):
+            return choice.load(self.m, array, index, line)
         return access.load(self.m, array, index, line)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
-        if not isinstance(array, Array):
-            raise TypeError(f"line {line}: {array!r} does not support item assignment")
-        if value is None:
-            raise TypeError(f"line {line}: None is not a number, and cannot be stored")
-        access.store(self.m, array, index, value, line)
+        if not isinstance(array, Array) and not isinstance(array, Choice):
+            raise TypeError(f"line {line}: {shown(array)} has no elements that can be assigned")
+        if not isinstance(value, (np.ndarray, np.generic)):
+            if isinstance(value, NoNumber):
+                value.refuse()
+            if not isinstance(value, bool):
+                text = f"{shown(value)} is not a number, and cannot be stored"
+                raise TypeError(f"line {line}: {text}")
+        (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
 
     def _item(self, items: tuple, index: Any, line: int) -> Any:
         """The item of a tuple of each active lane; a negative index counts from its end."""

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.values import Unassigned, number
+from gemmlab.simt.numbers.no_numbers import NoNumber
+from gemmlab.simt.numbers.values import number
 
 # The name in `ast` of an operator, and the function of it.
 BINARY: dict[str, Callable] = {
@@ -82,8 +83,8 @@ def _plan(op: str, a: np.dtype, b: np.dtype) -> Plan:
 
 def _number(value: Any) -> Any:
     """An operand that is no NumPy number, as one."""
-    if isinstance(value, Unassigned):
-        value._read()
+    if isinstance(value, NoNumber):
+        value.refuse()
     return number(value)
 
 
@@ -103,12 +104,20 @@ def binary(op: str, a: Any, b: Any) -> Any:
 
 
 def unary(op: str, a: Any) -> Any:
-    """`op a` as Numba types it: integers grow to 64 bits."""
+    """`op a` as Numba types it: computed in the type of an integer, which then grows to 64 bits.
+
+    >>> int(unary("Invert", np.uint8(0)) >> 4), int(unary("USub", np.uint32(1)))
+    (15, 4294967295)
+    """
     if not isinstance(a, (np.ndarray, np.generic)):
         a = _number(a)
-    if a.dtype.kind in "iu" or (a.dtype.kind == "b" and op != "Invert"):
-        a = a.astype(_UNSIGNED if a.dtype.kind == "u" else _SIGNED, copy=False)
-    return UNARY[op](a)
+    kind = a.dtype.kind
+    if kind == "b" and op != "Invert":
+        a = a.astype(_SIGNED)
+    if kind == "f" and op == "Invert":
+        raise TypeError(f"~ of {a.dtype} is not defined; use an integer")
+    result = UNARY[op](a)
+    return result.astype(_UNSIGNED if kind == "u" else _SIGNED) if kind in "iu" else result
 
 
 def fuses(a: Any, b: Any, c: Any) -> bool:

@@ -25,21 +25,6 @@ ADVICE = {
 }
 
 
-class Unassigned:
-    """The value of a local variable before its first assignment."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def _read(self, *args: object, **options: object) -> Any:
-        raise NameError(f"local variable {self.name!r} is read before it is assigned")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _read
-    __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __bool__ = _read
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _read  # type: ignore
-    __int__ = __index__ = __float__ = __array__ = __array_ufunc__ = _read
-
-
 class Cast:
     """A number type in a kernel: called, it converts; as an argument, it is a dtype."""
 
