@@ -34,6 +34,7 @@ LANES = 1 << 16
 SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
 MAX_THREADS = 1024
 MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
+MAX_GRID = (2**31 - 1, 65_535, 65_535)  # the same table
 MAX_STEPS = 1 << 16
 
 
@@ -127,7 +128,7 @@ def _function(fn: Any) -> Callable:
 
 
 def _check(launch: Launch) -> None:
-    """ValueError for a block that is too large, for any GPU or for the one that is named."""
+    """ValueError for a grid or block too large, for any GPU or for the one that is named."""
     gpu = launch.gpu
     most = (gpu and gpu.threads_per_block) or MAX_THREADS
     if launch.threads > most:
@@ -137,6 +138,11 @@ def _check(launch: Launch) -> None:
         )
     if launch.block[2] > MAX_Z:
         raise ValueError(f"block={launch.block!r} is too deep; use at most {MAX_Z} along z")
+    for axis, size, limit in zip("xyz", launch.grid, MAX_GRID, strict=True):
+        if size > limit:
+            raise ValueError(
+                f"grid={launch.grid!r} is too large; use at most {limit} blocks along {axis}"
+            )
     check_shared(0, launch.shared_bytes, gpu)
 
 
@@ -166,7 +172,7 @@ def _bind(
     for name, value in zip(names, args, strict=True):
         if isinstance(value, np.ndarray):
             known = [array for host, array in arrays if host is value]
-            written = any(value is s for s in stores)
+            written = value.flags.writeable and any(value is s for s in stores)
             array = known[0] if known else from_host(value, name, written, report.releases)
             if not known:
                 arrays.append((value, array))

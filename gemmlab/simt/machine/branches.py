@@ -52,25 +52,28 @@ class Branches:
 
     def _short(self, first: Any, second: Callable, go: Any) -> Any:
         """The second operand in the lanes where `go` holds, and the first in the others."""
-        lanes = both(self.masks[-1], go)
-        if lanes is False:
-            return first
-        self.masks.append(lanes)
-        value = second()
-        self.masks.pop()
-        return np.where(go, value, first)[()]
+        return self._united(go, second, lambda: first)
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""
         self.tally.tick(line, "inst_control")
-        holds = truth(test)
-        yes, no = both(self.masks[-1], holds), both(self.masks[-1], ~holds)
-        nobody = yes is False and no is False  # then any value will do
+        return self._united(truth(test), then, other)
+
+    def _united(self, test: Any, then: Callable, other: Callable) -> Any:
+        """The value of `then` or `other`, by lane, in the type that both fit into.
+
+        Both are evaluated, perhaps by no lane, because the type is that of both.
+        """
+        here = self.masks[-1]
+        lanes = both(here, test), both(here, ~test)
         values = []
-        for lanes, branch, used in ((yes, then, yes is not False), (no, other, no is not False)):
-            self.masks.append(lanes)
-            values.append(branch() if used or (nobody and branch is other) else None)
+        for branch, mask in zip((then, other), lanes, strict=True):
+            self.masks.append(mask)
+            values.append(branch())
             self.masks.pop()
-        if yes is False:
-            return values[1]
-        return values[0] if no is False else merged(holds, *values[::-1], "the value", line)
+        kinds = [getattr(value, "dtype", None) for value in values]
+        if None in kinds or not any(mask is False for mask in lanes):
+            line = self.tally.calls.line
+            return merged(test, values[1], values[0], "the result of a condition", line)
+        value = values[0] if lanes[1] is False else values[1]
+        return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))

@@ -9,8 +9,8 @@ from typing import Any
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Masks
-from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.no_numbers import Unassigned
+from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.syntax.source import Source, unsupported
 
 

@@ -82,12 +82,27 @@ def _fold(function: Callable, values: tuple) -> Any:
 
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is None:
-        return np.rint(value).astype(np.int64)
+        return (np.rint(value) if _is_float(value) else value).astype(np.int64)
     return np.round(value, int(digits))
 
 
-def _int(value: Any) -> Any:
-    return np.trunc(value).astype(np.int64)
+def _int(value: Any = 0) -> Any:
+    """An integer has its own type, a float that of an index."""
+    value = _as_number(value)
+    return value if value.dtype.kind in "iu" else np.trunc(value).astype(np.int64)
+
+
+def _float(value: Any = 0) -> Any:
+    value = _as_number(value)
+    return value if value.dtype.kind == "f" else value.astype(np.float64)
+
+
+def _abs(value: Any) -> Any:
+    return np.abs(value.astype(np.int8) if value.dtype == np.bool_ else value)
+
+
+def _as_number(value: Any) -> Any:
+    return value if isinstance(value, (np.ndarray, np.generic)) else number(value)
 
 
 def _real(function: Callable) -> Callable:
@@ -164,11 +179,11 @@ def _complex(real: Any, imag: Any = False) -> Any:
 
 
 _FUNCTIONS: dict[Any, Callable] = {
-    builtins.abs: np.abs,
+    builtins.abs: _abs,
     builtins.min: _minimum,
     builtins.max: _maximum,
     builtins.int: _int,
-    builtins.float: Cast(np.float64),
+    builtins.float: _float,
     builtins.bool: Cast(np.bool_),
     builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
     builtins.range: Range,
@@ -227,7 +242,9 @@ def number(value: Any) -> Any:
     if isinstance(value, (bool, np.bool_)):
         return np.bool_(value)
     if isinstance(value, int):
-        return np.int64(value)
+        if not -(2**63) <= value < 2**64:
+            raise TypeError(f"{value} does not fit into 64 bits")
+        return np.int64(value) if value < 2**63 else np.uint64(value)
     if isinstance(value, float):
         return np.float64(value)
     if isinstance(value, complex):

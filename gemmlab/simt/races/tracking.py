@@ -23,6 +23,8 @@ def track_global(
 
     op : "read", "write" or "atomic"; value : what is written, where it is known
     """
+    if array.shadow is None:  # as of an array that the host has marked
+        raise TypeError(f"{array.name} is read-only, and cannot be written; pass a copy of it")
     elements, places = m.lanes.of(at, mask)
     row, thread = places // m.lanes.threads, places % m.lanes.threads
     lane = m.lanes.blocks[row, 0] * m.lanes.threads + thread

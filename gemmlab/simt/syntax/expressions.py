@@ -14,6 +14,7 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
+from gemmlab.simt.syntax.literals import folded
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.shapes import computed_part
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
@@ -113,7 +114,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str):
             raise self.refuse(node, "text", "use numbers; print can write text")
-        if isinstance(node.value, (bool, type(None))):
+        if node.value is None:
             return node
         return self.constant(node.value, node)
 
@@ -132,6 +133,9 @@ class Expressions(ast.NodeTransformer):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        known = folded(node)
+        if known is not None:
+            return self.constant(known, node)
         return self.operation(node, self.visit(node.left), node.left, node.right)
 
     def operation(
@@ -156,12 +160,12 @@ class Expressions(ast.NodeTransformer):
         return on_machine("operations.binary", ast.Constant(name), left, self.visit(right), line)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        known = folded(node)
+        if known is not None:
+            return self.constant(known, node)
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
             return on_machine("operations.not_", operand)
-        signed = isinstance(node.op, (ast.USub, ast.UAdd))
-        if signed and isinstance(node.operand, ast.Constant):  # a negative number is a constant too
-            return self.constant(ast.literal_eval(ast.unparse(node)), node)
         name = ast.Constant(type(node.op).__name__)
         return on_machine("operations.unary", name, operand, ast.Constant(node.lineno))
 
@@ -193,6 +197,9 @@ class Expressions(ast.NodeTransformer):
         return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        known = folded(node.test)
+        if known is not None:
+            return self.visit(node.body if known else node.orelse)
         return on_machine(
             "branches.select",
             self.visit(node.test),
