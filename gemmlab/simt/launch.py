@@ -20,10 +20,11 @@ from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
 from gemmlab.simt.memory.allocation import check_shared
-from gemmlab.simt.memory.array import Array, from_host, host_view
+from gemmlab.simt.memory.arguments import Argument, put_in_memory
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.numbers.values import number
+from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.shares import Shares
 from gemmlab.simt.report.trace import Trace
@@ -99,22 +100,23 @@ def simulate(
     if shares:
         report.shares = Shares(*sizes)
         report.watchers.append(report.shares.watch)
-    arrays, values = _bind(function, args, report)
+    arguments, values = _bind(function, args, launch, report)
+    arrays = [a.array for a in arguments]
     at_once = _at_once(function, launch)
     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
         for start in range(0, launch.blocks, at_once):
             batch = np.arange(start, min(start + at_once, launch.blocks))
-            machine = Machine(launch, batch, report, program, [array for _, array in arrays])
+            machine = Machine(launch, batch, report, program, arrays)
             try:
                 machine.run(function, source, values)
             except StepLimitError:
                 break
             machine.take_apart()
+    report.decide()
     if cache:
         report.launch.update(cache.finish())
-    for host, array in arrays:
-        if array.written:
-            host[...] = host_view(array)
+    for argument in arguments:
+        argument.copy_back()
     return report
 
 
@@ -156,36 +158,37 @@ def _at_once(function: Callable, launch: Launch) -> int:
 
 
 def _bind(
-    function: Callable, args: tuple[Any, ...], report: Report
-) -> tuple[list[tuple[np.ndarray, Array]], list[Any]]:
-    """Arguments as the kernel sees them; one array passed twice stays one array."""
+    function: Callable, args: tuple[Any, ...], launch: Launch, report: Report
+) -> tuple[list[Argument], list[Any]]:
+    """The arguments that are arrays, in simulated memory, and all as the kernel sees them."""
     names = list(inspect.signature(function).parameters)
     if len(names) != len(args):
         raise TypeError(
             f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
             f"not {len(args)}"
         )
-    stored = report.source.stored_parameters
-    stores = [v for name, v in zip(names, args, strict=True) if name in stored]
-    arrays: list[tuple[np.ndarray, Array]] = []
+    threads = -(-launch.threads // WARP) * WARP
+    arguments = [
+        Argument(value, name)
+        for name, value in zip(names, args, strict=True)
+        if isinstance(value, np.ndarray)
+    ]
+    put_in_memory(
+        arguments,
+        report.source.stored_parameters,
+        lambda size: GlobalShadow(size, threads, launch.blocks * threads, report.releases),
+    )
+    arrays = {a.name: a.array for a in arguments}
     values: list[Any] = []
     for name, value in zip(names, args, strict=True):
-        if isinstance(value, np.ndarray):
-            known = [array for host, array in arrays if host is value]
-            written = value.flags.writeable and any(value is s for s in stores)
-            array = known[0] if known else from_host(value, name, written, report.releases)
-            if not known:
-                arrays.append((value, array))
-            values.append(array)
-        else:
-            try:
-                values.append(number(value))
-            except TypeError:
-                raise TypeError(
-                    f"argument {name}={value!r} is a {type(value).__name__}; "
-                    "kernels take NumPy arrays and numbers"
-                ) from None
-    return arrays, values
+        try:
+            values.append(arrays[name] if name in arrays else number(value))
+        except TypeError:
+            raise TypeError(
+                f"argument {name}={value!r} is a {type(value).__name__}; "
+                "kernels take NumPy arrays and numbers"
+            ) from None
+    return arguments, values
 
 
 def _dim3(name: str, value: Any) -> Dim3:

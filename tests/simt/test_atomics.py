@@ -10,6 +10,7 @@ from gemmlab import cuda, simulate
 from gemmlab.simt.builtins.atomics import UPDATES, in_order
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.visits import Now
 from tests.support.launches import lines
 
 FULL = 0xFFFFFFFF
@@ -155,7 +156,7 @@ def clash(a, b):
 @settings(deadline=None, max_examples=600)
 def test_races_with_atomics_are_found_if_and_only_if_there_are_any(steps, threads, later):
     """`None` is a barrier, "grid" a wait of all blocks; `later` says how many reads may wait."""
-    everywhere, in_block = GlobalShadow(3), SharedShadow(3)
+    everywhere, in_block = GlobalShadow(3, threads, 4), SharedShadow(3, 4)
     in_block.LATER = later or 0
     seen, found, found_in_block, epoch, waits = [], [], [], 0, 0
     for step in steps:
@@ -163,16 +164,18 @@ def test_races_with_atomics_are_found_if_and_only_if_there_are_any(steps, thread
             epoch += 1
         if step == "grid":
             waits += 1
-            everywhere.order(epoch)
+            everywhere.order()
         if step in (None, "grid"):
             continue
         op, elements = step[0], np.array(step[1])
         lanes = np.flatnonzero(elements >= 0)
+        if not len(lanes):
+            continue
         at, epochs = elements[lanes], np.full(len(lanes), epoch)
         seen += [(op, int(e), int(lane), epoch, waits) for e, lane in zip(at, lanes, strict=True)]
-        found.append(getattr(everywhere, op)(at, lanes, threads, epochs))
-        where, interval = (np.zeros_like(at), at), epochs if later is None else epoch
-        found_in_block.append(getattr(in_block, op)(where, lanes, interval))
+        found += getattr(everywhere, op)(at, lanes, Now(epochs))
+        interval = epochs if later is None else epoch
+        found_in_block += getattr(in_block, op)(at, lanes, Now(interval))
 
     def raced(size):
         return any(
@@ -181,8 +184,8 @@ def test_races_with_atomics_are_found_if_and_only_if_there_are_any(steps, thread
             for b, f, j, t, w in seen[n + 1 :]
         )
 
-    assert any(c is not None for c in found) == raced(threads)
-    assert any(c is not None for c in found_in_block) == raced(4)
+    assert bool(found) == raced(threads)
+    assert bool(found_in_block) == raced(4)
 
 
 def wrong_space(x):

@@ -11,6 +11,7 @@ from gemmlab.instructions import cp_async_16, cp_async_commit, load_v4
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import Element, Touch
 from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 
 
@@ -249,7 +250,7 @@ steps = st.lists(
 @settings(deadline=None, max_examples=600)
 def test_a_clash_says_what_the_other_thread_did_and_where(steps, threads, later):
     """Each step is a line; whatever clash is found, its other half is among the accesses."""
-    everywhere, in_block = GlobalShadow(3), SharedShadow(3)
+    everywhere, in_block = GlobalShadow(3, threads, 4), SharedShadow(3, 4)
     in_block.LATER = later or 0
     seen, epoch = [], 0
     for line, step in enumerate(steps):
@@ -258,20 +259,20 @@ def test_a_clash_says_what_the_other_thread_did_and_where(steps, threads, later)
             continue
         op, elements = step[0], np.array(step[1])
         lanes = np.flatnonzero(elements >= 0)
+        if not len(lanes):
+            continue
         at, epochs = elements[lanes], np.full(len(lanes), epoch)
         now = [(op, int(e), int(lane), line) for e, lane in zip(at, lanes, strict=True)]
-        clashes = [
-            getattr(everywhere, op)(at, lanes, threads, epochs, line=line),
-            getattr(in_block, op)(
-                (np.zeros_like(at), at), lanes, epochs if later is None else epoch, line
-            ),
-        ]
+        interval = epochs if later is None else epoch
+        clashes = (
+            *getattr(everywhere, op)(at, lanes, Now(epochs, line=line)),
+            *getattr(in_block, op)(at, lanes, Now(interval, line=line)),
+        )
         for clash in clashes:
-            if clash is not None:
-                mine, other_op = clash.ops
-                assert mine == op
-                assert clash.lanes[clash.lane]
-                assert clash.other != lanes[clash.lane]
-                other = (other_op, int(at[clash.lane]), clash.other, clash.line)
-                assert other in (now if clash.at_once else seen)
+            mine, other_op = clash.ops
+            assert mine == op
+            assert clash.lanes[clash.lane]
+            assert clash.other != lanes[clash.lane]
+            other = (other_op, int(at[clash.lane]), clash.other, clash.line)
+            assert other in (now if clash.at_once else seen)
         seen += now

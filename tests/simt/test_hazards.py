@@ -13,7 +13,8 @@ from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import KINDS, Hazard
-from gemmlab.simt.races.shadow import Shadow
+from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.visits import Now
 from tests.support.language_kernels import copy, double, put, uniform_loop
 from tests.support.launches import integers, line_of
 from tests.support.paths import ROOT
@@ -195,7 +196,7 @@ def raced(steps, threads):
 @settings(deadline=None, max_examples=300)
 def test_races_are_found_if_and_only_if_there_are_any(steps, threads):
     """In global memory, by four lanes in blocks of 2 or of 4; in shared memory, by one block."""
-    everywhere, in_block = GlobalShadow(3), Shadow(3)
+    everywhere, in_block = GlobalShadow(3, threads, 4), SharedShadow(3, 4)
     found, found_in_block, epoch = [], [], 0
     for step in steps:
         if step is None:
@@ -203,11 +204,13 @@ def test_races_are_found_if_and_only_if_there_are_any(steps, threads):
             continue
         elements = np.array(step[1])
         lanes = np.flatnonzero(elements >= 0)
+        if not len(lanes):
+            continue
         at, epochs = elements[lanes], np.full(len(lanes), epoch)
-        found.append(getattr(everywhere, step[0])(at, lanes, threads, epochs))
-        found_in_block.append(getattr(in_block, step[0])((np.zeros_like(at), at), lanes, epochs))
-    assert any(clash is not None for clash in found) == raced(steps, threads)
-    assert any(clash is not None for clash in found_in_block) == raced(steps, 4)
+        found += getattr(everywhere, step[0])(at, lanes, Now(epochs))
+        found_in_block += getattr(in_block, step[0])(at, lanes, Now(epochs))
+    assert bool(found) == raced(steps, threads)
+    assert bool(found_in_block) == raced(steps, 4)
 
 
 def ordered(x):

@@ -11,9 +11,11 @@ from numpy import float32
 from gemmlab import cuda, simulate
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 
 THREADS = 96  # of a block
+LANES = 2 * THREADS
 PLACES = (0, 1, 2, 32, 33, 96)  # lanes that take part: of two blocks, of three warps
 
 elements = st.lists(st.sampled_from([-1, -1, 0, 1]), min_size=len(PLACES), max_size=len(PLACES))
@@ -35,7 +37,7 @@ def clashes(a, b):
 @settings(deadline=None, max_examples=800)
 def test_global_races_are_found_if_and_only_if_there_are_any(steps):
     """Barriers order a block, `syncwarp` a warp, and nothing orders two blocks."""
-    shadow, found, seen, epoch, sync = GlobalShadow(2), False, [], 0, 0
+    shadow, found, seen, epoch, sync = GlobalShadow(2, THREADS, LANES), False, [], 0, 0
     for step in steps:
         if isinstance(step, str):
             epoch, sync = epoch + (step == "barrier"), sync + (step == "sync")
@@ -45,8 +47,7 @@ def test_global_races_are_found_if_and_only_if_there_are_any(steps):
         seen += now
         if now:
             at, lane = np.array([n[1] for n in now]), np.array([n[2] for n in now])
-            args = lane, THREADS, np.full(len(at), epoch), np.full(len(at), sync)
-            found |= getattr(shadow, op)(at, *args) is not None
+            found |= bool(getattr(shadow, op)(at, lane, Now(epoch, sync)))
 
     def ordered(a, b):
         if a[2] // THREADS != b[2] // THREADS:
@@ -64,25 +65,25 @@ def test_two_readers_are_kept_that_are_as_far_apart_as_any(op):
     """Whoever of three is left out, a writer that races with it races with one of the others."""
     for readers in itertools.permutations((0, 1, 32, 33, 96, 97), 4):
         for writer in readers:
-            shadow, others = GlobalShadow(1), [r for r in readers if r != writer]
+            shadow, others = GlobalShadow(1, THREADS, LANES), [r for r in readers if r != writer]
             for together in (readers[:2], readers[2:]):
                 lanes = np.array(together)
-                getattr(shadow, op)(np.zeros(2, int), lanes, THREADS, np.zeros(2, int))
+                getattr(shadow, op)(np.zeros(2, int), lanes, Now(0))
             at, lane = np.zeros(1, int), np.array([writer])
-            clash = shadow.write(at, lane, THREADS, np.array([1]))
+            clashes = shadow.write(at, lane, Now(1))
             elsewhere = any(r // THREADS != writer // THREADS for r in others)
-            assert (clash is not None) == elsewhere, (readers, writer)
+            assert bool(clashes) == elsewhere, (readers, writer)
 
 
 @pytest.mark.parametrize("op", ["read", "atomic"])
 def test_readers_of_other_warps_are_kept_over_those_of_the_own(op):
     for readers in itertools.permutations((0, 1, 32, 33), 3):
-        shadow, at = GlobalShadow(1), np.zeros(1, int)
+        shadow, at = GlobalShadow(1, THREADS, LANES), np.zeros(1, int)
         for reader in readers:
-            getattr(shadow, op)(at, np.array([reader]), THREADS, np.zeros(1, int))
+            getattr(shadow, op)(at, np.array([reader]), Now(0))
         writer = readers[0]
-        clash = shadow.write(at, np.array([writer]), THREADS, np.zeros(1, int), np.ones(1, int))
-        assert (clash is not None) == any(r // 32 != writer // 32 for r in readers), readers
+        clashes = shadow.write(at, np.array([writer]), Now(0, 1))
+        assert bool(clashes) == any(r // 32 != writer // 32 for r in readers), readers
 
 
 def exchange(x, out):
@@ -156,7 +157,7 @@ class Event:
 def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
     """No false report; and what was written unordered is found, whoever comes next."""
     releases = Releases()
-    data, counter = GlobalShadow(2, releases), GlobalShadow(1, releases)
+    data, counter = (GlobalShadow(size, threads, 4, releases) for size in (2, 1))
     events, epoch, found = [], 0, False
     for step, (op, what) in enumerate(steps):
         if op == "barrier":
@@ -171,10 +172,10 @@ def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
         if op == "fence":
             releases.fence(lanes, threads, epochs)
         elif op == "flag":
-            counter.atomic(np.zeros_like(lanes), lanes, threads, epochs)
+            counter.atomic(np.zeros_like(lanes), lanes, Now(epoch))
         else:
             at = np.array([what[lane] for lane in on])
-            found |= getattr(data, op)(at, lanes, threads, epochs) is not None
+            found |= bool(getattr(data, op)(at, lanes, Now(epoch)))
     touches = [e for e in events if e.op in ("read", "write")]
     races = [
         (a, b)

@@ -10,6 +10,7 @@ from gemmlab import cuda, device, simulate
 from gemmlab.device import names
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, integers, line_of
 
 
@@ -127,19 +128,19 @@ def test_hazards_across_types(kernel, kind, text, blocks):
 
 
 def test_a_shadow_that_is_refined_keeps_what_it_knows():
-    shadow = SharedShadow(4)
+    shadow = SharedShadow(4, 64)
     shadow.unit = 8
-    row = np.zeros(1, int)
-    shadow.write((row, row + 1), np.array([5]), 0)
-    shadow.atomic((row, row + 3), np.array([5]), 0)
-    shadow.order(np.zeros((1, 4), np.int64))
+    shadow.write(np.array([1]), np.array([5]), Now(0))
+    shadow.atomic(np.array([3]), np.array([5]), Now(0))
     shadow.refine(2)
     shadow.refine(4)
     assert shadow.unit == 2
-    assert shadow.initialised.ravel().nonzero()[0].tolist() == [4, 5, 6, 7]
-    assert shadow.read((row, row + 6), np.array([40]), 0).other == 5
-    assert shadow.write((row, row + 15), np.array([40]), 0).other == 5
-    assert shadow.write((row, row + 11), np.array([40]), 0) is None
+    assert shadow.initialised.nonzero()[0].tolist() == [4, 5, 6, 7]
+    [clash] = shadow.read(np.array([6]), np.array([40]), Now(0))
+    assert clash.other == 5
+    [clash] = shadow.write(np.array([15]), np.array([40]), Now(0))
+    assert clash.other == 5
+    assert shadow.write(np.array([11]), np.array([40]), Now(0)) == ()
 
 
 # ------------------------------------------------------------------------------------------- limits

@@ -84,10 +84,10 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
     given = [m.lanes.spread(np.asarray(v).astype(array.dtype))[on] for v in operands]
     count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":
-        track_global(m, line, "atomic", array, found, mask)
+        track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
         cells, keys = (at,), at
     else:
-        track_shared(m, line, "atomic", array, found, mask)
+        track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
         cells, keys = (rows, at), rows * array.buffer.shape[1] + at
     array.owner.exact = None  # of integers that had wrapped before
     result[on] = in_order(array.buffer, cells, keys, new, given)

@@ -13,6 +13,8 @@ from gemmlab.simt.report.notes import note_returned
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
+FULL = (1 << WARP) - 1  # a mask that names all lanes of a warp
+
 
 def syncthreads(m: Machine) -> None:
     """Wait for the block: a new barrier interval begins in each block that gets here."""
@@ -64,20 +66,23 @@ def syncthreads_or(m: Machine, predicate: Any) -> Any:
     return (_block_votes(m, predicate)[1] > 0).astype(np.int64)
 
 
-def syncwarp(m: Machine, mask: Any = 0xFFFFFFFF) -> None:
+def syncwarp(m: Machine, mask: Any = FULL) -> None:
     """Wait for the lanes that `mask` names."""
     here = m.masks[-1]
     if here is False:
         return
     on = taking_part(m, mask, "syncwarp", "inst_syncwarp")
-    if m.waits.syncs is None:
-        m.waits.syncs = np.zeros((len(m.lanes.blocks), m.lanes.threads // WARP), np.int64)
-    shadows = [a.shadow for a in m.memory.shared.values() if a.shadow is not None]
-    for shadow in shadows:
-        shadow.order(m.waits.syncs)
-        if np.ndim(here) == 2 and len(here) > 1:
-            shadow.widen(len(m.lanes.blocks))
-    m.waits.syncs += on.any(axis=-1)
+    m.waits.sync_warps(on, _named(m, mask), alike=np.ndim(here) < 2 or len(here) == 1)
+
+
+def _named(m: Machine, mask: Any) -> Any:
+    """Which lanes of its warp the mask of each lane names; True where it is all that are there."""
+    bits = np.asarray(mask).astype(np.int64)
+    if (bits & FULL == FULL).all():
+        return True
+    named = m.lanes.in_warps(bits)[..., :, None] >> np.arange(WARP) & 1 == 1
+    alive = m.lanes.in_warps(m.lanes.full(m.alive()))
+    return True if (named | ~alive[..., None, :]).all() else named
 
 
 def threadfence(m: Machine) -> None:

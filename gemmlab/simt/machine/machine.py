@@ -75,7 +75,7 @@ class Machine:
         self.lanes = Lanes(launch.grid, launch.block, blocks)
         self.masks = Masks([self.lanes.present])
         self.calls = Calls(self.masks, report.source)
-        self.waits = Waits(len(blocks))
+        self.waits = Waits(*self.lanes.shape)
         self.findings = Findings(report, self.lanes, self.calls)
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
         self.memory = Memory(self, global_arrays)

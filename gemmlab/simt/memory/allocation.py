@@ -42,7 +42,7 @@ def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> A
         size = int(np.prod(sizes))
         buffer = np.zeros((len(m.lanes.blocks), size), as_dtype(dtype))
         whole = tuple(np.int64(s) for s in sizes)
-        m.memory.shared[key] = Array("shared", buffer, whole, shadow=_shadow(m, size))
+        m.memory.shared[key] = Array("shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads))
         m.memory.shared[key].alignment = int(alignment or buffer.itemsize)
         m.memory.static_bytes += size * buffer.itemsize
         place = f"line {m.calls.line}: {m.calls.source.code(m.calls.line)}\n  "
@@ -53,13 +53,6 @@ def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> A
             )
         check_shared(m.memory.static_bytes, m.launch.shared_bytes, m.launch.gpu, place)
     return m.memory.shared[key]
-
-
-def _shadow(m: Machine, size: int) -> SharedShadow:
-    shadow = SharedShadow(size)
-    if m.waits.syncs is not None:
-        shadow.order(m.waits.syncs)
-    return shadow
 
 
 def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
@@ -73,7 +66,7 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
             whole_words = -(-m.launch.shared_bytes // 16) * 16
             memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
             m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
-            shadow = _shadow(m, whole_words // dtype.itemsize)
+            shadow = SharedShadow(whole_words // dtype.itemsize, m.lanes.threads)
             shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
         m.memory.dynamic.refine(dtype.itemsize)
         size = m.launch.shared_bytes // dtype.itemsize

@@ -13,7 +13,6 @@ import numpy as np
 
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import Element
-from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.shared_shadow import SharedShadow
 
 
@@ -42,6 +41,7 @@ class Array:
         self.offset, self.name, self.shadow = offset, name, shadow
         self.owner = owner or self  # the array that this one is a view of
         self.alignment = 256  # bytes of which its address is a multiple; what cudaMalloc gives
+        self.writeable = True  # whether the host lets it be stored to
         # Of integers that wrapped: what each element would be, the type, and the line.
         self.exact: np.ndarray | None = None
         self.narrow = ("", 0)
@@ -93,30 +93,3 @@ def row_major(shape: tuple) -> tuple:
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * int(shape[i + 1])
     return tuple(strides)
-
-
-def from_host(array: np.ndarray, name: str, stored: bool, releases: Releases) -> Array:
-    """An argument array in simulated global memory: a copy of the memory that it spans.
-
-    Who touches its elements is tracked where the kernel may store to it.
-    Raises ValueError for strides that are negative or not whole elements.
-    """
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} has dtype {array.dtype}; use booleans, integers or floats")
-    if any(s < 0 or s % array.itemsize for s in array.strides):
-        raise ValueError(f"{name} has strides {array.strides} B; use positive whole elements")
-    strides = tuple(s // array.itemsize for s in array.strides)
-    span = 1 + sum((d - 1) * s for d, s in zip(array.shape, strides, strict=True))
-    buffer = np.zeros(span if array.size else 0, array.dtype)
-    shape = tuple(np.int64(d) for d in array.shape)
-    shadow = GlobalShadow(len(buffer), releases) if stored else None
-    result = Array("global", buffer, shape, strides, np.int64(0), name, shadow)
-    host_view(result)[...] = array
-    return result
-
-
-def host_view(array: Array) -> np.ndarray:
-    """The elements of a global array, as a NumPy view of its buffer."""
-    strides = tuple(s * array.itemsize for s in array.strides)
-    shape = tuple(int(d) for d in array.shape)
-    return np.lib.stride_tricks.as_strided(array.buffer, shape, strides)

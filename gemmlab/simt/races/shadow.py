@@ -1,14 +1,18 @@
-"""Shadow memory: who touched each element of an array since the last barrier.
+"""Shadow memory: who wrote, read and updated each element of an array, and when.
 
 Lock-step execution hides races: every thread finishes a line before any starts the next. So races
-are found from who touched what since the last barrier, not from wrong values.
+are found from who touched what, and from what puts two touches in order, not from wrong values.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.races.visits import Now, Visits, distance
 
 # What two threads do to one element, the one at fault first, in words; {} is the other thread.
 WORDS = {
@@ -23,20 +27,33 @@ WORDS = {
 
 
 class Clash(NamedTuple):
-    """Two threads that touch the same element.
+    """Lanes of an access that each touch an element that another thread touches, unordered.
 
-    lane : the one at fault, by its place in the access; other : the other thread
-    ops : what the two do, as in `WORDS`; line : where the other one does it
-    lanes : which lanes of the access are at fault in the same way
+    ops : what the two do, as in `WORDS`; lanes : which lanes of the access are at fault
+    touches : what each clashes with, of `visits`
     at_once : whether both do it in the same execution of the same line
     """
 
-    lane: int
-    other: int
     ops: tuple[str, str]
-    line: int
     lanes: np.ndarray
+    touches: np.ndarray
+    visits: Visits
     at_once: bool = False
+
+    @property
+    def lane(self) -> int:
+        """The first lane at fault, by its place in the access."""
+        return int(self.lanes.argmax())
+
+    @property
+    def other(self) -> int:
+        """The other thread."""
+        return int(self.visits.lanes(self.touches[self.lane]))
+
+    @property
+    def line(self) -> int:
+        """Where the other one does it."""
+        return int(self.visits.moments(self.touches[self.lane])[0])
 
     @property
     def text(self) -> str:
@@ -44,136 +61,170 @@ class Clash(NamedTuple):
         return "writes the same element as {}" if self.at_once else WORDS[self.ops]
 
 
-def first_clash(
-    lanes: np.ndarray, other: np.ndarray, ops: tuple[str, str], lines: np.ndarray, at: Any
-) -> Clash | None:
-    """The clash of the first of `lanes` with its `other`, if any lane is at fault.
+class Touched:
+    """Of each element the last touch of some kind, and one of another lane beside it; -1: none.
 
-    lines : where each element was touched by the other, of which the lanes touch those `at`
+    far : where the two are of two blocks, so that every lane that nothing orders races with one
     """
-    if not lanes.any():
-        return None
-    lane = int(lanes.argmax())
-    return Clash(lane, int(other[lane]), ops, int(lines[at][lane]), lanes)
 
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.first: np.ndarray | None = None
+        self.second: np.ndarray | None = None
+        self.far: np.ndarray | None = None
 
-def clash_at_once(stays: np.ndarray, lane: np.ndarray, line: int) -> Clash | None:
-    """The clash of lanes of one store: each wrote an element, where the value of one `stays`."""
-    lanes = stays != lane
-    if not lanes.any():
-        return None
-    first = int(lanes.argmax())
-    return Clash(first, int(stays[first]), ("write", "write"), line, lanes, at_once=True)
+    def begin(self) -> np.ndarray:
+        """The last touches, with room for them from now on."""
+        if self.first is None:
+            self.first = np.full(self.size, -1, np.int64)
+        return self.first
 
+    def more(self) -> tuple[np.ndarray, np.ndarray]:
+        """The other touches, and which are far, with room for them from now on."""
+        if self.second is None or self.far is None:
+            self.second, self.far = np.full(self.size, -1, np.int64), np.zeros(self.size, bool)
+        return self.second, self.far
 
-# The arrays of a `Shadow`, (blocks, elements).
-ROWS = (
-    *("initialised", "write_epoch", "read_epoch", "writer", "reader", "other_reader"),
-    *("write_line", "reader_line", "other_line"),
-)
+    def kept(self) -> tuple[np.ndarray, ...]:
+        """Those of the two that there are."""
+        return tuple(rows for rows in (self.first, self.second) if rows is not None)
+
+    def change(self, size: int, rule: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Make what is known of `size` elements from what is known of those till now."""
+        self.size = size
+        for name in ("first", "second", "far"):
+            rows = getattr(self, name)
+            setattr(self, name, None if rows is None else rule(rows))
 
 
 class Shadow:
-    """Who wrote and read each element of an array since the last barrier, and in which line.
+    """Who touched the elements of an array; finds accesses that nothing puts in order.
 
-    Rows are blocks; one row stands for all while every block does the same. Of the readers one is
-    kept, and another one if there is, which is enough to know whether a writer is not alone.
-    Only a write in the same interval asks who reads; until one comes, reads wait in `later`.
+    Two threads are ordered by a barrier if they are of one block, by `syncwarp` too if they are of
+    one warp. Atomics do not race with each other.
+    Of the readers, and of those who update, two are kept that are as far from each other as any:
+    of two blocks, else of two warps, else two lanes. Whoever races with any of them races with one
+    of these two. Of those who write, the last one is kept, and one that it raced with.
+
+    size : elements; threads : of a block; lanes : of the launch, numbered block by block
+    unit : bytes of an element, where the memory has views of several types
+    first_reads : the lines whose reads a compare-and-swap of the same thread repeats
     """
 
-    LATER = 64  # reads that may wait
+    unit = 0
 
-    def __init__(self, size: int) -> None:
-        self.initialised = np.zeros((1, size), bool)
-        self.write_epoch = np.full((1, size), -1, np.int32)
-        self.read_epoch = np.full((1, size), -1, np.int32)
-        self.writer = np.zeros((1, size), np.int32)
-        self.reader = np.zeros((1, size), np.int32)
-        self.other_reader = np.zeros((1, size), np.int32)
-        self.write_line = np.zeros((1, size), np.int32)
-        self.reader_line = np.zeros((1, size), np.int32)
-        self.other_line = np.zeros((1, size), np.int32)
-        self.written_in: int | None = -1  # the last interval with a write; None: of each block
-        self.later: list[tuple[tuple, np.ndarray, int, int]] = []
-        self.all_initialised = False
+    def __init__(self, size: int, threads: int, lanes: int) -> None:
+        self.size, self.threads = size, threads
+        self.visits = Visits(lanes)
+        self.floor = 0  # touches below come before whatever follows
+        self.fences = 0
+        self.writers, self.readers, self.updaters = Touched(size), Touched(size), Touched(size)
+        self.first_reads: set[int] = set()
+        self.last_reads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-    def widen(self, blocks: int) -> None:
-        """Give each block a row of its own."""
-        if len(self.writer) != blocks:
-            self.settle()
-            for name in ROWS:
-                setattr(self, name, np.repeat(getattr(self, name), blocks, axis=0))
+    def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
+        """Note that `lane` reads the elements `at`; what it clashes with."""
+        self.last_reads[now.line] = at, lane
+        clashes = self._clashes("read", at, lane, now, write=self.writers, atomic=self.updaters)
+        self._keep(self.readers, at, lane, now)
+        return clashes
 
-    def unset(self, at: tuple) -> np.ndarray | None:
-        """Which of the elements `at` nobody has written, (elements,); None if all are."""
-        if self.all_initialised:
+    def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
+        """Note that `lane` writes the elements `at`; what it clashes with."""
+        clashes = self._clashes(
+            "write", at, lane, now, write=self.writers, read=self.readers, atomic=self.updaters
+        )
+        last, touches = self.writers.begin(), self.visits.touches(lane, now, self.fences)
+        before = [c for c in clashes if c.ops[1] == "write"]
+        last[at] = touches
+        stays = last[at]
+        lost = stays != touches
+        for clash in before:
+            second, _ = self.writers.more()
+            second[at[clash.lanes]] = clash.touches[clash.lanes]
+        if lost.any():
+            second, _ = self.writers.more()
+            second[at[lost]] = touches[lost]
+            clashes += (Clash(("write", "write"), lost, stays, self.visits, at_once=True),)
+        return clashes
+
+    def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
+        """Note that `lane` updates the elements `at` by an atomic; what it clashes with."""
+        clashes = self._clashes("atomic", at, lane, now, write=self.writers, read=self.readers)
+        self._keep(self.updaters, at, lane, now)
+        return clashes
+
+    def compare(self, at: np.ndarray, lane: np.ndarray) -> None:
+        """Note that `lane` compares the elements `at` by an atomic with what it has read."""
+        keys = None
+        for line in self.last_reads.keys() - self.first_reads:
+            keys = at * (self.visits.low + 1) + lane if keys is None else keys
+            read, reader = self.last_reads[line]
+            if np.isin(keys, read * (self.visits.low + 1) + reader).any():
+                self.first_reads.add(line)
+
+    def _clashes(
+        self, op: str, at: np.ndarray, lane: np.ndarray, now: Now, **others: Touched
+    ) -> tuple[Clash, ...]:
+        """The clashes of the access with those of `others`, each by what it does."""
+        found = []
+        for other, touched in others.items():
+            for rows in touched.kept():
+                touches = rows[at]
+                races = self._unordered(touches, lane, now)
+                if races is not None:
+                    found.append(Clash((op, other), races, touches, self.visits))
+        return tuple(found)
+
+    def _unordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray | None:
+        """Where another lane made the touch, and nothing puts it before now; None: nowhere."""
+        if touches.max(initial=-1) < self.floor:
             return None
-        self.all_initialised = len(self.initialised) == 1 and bool(self.initialised.all())
-        known = self.initialised[at]
-        return None if known.all() else ~known
+        races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
+        which = np.flatnonzero(races)
+        if len(which):
+            races[which] = ~self._ordered(touches[which], lane[which], now.of(which))
+        return races if races.any() else None
 
-    def read(
-        self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int, line: int = 0
-    ) -> Clash | None:
-        """Note that `thread` reads the elements `at`; the first clash with a write, if any."""
-        if np.ndim(epoch) == 0 and self.written_in not in (None, epoch):
-            if self.later and (self.later[0][2] != epoch or len(self.later) >= self.LATER):
-                self.settle(epoch)
-            self.later.append((at, thread, epoch, line))
-            return None
-        self.settle(epoch)
-        writer = self.writer[at]
-        clash = (self.write_epoch[at] == epoch) & (writer != thread)
-        self._note(at, thread, epoch, line)
-        return first_clash(clash, writer, ("read", "write"), self.write_line, at)
+    def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
+        """Whether a barrier or a `syncwarp` puts each touch of another lane before now."""
+        other = self.visits.lanes(touches)
+        _, epoch, sync, _ = self.visits.moments(touches)
+        ordered = (lane // self.threads == other // self.threads) & (epoch < now.epoch)
+        warp = lane // WARP == other // WARP
+        if now.heard is None:
+            return ordered | (warp & (sync < now.sync))
+        return ordered | (warp & (sync < now.heard[now.hearer, other % WARP]))
 
-    def settle(self, epoch: Any = None) -> None:
-        """Note the reads that wait, if they are of interval `epoch`, or of whichever."""
-        reads, self.later = self.later, []
-        for at, thread, of, line in reads:
-            if epoch is None or np.ndim(epoch) > 0 or of == epoch:
-                self._note(at, thread, of, line)
+    def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
+        """Note an access among those that may be concurrent, two of which are kept."""
+        if kept.far is not None and not self.fences:
+            near = np.flatnonzero(~kept.far[at])
+            if len(near) == 0:
+                return
+            if len(near) < len(at):
+                at, lane, now = at[near], lane[near], now.of(near)
+        first, touches = kept.begin(), self.visits.touches(lane, now, self.fences)
+        races = self._unordered(first[at], lane, now)
+        if races is None:
+            first[at] = touches
+        else:
+            first[at[~races]] = touches[~races]
+        beside = np.flatnonzero(self.visits.lanes(first[at]) != lane)
+        if len(beside):
+            self._keep_beside(kept, at[beside], lane[beside], touches[beside], now.of(beside))
 
-    def _note(self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int, line: int) -> None:
-        fresh = self.read_epoch[at] != epoch
-        first = tuple(a[fresh] for a in at)
-        self.reader[first] = self.other_reader[first] = thread[fresh]
-        self.reader_line[first] = self.other_line[first] = line
-        others = self.reader[at] != thread
-        second = tuple(a[others] for a in at)
-        self.other_reader[second] = thread[others]
-        self.other_line[second] = line
-        self.read_epoch[at] = epoch
-
-    def write(
-        self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int, line: int = 0
-    ) -> Clash | None:
-        """Note that `thread` writes the elements `at`; the first clash with an access, if any."""
-        self.settle(epoch)
-        self.written_in = epoch if np.ndim(epoch) == 0 else None
-        writer = self.writer[at]
-        written = (self.write_epoch[at] == epoch) & (writer != thread)
-        clash = first_clash(written, writer, ("write", "write"), self.write_line, at)
-        clash = clash or self._read_by_another(at, thread, epoch)
-        self.writer[at] = thread
-        self.write_epoch[at] = epoch
-        self.write_line[at] = line
-        self.initialised[at] = True
-        return clash or clash_at_once(self.writer[at], thread, line)
-
-    def _read_by_another(
-        self, at: tuple, thread: np.ndarray, epoch: np.ndarray | int
-    ) -> Clash | None:
-        """The clash with another thread that has read an element in this interval, if any."""
-        now = self.read_epoch[at] == epoch
-        if not now.any():
-            return None
-        reader, other_reader = self.reader[at], self.other_reader[at]
-        lanes = now & ((reader != thread) | (other_reader != thread))
-        if not lanes.any():
-            return None
-        lane = int(lanes.argmax())
-        first = reader[lane] != thread[lane]
-        other = reader[lane] if first else other_reader[lane]
-        line = (self.reader_line if first else self.other_line)[at][lane]
-        return Clash(lane, int(other), ("write", "read"), int(line), lanes)
+    def _keep_beside(
+        self, kept: Touched, at: np.ndarray, lane: np.ndarray, touches: np.ndarray, now: Now
+    ) -> None:
+        """Keep touches that are concurrent with the last ones, where they are farther away."""
+        second, far = kept.more()
+        races = self._unordered(second[at], lane, now)
+        free = np.ones(len(at), bool) if races is None else ~races
+        last = self.visits.lanes(kept.begin()[at])
+        apart = distance(last, lane, self.threads)
+        for step in (1, 2, 3):
+            known = distance(last, self.visits.lanes(second[at]), self.threads)
+            put = (apart == step) & (free | (known < step))
+            second[at[put]] = touches[put]
+        far[at] = distance(last, self.visits.lanes(second[at]), self.threads) == 3

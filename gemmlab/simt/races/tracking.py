@@ -1,95 +1,210 @@
-"""Accesses checked for races with other threads, and for reads of unwritten shared memory."""
+"""Accesses checked for races with other threads, and for reads of memory that nobody wrote."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.model.transactions import WARP
 from gemmlab.simt.numbers.lanes import same_in_blocks
 from gemmlab.simt.numbers.masks import Mask
-from gemmlab.simt.races.shadow import Clash
+from gemmlab.simt.races.shadow import Clash, Shadow
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
     from gemmlab.simt.memory.array import Array
 
 
+@dataclass(frozen=True)
+class Access:
+    """An access to elements of an array, by lanes that are told apart.
+
+    op : "read", "write" or "atomic"; row, thread : places of the lanes; elements : in the buffer
+    times : how many blocks each row stands for; units : parts of an element that are tracked
+    value : what is written, where that is known; compares : whether an atomic writes conditionally
+    """
+
+    line: int
+    op: str
+    array: Array
+    row: np.ndarray
+    thread: np.ndarray
+    elements: np.ndarray
+    times: int
+    value: Any
+    compares: bool
+    units: int
+
+    def parts(self, of_elements: np.ndarray) -> np.ndarray:
+        """A number of each element, for each of its parts."""
+        return of_elements if self.units == 1 else np.repeat(of_elements, self.units)
+
+    def whole(self, of_parts: np.ndarray) -> np.ndarray:
+        """The elements that have a part among these."""
+        return of_parts if self.units == 1 else of_parts.reshape(-1, self.units).any(axis=1)
+
+
 def track_global(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask, value: Any = None
-) -> None:
+    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    value: Any = None, compares: bool = False,
+) -> None:  # fmt: skip
     """Report a race: an access by another thread, and nothing orders the two.
 
     op : "read", "write" or "atomic"; value : what is written, where it is known
+    compares : whether an atomic compares the element with what the thread expects
+
+    Raises ValueError for a store to an array that is read-only on the host.
     """
-    if array.shadow is None:  # as of an array that the host has marked
-        raise TypeError(f"{array.name} is read-only, and cannot be written; pass a copy of it")
-    elements, places = m.lanes.of(at, mask)
-    row, thread = places // m.lanes.threads, places % m.lanes.threads
-    lane = m.lanes.blocks[row, 0] * m.lanes.threads + thread
-    sync = 0 if m.waits.syncs is None else m.waits.syncs[row, thread // WARP]
-    clash: Clash | None = getattr(array.shadow, op)(
-        elements, lane, m.lanes.threads, m.waits.epochs(row), sync, line
-    )
-    if clash is None:
-        return
-    i = clash.lane
-    block, other = divmod(clash.other, m.lanes.threads)
-    who = int(m.lanes.blocks[row[i], 0]), int(thread[i])
-    lanes = (row[i], thread[i]), (block - m.lanes.blocks[0, 0], other)
-    values = _at_stake(m, array.buffer[elements[i]], value, *lanes, clash)
-    place = array.element(elements[i])
-    count = int(clash.lanes.sum())
-    m.findings.race(line, clash, who, (block, other), place, values, count)
+    if op != "read" and not array.owner.writeable:
+        raise ValueError(
+            f"line {line}: {array.name} is read-only on the host and cannot be stored to; pass a "
+            f"copy: {m.calls.source.code(line)}"
+        )
+    elements, places = _active(m, at, mask)
+    row, thread = np.divmod(places, m.lanes.threads)
+    access = Access(line, op, array, row, thread, elements, 1, value, compares, _units(array))
+    lanes = places + int(m.lanes.blocks[0, 0]) * m.lanes.threads
+    _track(m, access, elements, lanes)
 
 
 def track_shared(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask, value: Any = None
-) -> None:
+    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    value: Any = None, compares: bool = False,
+) -> None:  # fmt: skip
     """Report a race with another thread of the block, or a read of an unwritten element.
 
-    op : "read", "write" or "atomic"; value : what is written, where it is known
+    As `track_global`.
     """
-    shadow, blocks, epoch = array.shadow, m.lanes.blocks, m.waits.epoch
-    if np.ndim(epoch) > 0 or not same_in_blocks(np.asarray(at), mask):
+    shadow, blocks = array.shadow, m.lanes.blocks
+    alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
+    if not alike or not same_in_blocks(np.asarray(at), mask):
         shadow.widen(len(blocks))
-    if len(shadow.writer) > 1:
-        elements, places = m.lanes.of(at, mask)
-        row, thread = places // m.lanes.threads, places % m.lanes.threads
-        epoch = m.waits.epochs(row)
+    if shadow.rows > 1:
+        elements, places = _active(m, at, mask)
+        row, thread = np.divmod(places, m.lanes.threads)
+        cells = elements + row * array.buffer.shape[1]
     else:
         row, elements, thread = _in_one_row(m, at, mask)
-    times = len(blocks) // len(shadow.writer)
-    units, where, lanes, moment = 1, (row, elements), thread, epoch
-    if shadow.unit:  # elements may be made of several units that are tracked
-        units = array.itemsize // shadow.unit
-        where = np.repeat(row, units), (elements[:, None] * units + np.arange(units)).ravel()
-        lanes = np.repeat(thread, units)
-        moment = np.repeat(epoch, units) if np.ndim(epoch) else epoch
-    unset = None if op == "write" else shadow.unset(where)
+        cells = elements
+    times = len(blocks) // shadow.rows
+    access = Access(line, op, array, row, thread, elements, times, value, compares, _units(array))
+    _track(m, access, cells, thread)
+
+
+def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> None:
+    """Check an access by `lanes`, as the shadow numbers them, to `cells` of all of its blocks."""
+    shadow: Shadow = access.array.shadow
+    row, thread = access.parts(access.row), access.parts(access.thread)
+    if access.units > 1:
+        cells = (cells[:, None] * access.units + np.arange(access.units)).ravel()
+        lanes = access.parts(lanes)
+    unset = None if access.op == "write" else shadow.unset(cells)
     if unset is not None:
-        unset = unset.reshape(-1, units).any(axis=1)
-        i = int(unset.argmax())
-        lane = int(blocks[row[i], 0]), int(thread[i])
-        m.findings.unwritten(line, lane, array.element(elements[i]), op, times * int(unset.sum()))
-    clash: Clash | None = getattr(shadow, op)(where, lanes, moment, line)
-    if clash is not None:
-        i, other = clash.lane // units, clash.other
-        old = array.buffer[row[i], elements[i]]
-        values = _at_stake(m, old, value, (row[i], thread[i]), (row[i], other), clash)
-        block = int(blocks[row[i], 0])
-        count = times * int(clash.lanes.reshape(-1, units).any(axis=1).sum())
-        who, place = (block, int(thread[i])), array.element(elements[i])
-        m.findings.race(line, clash, who, (block, other), place, values, count)
+        unset = access.whole(unset)
+        i, count = int(unset.argmax()), access.times * int(unset.sum())
+        place = access.array.element(access.elements[i])
+        m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
+    clashes = getattr(shadow, access.op)(cells, lanes, m.waits.now(access.line, row, thread))
+    if access.compares:
+        shadow.compare(cells, lanes)
+    for clash in clashes:
+        if _report(m, access, clash):
+            return
 
 
-def _at_stake(m: Machine, old: Any, value: Any, lane: tuple, other: tuple, clash: Clash) -> str:
-    """The values of a race as its message shows them: the one in memory, those that lanes write."""
-    values = None if value is None else m.lanes.spread(value)
+def _report(m: Machine, access: Access, clash: Clash) -> bool:
+    """Report a clash as a hazard; False where it is only a note, or is still undecided."""
+    if clash.ops == ("write", "write"):
+        differ = _differ(m, access, clash)
+        if not differ.any():
+            m.findings.same_value(access.line, *_involved(m, access, clash))
+            return False
+        clash = clash._replace(lanes=differ)
+    who, other, place, count = _involved(m, access, clash)
+    values = _at_stake(m, access, clash)
+    first_read = {("read", "atomic"): access.line, ("atomic", "read"): clash.line}.get(clash.ops)
+    if first_read is None:
+        m.findings.race(access.line, clash, who, other, place, count, values)
+        return True
+    shadow: Shadow = access.array.shadow
+    m.findings.race(
+        access.line, clash, who, other, place, count, values, unless=(shadow, first_read)
+    )
+    return False
+
+
+def _involved(m: Machine, access: Access, clash: Clash) -> tuple:
+    """The lane at fault and the other one, the element, and how many lanes are at fault."""
+    i = clash.lane // access.units
+    block, thread = _lane(m, access, i)
+    if access.array.space == "global":
+        other = divmod(clash.other, m.lanes.threads)
+    else:
+        other = block, clash.other
+    place = access.array.element(access.elements[i])
+    count = access.times * int(access.whole(clash.lanes).sum())
+    return (block, thread), other, place, count
+
+
+def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
+    """The lanes of a clash of two writes that write another value than is, or will be, there."""
+    if access.value is None or access.units > 1:
+        return clash.lanes
+    which = np.flatnonzero(clash.lanes)
+    row, thread, elements = access.row[which], access.thread[which], access.elements[which]
+    values, buffer = m.lanes.spread(access.value), access.array.buffer
+    if access.times > 1:  # the row stands for all blocks
+        row = m.lanes.row
+    mine = values[row, thread]
     if clash.at_once:
-        return "" if values is None else f" ({values[lane]!s} and {values[other]!s})"
-    return f" ({old!s})" if values is None else f" ({old!s}, now {values[lane]!s})"
+        others = clash.visits.lanes(clash.touches[which])
+        if access.array.space == "global":
+            row, others = np.divmod(others, m.lanes.threads)
+            row = row - m.lanes.blocks[0, 0]
+        theirs = values[row, others]
+    else:
+        theirs = buffer[elements] if access.array.space == "global" else buffer[row, elements]
+    differ = (mine != theirs) & ((mine == mine) | (theirs == theirs))
+    result = np.zeros_like(clash.lanes)
+    result[which] = differ.any(axis=0) if differ.ndim > 1 else differ
+    return result
+
+
+def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
+    """The values of a race as its message shows them: the one in memory, those that lanes write."""
+    i, other = clash.lane // access.units, clash.other
+    row, thread, element = access.row[i], access.thread[i], access.elements[i]
+    values = None if access.value is None else m.lanes.spread(access.value)
+    if clash.at_once:
+        if values is None:
+            return ""
+        row_of_other = row
+        if access.array.space == "global":
+            row_of_other, other = divmod(other, m.lanes.threads)
+            row_of_other -= m.lanes.blocks[0, 0]
+        return f" ({values[row, thread]!s} and {values[row_of_other, other]!s})"
+    old = access.array.buffer[(element,) if access.array.space == "global" else (row, element)]
+    return f" ({old!s})" if values is None else f" ({old!s}, now {values[row, thread]!s})"
+
+
+def _lane(m: Machine, access: Access, i: int) -> tuple[int, int]:
+    """The block and the thread of a lane of an access."""
+    return int(m.lanes.blocks[access.row[i], 0]), int(access.thread[i])
+
+
+def _units(array: Array) -> int:
+    """How many parts of an element are tracked."""
+    return array.itemsize // array.shadow.unit if array.shadow.unit else 1
+
+
+def _active(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+    """The elements and the places of the active lanes."""
+    elements = m.lanes.spread(at).reshape(-1)
+    if mask is None:
+        return elements, np.arange(len(elements))
+    places = np.flatnonzero(m.lanes.full(mask))
+    return elements[places], places
 
 
 def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,8 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask
 from gemmlab.simt.races.hazards import Element, Hazard, Touch
-from gemmlab.simt.races.shadow import Clash
+from gemmlab.simt.races.shadow import Clash, Shadow
+from gemmlab.simt.report.notes import Note
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.calls import Calls
@@ -39,12 +40,15 @@ class Findings:
 
         element, op : what it touches, and how; against : what the other one does to it
         """
+        if kind == "step-limit":  # perhaps because of what is undecided
+            self.report.decide()
         row, thread = self.lanes.first(lanes)
         block = int(self.lanes.blocks[row, 0])
         threads = (thread,) if other is None else (thread, other)
         touches = self.touch(op, line, (block, thread)) if op else None, against
         count = int(self.lanes.full(lanes).sum())
-        self._add(kind, line, text, block, threads, element, touches, count)
+        hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
+        self.report.add(hazard)
 
     def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None:
         """Report that a lane reads or updates an element that nobody has written."""
@@ -52,7 +56,9 @@ class Findings:
         verb = {"read": "reads", "atomic": "updates"}[op]
         text = f"thread {{thread}} {verb} {element}, which nobody has written"
         touches = (self.touch(op, line, lane),)
-        self._add("uninitialised-read", line, text, block, (thread,), element, touches, count)
+        kind = "uninitialised-read"
+        hazard = self._hazard(kind, line, text, block, (thread,), element, touches, count)
+        self.report.add(hazard)
 
     def race(
         self,
@@ -61,10 +67,14 @@ class Findings:
         lane: Lane,
         other: Lane,
         element: Element,
-        values: str,
         count: int,
+        values: str,
+        unless: tuple[Shadow, int] | None = None,
     ) -> None:
-        """Report that `lane` clashes with `other` at an element, which holds `values`."""
+        """Report that `lane` clashes with `other` at an element, which holds `values`.
+
+        unless : the array and the line of a read; no hazard if it is the first one of a CAS loop
+        """
         (block, thread), (other_block, other_thread) = lane, other
         name, why = "thread {other}", "with no barrier"
         if block != other_block:
@@ -77,13 +87,32 @@ class Findings:
         (op, other_op), threads = clash.ops, (thread, other_thread)
         touches = self.touch(op, line, lane), self.touch(other_op, clash.line, other)
         kind = f"{element.space}-race"
-        self._add(kind, line, text, block, threads, element, touches, count)
+        hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
+        if unless is None:
+            self.report.add(hazard)
+            return
+        self.report.postpone(*unless, hazard)
+
+    def same_value(
+        self, line: int, lane: Lane, other: Lane, element: Element, count: int
+    ) -> None:
+        """Note that two lanes that nothing orders write one value to an element."""
+        (block, thread), (other_block, other_thread) = lane, other
+        name = f"thread {self.lanes.thread_name(other_thread)}"
+        if block != other_block:
+            name += f" of block {self.lanes.block_name(other_block)}"
+        text = (
+            f"thread {self.lanes.thread_name(thread)} and {name} write the same value to {element}, "
+            f"and nothing orders the two [block {self.lanes.block_name(block)}]"
+        )
+        source, place = self.calls.source, (self.lanes.block_at(block), self.lanes.thread_at(thread))
+        self.report.note(Note(line, source.code(line), *place, text, source.file, count))
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:
         """What a lane does to an element."""
         return Touch(op, line, self.lanes.block_at(lane[0]), self.lanes.thread_at(lane[1]))
 
-    def _add(
+    def _hazard(
         self,
         kind: str,
         line: int,
@@ -93,24 +122,22 @@ class Findings:
         element: Element | None,
         touches: tuple[Touch | None, ...],
         count: int,
-    ) -> None:
+    ) -> Hazard:
         names = [self.lanes.thread_name(t) for t in threads]
         message = text.format(thread=names[0], other=names[-1])
         message += f" [block {self.lanes.block_name(block)}, thread {names[0]}]"
         source, element = self.calls.source, element or Element("", "", ())
-        self.report.add(
-            Hazard(
-                kind=kind,
-                line=line,
-                code=source.code(line),
-                block=self.lanes.block_at(block),
-                threads=tuple(self.lanes.thread_at(t) for t in threads),
-                message=message,
-                file=source.file,
-                count=count,
-                array=element.array,
-                index=element.index,
-                space=element.space,
-                touches=tuple(touch for touch in touches if touch),
-            )
+        return Hazard(
+            kind=kind,
+            line=line,
+            code=source.code(line),
+            block=self.lanes.block_at(block),
+            threads=tuple(self.lanes.thread_at(t) for t in threads),
+            message=message,
+            file=source.file,
+            count=count,
+            array=element.array,
+            index=element.index,
+            space=element.space,
+            touches=tuple(touch for touch in touches if touch),
         )

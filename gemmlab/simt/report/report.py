@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from gemmlab.model.transactions import SECTOR
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.races.hazards import Hazard, HazardError
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.shadow import Shadow
 from gemmlab.simt.report.listing import Listing, listing
 from gemmlab.simt.report.notes import Note
 from gemmlab.simt.report.shares import Shares
@@ -49,6 +51,7 @@ class Report:
         self.watchers: list[Callable] = []  # called with each access to memory, before it is made
         self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
+        self.undecided: list[tuple[Shadow, int, Hazard]] = []  # by the line of a read
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None
@@ -98,6 +101,31 @@ class Report:
                 self.hazards[i] = replace(known, count=known.count + hazard.count)
                 return
         self.hazards.append(hazard)
+
+    def postpone(self, shadow: Shadow, line: int, hazard: Hazard) -> None:
+        """Keep a race of a read in `line` with an atomic, which is none if a CAS loop begins so."""
+        for i, (of, read, known) in enumerate(self.undecided):
+            if of is shadow and (read, known.line, known.file) == (line, hazard.line, hazard.file):
+                more = replace(known, count=known.count + hazard.count)
+                self.undecided[i] = shadow, line, more
+                return
+        self.undecided.append((shadow, line, hazard))
+
+    def decide(self) -> None:
+        """Report what was postponed, now that it is known what the threads did with what they read.
+
+        A compare-and-swap makes sure that what its thread has read before still holds.
+        """
+        undecided, self.undecided = self.undecided, []
+        for shadow, line, hazard in undecided:
+            if line not in shadow.first_reads:
+                self.add(hazard)
+                continue
+            text = f"reads elements of {hazard.array} that other threads update by atomics; a "
+            text += "compare-and-swap compares what was read, so that this is no hazard"
+            read = next(touch for touch in hazard.touches if touch.op == "read")
+            code = linecache.getline(hazard.file, line).strip()
+            self.note(Note(line, code, read.block, read.thread, text, hazard.file, hazard.count))
 
     def note(self, note: Note) -> None:
         """Keep a note, once a line."""

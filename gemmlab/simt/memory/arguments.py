@@ -1,0 +1,138 @@
+"""Arrays of the host in simulated global memory, in which they overlap as they do on the host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.races.global_shadow import GlobalShadow
+
+
+class Argument:
+    """An array of the host and what it is to the kernel.
+
+    host : the array; name : of the parameter; start, end : the bytes that it spans, by address
+    unwritten : which of its elements nobody has ever written; None where all have been
+    array : in simulated memory
+
+    Raises ValueError for a type that no kernel takes, and for strides that are negative or not
+    whole elements.
+    """
+
+    array: Array
+
+    def __init__(self, host: np.ndarray, name: str) -> None:
+        if host.dtype.kind not in "biuf":
+            raise ValueError(f"{name} has dtype {host.dtype}; use booleans, integers or floats")
+        if any(s < 0 or s % host.itemsize for s in host.strides):
+            raise ValueError(f"{name} has strides {host.strides} B; use positive whole elements")
+        self.host, self.name = host, name
+        self.strides = tuple(s // host.itemsize for s in host.strides)
+        span = 1 + sum((d - 1) * s for d, s in zip(host.shape, self.strides, strict=True))
+        self.span = span if host.size else 0
+        self.start = host.__array_interface__["data"][0]
+        self.end = self.start + self.span * host.itemsize
+        unwritten = getattr(host, "unwritten", None)
+        self.unwritten = unwritten if unwritten is not None and unwritten.any() else None
+
+    def over(self, rows: np.ndarray, offset: int = 0) -> np.ndarray:
+        """The elements of the array, as a view of what holds those that it spans."""
+        strides = tuple(s * rows.itemsize for s in self.strides)
+        return np.lib.stride_tricks.as_strided(rows[offset:], self.host.shape, strides)
+
+    def put(self, buffer: np.ndarray, offset: int, shadow: GlobalShadow | None) -> None:
+        """Let the kernel see the array in this memory, from an element on."""
+        shape = tuple(np.int64(d) for d in self.host.shape)
+        at = np.int64(offset)
+        self.array = Array("global", buffer, shape, self.strides, at, self.name, shadow)
+        self.array.writeable = self.host.flags.writeable
+
+    def copy_back(self) -> None:
+        """Give the host what the kernel has stored, if it has."""
+        if not self.array.written or not self.host.flags.writeable:
+            return
+        offset, shadow = int(self.array.offset), self.array.shadow
+        self.host[...] = self.over(self.array.buffer, offset)
+        if self.unwritten is not None:
+            parts = self.host.itemsize // shadow.unit if shadow.unit else 1
+            rows = shadow.unwritten.reshape(-1, parts).any(axis=1)
+            self.unwritten[...] = self.over(rows, offset)
+
+
+def put_in_memory(
+    arguments: list[Argument], stored: set[str], shadow: Callable[[int], GlobalShadow]
+) -> None:
+    """Put the arrays in simulated memory; those that overlap get memory that they share.
+
+    It is a copy where the kernel may store to any of the parameters, so that the host's stays as it
+    was if the launch fails, and who touches it is tracked by what `shadow` makes for so many
+    elements; elsewhere it is the host's own.
+
+    stored : names of the parameters that the kernel may store to
+    """
+    for group in _overlapping(arguments):
+        watched = any(a.name in stored or a.unwritten is not None for a in group)
+        if not watched:
+            for a in group:
+                a.put(_flat(a), 0, None)
+        elif len(group) == 1:
+            (a,) = group
+            buffer = np.zeros(a.span, a.host.dtype)
+            a.over(buffer)[...] = a.host
+            a.put(buffer, 0, shadow(a.span))
+        else:
+            _share(group, shadow)
+        for a in group:
+            if a.unwritten is not None:
+                _mark_unwritten(a)
+
+
+def _flat(a: Argument) -> np.ndarray:
+    """What an array spans, in the host's memory."""
+    return np.lib.stride_tricks.as_strided(a.host, (a.span,), (a.host.itemsize,), writeable=False)
+
+
+def _overlapping(arguments: list[Argument]) -> list[list[Argument]]:
+    """The arguments in groups, of which no two overlap."""
+    groups: list[list[Argument]] = []
+    end = 0
+    for a in sorted(arguments, key=lambda a: a.start):
+        if groups and a.start < end:
+            groups[-1].append(a)
+        else:
+            groups.append([a])
+        end = max(end, a.end)
+    return groups
+
+
+def _share(group: list[Argument], shadow: Callable[[int], GlobalShadow]) -> None:
+    """Put arrays that overlap in one copy of what they span, tracked by parts that all have."""
+    sizes = [a.host.itemsize for a in group]
+    start, unit = group[0].start, math.gcd(*sizes)
+    whole = math.lcm(*sizes)
+    length = -(-(max(a.end for a in group) - start) // whole) * whole
+    memory = np.zeros(length, np.uint8)
+    tracked = shadow(length // unit)
+    tracked.unit = unit if len(set(sizes)) > 1 else 0
+    for a in group:
+        offset, rest = divmod(a.start - start, a.host.itemsize)
+        if rest:
+            raise ValueError(
+                f"{a.name} begins {rest} B after the start of an element of {group[0].name}, which it "
+                "overlaps; pass arrays whose elements lie on each other, or a copy"
+            )
+        a.put(memory.view(a.host.dtype), offset, tracked)
+        a.over(a.array.buffer, offset)[...] = a.host
+
+
+def _mark_unwritten(a: Argument) -> None:
+    shadow = a.array.shadow
+    parts = a.host.itemsize // shadow.unit if shadow.unit else 1
+    if shadow.unwritten is None:
+        shadow.unwritten = np.zeros(shadow.size, bool)
+    elements = np.zeros(len(a.array.buffer), bool)
+    a.over(elements, int(a.array.offset))[...] = a.unwritten
+    shadow.unwritten |= np.repeat(elements, parts)

@@ -1,0 +1,95 @@
+"""When lanes touched memory: each touch is one integer, made of a visit and a lane."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.model.transactions import WARP
+
+
+class Now(NamedTuple):
+    """The moment of an access; epoch and sync are numbers, or arrays over its lanes.
+
+    epoch : barriers that the block has passed; sync : how often the warp has waited
+    line : of the source
+    heard : where lanes have waited for a part of their warp, `Waits.heard`; hearer : the row of it
+        of each lane of the access
+    """
+
+    epoch: int | np.ndarray
+    sync: int | np.ndarray = 0
+    line: int = 0
+    heard: np.ndarray | None = None
+    hearer: np.ndarray | None = None
+
+    def of(self, which: np.ndarray) -> Now:
+        """The moment, for some of the lanes."""
+        return self._replace(
+            epoch=self.epoch[which] if isinstance(self.epoch, np.ndarray) else self.epoch,
+            sync=self.sync[which] if isinstance(self.sync, np.ndarray) else self.sync,
+            hearer=None if self.hearer is None else self.hearer[which],
+        )
+
+
+class Visits:
+    """The visits of an array, numbered: a line, at a moment.
+
+    A touch is visit · 2^bits + lane; -1 stands for none.
+
+    table : line, epoch, sync and fences of each visit, (4, visits)
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.bits = max(1, int(lanes - 1).bit_length())
+        self.low = (1 << self.bits) - 1
+        self.numbers: dict[tuple[int, int, int, int], int] = {}
+        self.table = np.zeros((4, 64), np.int64)
+        self.last: tuple = ()
+
+    @property
+    def next(self) -> int:
+        """The least touch of a visit that is not made yet."""
+        return len(self.numbers) << self.bits
+
+    def touches(self, lane: np.ndarray, now: Now, fences: int) -> np.ndarray:
+        """The touches of the lanes now, after so many fences of the launch."""
+        if not isinstance(now.epoch, np.ndarray) and not isinstance(now.sync, np.ndarray):
+            return lane + (self._number(now.line, now.epoch, now.sync, fences) << self.bits)
+        moments = np.empty((2, len(lane)), np.int64)
+        moments[0], moments[1] = now.epoch, now.sync
+        low = moments.min(axis=1, keepdims=True)
+        syncs = int(moments[1].max() - low[1, 0]) + 1
+        which = (moments[0] - low[0, 0]) * syncs + (moments[1] - low[1, 0])
+        numbers = np.zeros(int(which.max()) + 1, np.int64)
+        numbers[which] = 1
+        for i in np.flatnonzero(numbers).tolist():
+            epoch, sync = divmod(i, syncs)
+            epoch, sync = epoch + int(low[0, 0]), sync + int(low[1, 0])
+            numbers[i] = self._number(now.line, epoch, sync, fences)
+        return lane + (numbers[which] << self.bits)
+
+    def _number(self, *visit: int) -> int:
+        number = self.numbers.get(visit)
+        if number is None:
+            number = self.numbers[visit] = len(self.numbers)
+            if number == self.table.shape[1]:
+                self.table = np.concatenate([self.table, np.zeros_like(self.table)], axis=1)
+            self.table[:, number] = visit
+        return number
+
+    def lanes(self, touches: np.ndarray) -> np.ndarray:
+        """The lanes of touches."""
+        return touches & self.low
+
+    def moments(self, touches: np.ndarray) -> np.ndarray:
+        """Line, epoch, sync and fences of touches, (4, touches)."""
+        return self.table[:, touches >> self.bits]
+
+
+def distance(a: np.ndarray, b: np.ndarray, threads: int) -> np.ndarray:
+    """0 for the same lane, 1 for lanes of one warp, 2 of one block of `threads`, 3 of two blocks."""
+    block = a // threads != b // threads
+    warp = a // WARP != b // WARP
+    return (a != b).astype(np.int8) + (warp | block) + block
