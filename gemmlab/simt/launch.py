@@ -20,10 +20,9 @@ from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
 from gemmlab.simt.memory.allocation import check_shared
-from gemmlab.simt.memory.arguments import Argument, put_in_memory
+from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.numbers.lanes import Dim3
-from gemmlab.simt.numbers.values import number
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.shares import Shares
@@ -168,27 +167,20 @@ def _bind(
             f"not {len(args)}"
         )
     threads = -(-launch.threads // WARP) * WARP
-    arguments = [
-        Argument(value, name)
-        for name, value in zip(names, args, strict=True)
-        if isinstance(value, np.ndarray)
-    ]
+    given = list(zip(names, args, strict=True))
+    stored = report.source.stored_parameters
+    arguments, writeable = [], set()
+    for name, value in given:
+        own = list(arrays_in(name, value))
+        arguments += own
+        writeable |= {a.name for a in own if name in stored}
     put_in_memory(
         arguments,
-        report.source.stored_parameters,
+        writeable,
         lambda size: GlobalShadow(size, threads, launch.blocks * threads, report.releases),
     )
     arrays = {a.name: a.array for a in arguments}
-    values: list[Any] = []
-    for name, value in zip(names, args, strict=True):
-        try:
-            values.append(arrays[name] if name in arrays else number(value))
-        except TypeError:
-            raise TypeError(
-                f"argument {name}={value!r} is a {type(value).__name__}; "
-                "kernels take NumPy arrays and numbers"
-            ) from None
-    return arguments, values
+    return arguments, [as_seen(name, value, arrays) for name, value in given]
 
 
 def _dim3(name: str, value: Any) -> Dim3:

@@ -31,12 +31,12 @@ REFUSED = {
     "with x:  # here\n    pass": "write its effect out",
     "v = [j for j in range(3)]  # here": r"cuda\.local\.array in a loop",
     "v = sum(j for j in range(3))  # here": "write a loop",
-    "v = lambda a: a  # here": "device function with def outside",
-    "def f(): # here\n    pass": "define it outside",
+    "v = lambda *a: a  # here": "use plain names",
+    "def f(a=1): # here\n    pass": "use plain names",
     "import math  # here": "import outside",
     "from math import sqrt  # here": "import outside",
-    "raise ValueError  # here": "error code",
-    "assert i < 5  # here": "error code",
+    "raise W  # here": "one of Python's own exceptions",
+    "raise  # here": "one of Python's own exceptions",
     "v = {}  # here": "use arrays",
     "v = [1, 2]  # here": r"tuple or cuda\.local\.array",
     "v = f'{i}'  # here": "format text outside",
@@ -59,9 +59,10 @@ REFUSED = {
     "v = x[::2]  # here": "index element by element",
     "v = x @ x  # here": "loop over elements",
     "x @= x  # here": "loop over elements",
-    "v = i in (1, 2)  # here": "compare with each",
-    "v = i is None  # here": "use ==",
-    "v = x.T  # here": r"\.shape, \.size, \.ndim and \.dtype",
+    "v = 1 < i in (1, 2)  # here": "join two comparisons by and",
+    "v = x.mean  # here": r"\.shape, \.size, \.ndim and \.dtype",
+    "x.name = 3  # here": "assign to a name or an element",
+    "x.name += 3  # here": r"arrays have \.shape",
     "v = x.sum()  # here": r"arrays have \.shape",
     "v = max(*x)  # here": "write the values out",
     "v = max(**x)  # here": "write the arguments out",
@@ -221,8 +222,8 @@ def test_arguments_that_no_kernel_takes():
         simulate(double, 1, 1, np.zeros(1), 2)
     with pytest.raises(TypeError, match=r"argument x=\[1, 2\] is a list"):
         simulate(double, 1, 1, [1, 2])
-    with pytest.raises(ValueError, match="x has dtype complex128"):
-        simulate(double, 1, 1, np.zeros(3, complex))
+    with pytest.raises(ValueError, match="x has dtype <U1"):
+        simulate(double, 1, 1, np.array(["a"]))
     with pytest.raises(ValueError, match="x has strides"):
         simulate(double, 1, 1, np.zeros(3)[::-1])
     with pytest.raises(ValueError, match="on_hazard='ignore'.*raise.*collect"):
@@ -273,13 +274,3 @@ def test_shapes_are_taken_where_numba_takes_them(space, shape, tmp_path):
         x = np.zeros(4, float32)
         simulate(scope["kernel"], 1, 1, x)
         assert x[0] > 0
-
-
-def test_random_numbers_are_refused():
-    random = pytest.importorskip("numba.cuda.random")
-
-    def drawing(states, x):
-        x[0] = random.xoroshiro128p_uniform_float32(states, 0)  # here
-
-    with pytest.raises(UnsupportedError, match=r"made by NumPy[\s\S]*# here"):
-        simulate(drawing, 1, 1, np.zeros(1), np.zeros(1))

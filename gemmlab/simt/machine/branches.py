@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -44,15 +45,11 @@ class Branches:
 
     def and_(self, first: Any, second: Callable) -> Any:
         """The value of `first and second`; `second` is evaluated where `first` is true."""
-        return self._short(first, second, truth(first))
+        return self._united(truth(first), second, lambda: first)
 
     def or_(self, first: Any, second: Callable) -> Any:
         """The value of `first or second`; `second` is evaluated where `first` is false."""
-        return self._short(first, second, ~truth(first))
-
-    def _short(self, first: Any, second: Callable, go: Any) -> Any:
-        """The second operand in the lanes where `go` holds, and the first in the others."""
-        return self._united(go, second, lambda: first)
+        return self._united(truth(first), lambda: first, second)
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""
@@ -62,8 +59,11 @@ class Branches:
     def _united(self, test: Any, then: Callable, other: Callable) -> Any:
         """The value of `then` or `other`, by lane, in the type that both fit into.
 
-        Both are evaluated, perhaps by no lane, because the type is that of both.
+        Both are evaluated, perhaps by no lane, because the type is that of both; one alone where
+        the test is the same for every launch, such as `x is None`.
         """
+        if isinstance(test, bool):
+            return then() if test else other()
         here = self.masks[-1]
         lanes = both(here, test), both(here, ~test)
         values = []
@@ -77,3 +77,18 @@ class Branches:
             return merged(test, values[1], values[0], "the result of a condition", line)
         value = values[0] if lanes[1] is False else values[1]
         return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
+
+    def fail(self, error: str, text: str, test: Any, line: int) -> None:
+        """Raise the exception of an `assert` or `raise` for the active lanes where `test` fails.
+
+        Numba raises it on the host where a kernel is compiled with debug=True; without, the
+        thread ends and nobody is told.
+        """
+        lanes = both(self.masks[-1], np.logical_not(truth(test)))
+        if lanes is False:
+            return
+        at = self.tally.lanes
+        row, thread = at.first(lanes)
+        where = f"block {at.block_name(int(at.blocks[row, 0]))}, thread {at.thread_name(thread)}"
+        kind = getattr(builtins, error)
+        raise kind(f"{text} [{where}]" if text else f"[{where}]")

@@ -18,12 +18,14 @@ from gemmlab.simt.syntax.source import Source, unsupported
 class Frame:
     """A function that is running: the kernel, or a device function that it calls.
 
-    depth : of the mask of its lanes in the stack of masks; value : what it returns, by lane
+    depth : of the mask of its lanes in the stack of masks; function : it, in lock-step
+    value : what it returns, by lane
     counters : of the lines that it has executed
     """
 
     source: Source
     depth: int
+    function: Callable | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
 
@@ -52,15 +54,20 @@ class Calls:
 
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
         """Run a device function for the active lanes; returns its value."""
-        if any(frame.source is source for frame in self.frames):
+        if any(frame.function is function for frame in self.frames):
             name = f"{source.tree.name}, which calls itself,"
             raise unsupported(self.source, self.line, name, "write a loop")
         self.masks.append(self.masks[-1])
         depth = len(self.masks) - 1
-        self.frames.append(Frame(source, depth))
-        function(*args, **keywords)
+        self.frames.append(Frame(source, depth, function))
+        value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
         del self.masks[depth:]
-        return self.frames.pop().value
+        frame = self.frames.pop()
+        return frame.value if value is None else value
+
+    def inner(self, function: Callable, name: str) -> Callable:
+        """What a kernel calls by the name of a function that it defines itself."""
+        return lambda *args: self.run(self.source, function, *args)
 
     def return_(self, value: Any, line: int) -> None:
         """Stop the active lanes until the end of the function, which gets `value` for them."""

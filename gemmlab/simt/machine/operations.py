@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
-from gemmlab.simt.numbers.no_numbers import truth
+from gemmlab.simt.numbers.no_numbers import shown, truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -44,7 +44,7 @@ class Operations:
 
     def not_(self, value: Any) -> Any:
         """Lanes where `value` is zero."""
-        return ~truth(value)
+        return not value if isinstance(value, bool) else ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""
@@ -52,6 +52,21 @@ class Operations:
         floats = "f" in (getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b))
         self.tally.tick(line, "inst_fp" if floats else "inst_integer")
         return result
+
+    def contains(self, value: Any, items: Any, line: int) -> Any:
+        """`value in items`, of a tuple."""
+        if not isinstance(items, tuple):
+            raise TypeError(f"`in` takes a tuple, not {shown(items)}; write a loop")
+        found = np.bool_(False)
+        for item in items:
+            found = found | self.compare("Eq", value, item, line)
+        return found
+
+    def same(self, a: Any, b: Any) -> bool:
+        """`a is b`, of which one is None."""
+        if a is not None and b is not None:
+            raise TypeError("`is` compares with None alone; use ==")
+        return a is b
 
     def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
         """The sum a·b ± c: one instruction where the machine contracts, else two."""

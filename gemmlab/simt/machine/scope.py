@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins import atomics, barriers, bits, elementwise, instructions, warps
+from gemmlab.simt.builtins import (
+    atomics,
+    barriers,
+    bits,
+    elementwise,
+    instructions,
+    operators,
+    warps,
+)
 from gemmlab.simt.builtins.grid import GridGroup
 from gemmlab.simt.builtins.printing import print_lanes
 from gemmlab.simt.memory import allocation
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.no_numbers import Triple
-from gemmlab.simt.numbers.values import ADVICE, translate
+from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.rewrite import Program, rewrite
 from gemmlab.simt.syntax.source import Source, read_source
@@ -59,12 +67,16 @@ class Scope:
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
-        if getattr(function, "__name__", "") not in ADVICE and hasattr(function, "__code__"):
+        if hasattr(function, "__code__"):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
         if value is print:
             return partial(print_lanes, self.m)
+        if callable(value) and getattr(value, "__module__", "") in ("_operator", "builtins"):
+            found = operators.named(self.m, value)
+            if found is not None:
+                return found
         if isinstance(value, np.ufunc):
             return partial(elementwise.call, self.m, value)
         if isinstance(value, np.ndarray):
@@ -110,7 +122,9 @@ def _positions(m: Machine) -> dict[str, Any]:
     extent = [threads * blocks for _, threads, _, blocks in axes]
 
     def leading(values: list) -> Callable:
-        def pick(ndim: Any) -> Any:
+        def pick(ndim: Any = None) -> Any:
+            if ndim is None:
+                raise TypeError("tell the number of dimensions, as in cuda.grid(1)")
             count = int(ndim)
             if not 1 <= count <= 3:
                 raise ValueError(f"line {m.calls.line}: {count} dimensions; use 1, 2 or 3")

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.simt.builtins.attributes import attribute
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
-from gemmlab.simt.numbers.masks import Mask, Masks
+from gemmlab.simt.memory.records import Record
+from gemmlab.simt.numbers.masks import Mask
 from gemmlab.simt.numbers.no_numbers import Unassigned
-from gemmlab.simt.numbers.values import Range
+from gemmlab.simt.numbers.values import Range, like
 
 if TYPE_CHECKING:
-    from gemmlab.simt.machine.calls import Calls
+    from gemmlab.simt.machine.machine import Machine
 
 
 class Variables:
     """What the rewritten assignments of a kernel call."""
 
-    def __init__(self, masks: Masks, calls: Calls) -> None:
-        self.masks, self.calls = masks, calls
+    def __init__(self, m: Machine) -> None:
+        self.m, self.masks, self.calls = m, m.masks, m.calls
 
     def unassigned(self, name: str) -> Unassigned:
         """What a local variable holds before its first assignment."""
@@ -37,6 +39,10 @@ class Variables:
             return new
         return merged(mask, old, new, name, line)
 
+    def attribute(self, value: Any, name: str, line: int) -> Any:
+        """`value.name`, which depends on what the value is."""
+        return attribute(self.m, value, name, line)
+
     def unpack(self, value: Any, count: int, line: int) -> tuple:
         """The `count` parts of a tuple."""
         if not isinstance(value, tuple) or len(value) != count:
@@ -50,16 +56,18 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return new
     if mask is False:
         return old
-    for kind in (tuple, Range, (Array, Choice)):
+    for kind in (tuple, Range, Record, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):
             raise TypeError(f"line {line}: {name!r} changes its type between branches")
     if isinstance(new, tuple):
         if len(new) != len(old):
             raise TypeError(f"line {line}: {name!r} changes its length between branches")
-        return tuple(merged(mask, *pair, name, line) for pair in zip(old, new, strict=True))
+        return like(old, (merged(mask, *pair, name, line) for pair in zip(old, new, strict=True)))
     if isinstance(new, Range):
         pairs = zip(old.bounds, new.bounds, strict=True)
         return Range(*(merged(mask, *pair, name, line) for pair in pairs))
+    if isinstance(new, Record) and new.records is old.records:
+        return Record(new.records, merged(mask, old.index, new.index, name, line))
     if isinstance(new, (Array, Choice)):
         return _merged_view(mask, old, new, name, line)
     return np.where(mask, new, old)

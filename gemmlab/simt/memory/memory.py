@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.memory import access, choice
+from gemmlab.simt.memory import access, choice, records
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice
 from gemmlab.simt.memory.identity_cache import IdentityCache
+from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import both
 from gemmlab.simt.numbers.no_numbers import NoNumber, shown
+from gemmlab.simt.syntax.source import unsupported
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -40,22 +42,29 @@ class Memory:
 
     def load(self, array: Any, index: Any, line: int) -> Any:
         """The element `array[index]` of each lane, counted and checked."""
+        if isinstance(array, Array):
+            return access.load(self.m, array, index, line)
         if isinstance(array, tuple):
             return self._item(array, index, line)
         if isinstance(array, Choice):
             return choice.load(self.m, array, index, line)
-        return access.load(self.m, array, index, line)
+        if isinstance(array, (Records, Record)):
+            return records.load(self, array, index, line)
+        if isinstance(array, NoNumber):
+            array.refuse()
+        raise TypeError(f"line {line}: {shown(array)} is no array, and has no elements")
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
-        if not isinstance(array, Array) and not isinstance(array, Choice):
+        if isinstance(array, (Records, Record)):
+            return records.store(self, array, index, value, line)
+        if isinstance(index, str):
+            source, what = self.m.calls.source, f"an assignment to .{index}"
+            raise unsupported(source, line, what, "assign to a name or an element")
+        if not isinstance(array, (Array, Choice)):
             raise TypeError(f"line {line}: {shown(array)} has no elements that can be assigned")
         if not isinstance(value, (np.ndarray, np.generic)):
-            if isinstance(value, NoNumber):
-                value.refuse()
-            if not isinstance(value, bool):
-                text = f"{shown(value)} is not a number, and cannot be stored"
-                raise TypeError(f"line {line}: {text}")
+            value = _stored(value, line)
         (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
 
     def _item(self, items: tuple, index: Any, line: int) -> Any:
@@ -82,3 +91,13 @@ class Memory:
                 self.extents.clear()
             known = self.extents[id(index)] = (index, int(index.min()), int(index.max()))
         return known[1], known[2]
+
+
+def _stored(value: Any, line: int) -> np.bool_:
+    """A truth value as the number that is stored; an error for what is no number."""
+    if isinstance(value, NoNumber):
+        value.refuse()
+    if not isinstance(value, bool):
+        text = f"{shown(value)} is not a number, and cannot be stored"
+        raise TypeError(f"line {line}: {text}")
+    return np.bool_(value)

@@ -55,7 +55,7 @@ def truth(test: Any) -> Any:
     if isinstance(test, (np.ndarray, np.generic)):
         return np.not_equal(test, 0)
     if test is None or isinstance(test, (bool, tuple)):
-        return np.bool_(test)
+        return bool(test)  # the same for every launch, as far as Numba knows
     if isinstance(test, NoNumber):
         test.refuse()
     raise TypeError(

@@ -7,22 +7,15 @@ threads), of the type that it has in Numba; `arithmetic` gives the types of resu
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from gemmlab.simt.numbers.overflow import convert
-
-# What to do instead of a function that kernels cannot use here, by its name.
-ADVICE = {
-    "xoroshiro128p_uniform_float32": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_uniform_float64": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_normal_float32": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_normal_float64": "pass an array of random numbers, made by NumPy",
-}
 
 
 class Cast:
@@ -230,11 +223,20 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.ldexp: np.ldexp,
     math.isfinite: np.isfinite,
     builtins.round: _round,
+    cmath.exp: np.exp,
+    cmath.log: np.log,
+    cmath.sqrt: np.sqrt,
+    cmath.phase: np.angle,
     math.floor: _whole(np.floor),
     math.ceil: _whole(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
+
+
+def like(value: tuple, items: Iterable) -> tuple:
+    """A tuple of other items, with the names of `value` where that is a named one."""
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
 def number(value: Any) -> Any:
@@ -258,10 +260,8 @@ def translate(value: Any) -> Any:
     """A value of an enclosing scope as the simulator uses it; TypeError for what it cannot use."""
     if value is None or value is slice or isinstance(value, str):
         return value
-    if getattr(value, "__name__", "") in ADVICE:
-        raise TypeError(ADVICE[value.__name__])
     if isinstance(value, tuple):
-        return tuple(translate(v) for v in value)
+        return like(value, (translate(v) for v in value))
     if isinstance(value, (int, float, complex, np.generic)):
         return number(value)
     try:
@@ -269,6 +269,8 @@ def translate(value: Any) -> Any:
             return _FUNCTIONS[value]
     except TypeError:  # not hashable
         pass
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return value  # a named tuple
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return Cast(value)
     numba_dtype = _from_numba(value)

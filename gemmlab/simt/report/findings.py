@@ -93,9 +93,7 @@ class Findings:
             return
         self.report.postpone(*unless, hazard)
 
-    def same_value(
-        self, line: int, lane: Lane, other: Lane, element: Element, count: int
-    ) -> None:
+    def same_value(self, line: int, lane: Lane, other: Lane, element: Element, count: int) -> None:
         """Note that two lanes that nothing orders write one value to an element."""
         (block, thread), (other_block, other_thread) = lane, other
         name = f"thread {self.lanes.thread_name(other_thread)}"
@@ -105,7 +103,10 @@ class Findings:
             f"thread {self.lanes.thread_name(thread)} and {name} write the same value to {element}, "
             f"and nothing orders the two [block {self.lanes.block_name(block)}]"
         )
-        source, place = self.calls.source, (self.lanes.block_at(block), self.lanes.thread_at(thread))
+        source, place = (
+            self.calls.source,
+            (self.lanes.block_at(block), self.lanes.thread_at(thread)),
+        )
         self.report.note(Note(line, source.code(line), *place, text, source.file, count))
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import inspect
 import types
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from gemmlab.simt.syntax.shapes import computed_part
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
 
 # Of values: of indices, arrays, complex numbers, and the whole grid.
-ATTRIBUTES = ("x", "y", "z", "shape", "size", "ndim", "dtype", "real", "imag", "sync")
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
 
 
 def load_name(identifier: str) -> ast.Name:
@@ -52,6 +53,11 @@ def plain_parameters(*names: str) -> ast.arguments:
 def thunk(expression: ast.expr) -> ast.Lambda:
     """A function without parameters that gives the expression, when it is called."""
     return ast.Lambda(plain_parameters(), expression)
+
+
+def _named(value: Any) -> bool:
+    """Whether a value has names of numbers: an enumeration, or a named tuple."""
+    return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
 
 
 def _is_product(node: ast.expr) -> bool:
@@ -101,7 +107,7 @@ class Expressions(ast.NodeTransformer):
             return True, self.scope[node.id]
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
-            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner)):
+            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
                 if not hasattr(owner, node.attr):
                     raise self.refuse(node, ast.unparse(node), "there is no such name")
                 return True, getattr(owner, node.attr)
@@ -122,10 +128,11 @@ class Expressions(ast.NodeTransformer):
         known, value = self.static(node)
         if known:
             return self.constant(value, node)
-        owner = self.visit(node.value)  # what is refused in it has better advice
-        if node.attr not in ATTRIBUTES:
-            raise self.refuse(node, f".{node.attr}", "arrays have .shape, .size, .ndim and .dtype")
-        return ast.Attribute(owner, node.attr, ast.Load())
+        owner = self.visit(node.value)
+        if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
+            return ast.Attribute(owner, node.attr, ast.Load())
+        name, line = ast.Constant(node.attr), ast.Constant(node.lineno)
+        return on_machine("variables.attribute", owner, name, line)
 
     # Expressions
 
@@ -177,12 +184,40 @@ class Expressions(ast.NodeTransformer):
         return first
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-            raise self.refuse(node, "in", "compare with each value")
-        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
-            raise self.refuse(node, "is", "use ==")
+        tests = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+        if any(isinstance(op, tests) for op in node.ops):
+            if len(node.ops) > 1:
+                raise self.refuse(node, ast.unparse(node), "join two comparisons by and")
+            return self.membership(node)
         values = [self.visit(v) for v in (node.left, *node.comparators)]
         return self.chain(values, node.ops, ast.Constant(node.lineno))
+
+    def membership(self, node: ast.Compare) -> ast.expr:
+        """`a in tuple` and `a is None`, or their opposites."""
+        (op,), (other,) = node.ops, node.comparators
+        pair = self.visit(node.left), self.visit(other)
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = on_machine("operations.contains", *pair, ast.Constant(node.lineno))
+        else:
+            found = on_machine("operations.same", *pair)
+        negative = isinstance(op, (ast.NotIn, ast.IsNot))
+        return on_machine("operations.not_", found) if negative else found
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        names = self.parameters(node)
+        outer, self.locals = self.locals, self.locals | set(names)
+        body = self.visit(node.body)
+        self.locals = outer
+        made = ast.Lambda(plain_parameters(*names), body)
+        return on_machine("calls.inner", made, ast.Constant("lambda"))
+
+    def parameters(self, node: ast.FunctionDef | ast.Lambda) -> list[str]:
+        """The names of the parameters of a function: plain ones, without defaults in a kernel."""
+        a = node.args
+        inside = node is not self.source.tree
+        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or (inside and a.defaults):
+            raise self.refuse(node, "a parameter other than a plain name", "use plain names")
+        return [argument.arg for argument in a.args]
 
     def chain(self, values: list[ast.expr], ops: list[ast.cmpop], line: ast.Constant) -> ast.expr:
         """Comparisons a < b < c as (lambda b: a < b and b < c)(b): b is evaluated once."""
@@ -216,8 +251,12 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         return on_machine(
-            "memory.load", self.visit(node.value), self.visit(node.slice), ast.Constant(node.lineno)
+            "memory.load", self.visit(node.value), self.index(node), ast.Constant(node.lineno)
         )
+
+    def index(self, node: ast.Subscript) -> ast.expr:
+        """What stands in the brackets, which may be the name of a field."""
+        return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if any(k.arg is None for k in node.keywords):
