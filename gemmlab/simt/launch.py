@@ -17,6 +17,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
+from gemmlab.simt.machine.failures import told_at_the_kernel
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
 from gemmlab.simt.memory.allocation import check_shared
@@ -38,6 +39,7 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)  # the same table
 MAX_STEPS = 1 << 16
 
 
+@told_at_the_kernel
 def simulate(
     fn: Any,
     grid: int | tuple[int, ...],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Masks
-from gemmlab.simt.numbers.no_numbers import Unassigned
+from gemmlab.simt.numbers.no_numbers import Unassigned, shown
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.syntax.source import Source, unsupported
 
@@ -47,10 +49,21 @@ class Calls:
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
         """Call a function that the kernel names, and keep the place of the call."""
         self.place, self.line = place, place[1]
-        value = function(*args, **keywords)
+        try:
+            value = function(*args, **keywords)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # not of the call itself
+                raise
+            raise _wrong_arguments(self.called(), function, args) from None
         if type(value) is Wrapped and not value.line:
             value.line = place[1]
         return value
+
+    def called(self) -> str:
+        """What the source calls at the place of the last call."""
+        _, line, column = self.place
+        text = linecache.getline(self.place[0], line)[column:]
+        return text.partition("(")[0].strip() or "this function"
 
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
         """Run a device function for the active lanes; returns its value."""
@@ -60,7 +73,12 @@ class Calls:
         self.masks.append(self.masks[-1])
         depth = len(self.masks) - 1
         self.frames.append(Frame(source, depth, function))
-        value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
+        try:
+            value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:
+                raise
+            raise _wrong_arguments(self.called(), function, args) from None
         del self.masks[depth:]
         frame = self.frames.pop()
         return frame.value if value is None else value
@@ -79,3 +97,19 @@ class Calls:
             earlier = Unassigned("") if frame.value is None else frame.value
             frame.value = merged(self.masks[-1], earlier, value, "return value", line)
         self.masks.drop(frame.depth)
+
+
+def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
+    """The error of a call with too few or too many arguments, or of what is no function."""
+    code = getattr(function, "__code__", None)
+    try:
+        parameters = list(
+            code.co_varnames[: code.co_argcount] if code else inspect.signature(function).parameters
+        )
+    except (TypeError, ValueError):
+        return TypeError(f"{name} is {shown(function)}, and cannot be called")
+    names = [p for p in parameters if not p.startswith(".")]  # but the machine
+    given = len(args) - (len(parameters) - len(names))
+    if given == len(names):
+        return TypeError(f"{name} has no such named argument; use {', '.join(names)}")
+    return TypeError(f"{name} takes {len(names)} arguments ({', '.join(names)}), not {given}")

@@ -64,6 +64,11 @@ def _is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
+def place_of(node: ast.AST) -> tuple[int, int, int, int]:
+    """Where a node stands: its first and last line, its first and last column."""
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset  # type: ignore
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites expressions; `constants` collects what they name outside the kernel."""
 
@@ -73,11 +78,22 @@ class Expressions(ast.NodeTransformer):
         self.defaults = function.__defaults__ or ()
         names = inspect.getclosurevars(function)
         self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
         return unsupported(self.source, line, what, instead)
+
+    def visit(self, node: ast.AST) -> Any:
+        """What a node becomes, at the place where the node stands; a loop's is that of its head."""
+        made = super().visit(node)
+        head = node.test if isinstance(node, (ast.If, ast.While)) else node
+        head = node.iter if isinstance(node, ast.For) else head
+        for new in made if isinstance(made, list) else [made]:
+            if getattr(new, "end_lineno", None) is None:
+                ast.copy_location(new, head)
+        return made
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Refuse what no method below handles."""

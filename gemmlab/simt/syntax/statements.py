@@ -31,7 +31,7 @@ class Statements(Expressions):
         body = self.unassigned(own) + self.block(node.body)
         arguments = plain_parameters(M, *parameters)
         arguments.defaults = [self.constant(v, node) for v in self.defaults]
-        return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
+        return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
