@@ -96,7 +96,7 @@ def shape_stored(x):
         (an_array_is_called, TypeError, "x is the array x, and cannot be called"),
         (a_number_is_indexed, TypeError, "is no array, and has no elements"),
         (wrong_kind, TypeError, "use integers"),
-        (in_a_loop, TypeError, "use integers"),
+        (in_a_loop, TypeError, "LShift of float64 and int64 is not defined; use integers"),
         (shape_stored, TypeError, "a tuple of 1 int64 is not a number"),
     ],
 )

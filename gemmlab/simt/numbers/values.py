@@ -99,7 +99,10 @@ def _as_number(value: Any) -> Any:
 
 
 def _real(function: Callable) -> Callable:
-    """A function of `math`, which computes with integers as float64."""
+    """A function of `math`, which computes with integers as float64.
+
+    `floor`, `ceil` and `trunc` give floats, too: so Numba types them in kernels.
+    """
 
     def compute(*values: Any) -> Any:
         return function(*(v if _is_float(v) else np.asarray(v, np.float64)[()] for v in values))
@@ -134,11 +137,6 @@ def _quiet(function: Callable) -> Callable:
 
 def _is_float(value: Any) -> bool:
     return getattr(value, "dtype", np.dtype(bool)).kind == "f"
-
-
-def _whole(function: Callable) -> Callable:
-    """`floor` and `ceil`: the integer of a float; an integer as it is."""
-    return lambda v: function(v).astype(np.int64) if _is_float(v) else widen(v)
 
 
 class Range:
@@ -212,7 +210,7 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.cbrt: _real(np.cbrt),
     math.pow: _real(np.power),
     math.fabs: _real(np.abs),
-    math.trunc: _whole(np.trunc),
+    math.trunc: _real(np.trunc),
     math.remainder: _each(math.remainder),
     math.erf: _each(math.erf),
     math.erfc: _each(math.erfc),
@@ -227,8 +225,8 @@ _FUNCTIONS: dict[Any, Callable] = {
     cmath.log: np.log,
     cmath.sqrt: np.sqrt,
     cmath.phase: np.angle,
-    math.floor: _whole(np.floor),
-    math.ceil: _whole(np.ceil),
+    math.floor: _real(np.floor),
+    math.ceil: _real(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
