@@ -48,9 +48,11 @@ class Operations:
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""
+        kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b)]
+        if "u" in kinds and "i" in kinds:
+            a, b = arithmetic.comparable(a, b)
         result = COMPARE[op](a, b)
-        floats = "f" in (getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b))
-        self.tally.tick(line, "inst_fp" if floats else "inst_integer")
+        self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
         return result
 
     def contains(self, value: Any, items: Any, line: int) -> Any:

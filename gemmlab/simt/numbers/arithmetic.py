@@ -137,6 +137,13 @@ def binary(op: str, a: Any, b: Any) -> Any:
     return function(a, b)
 
 
+def comparable(a: Any, b: Any) -> tuple[Any, Any]:
+    """Signed and unsigned integers as Numba compares them: as float64 where no integer has both."""
+    if np.uint64 not in (a.dtype, b.dtype):
+        return a, b
+    return a.astype(np.float64), b.astype(np.float64)
+
+
 def unary(op: str, a: Any) -> Any:
     """`op a` as Numba types it: computed in the type of an integer, which then grows to 64 bits.
 

@@ -21,6 +21,7 @@ from functools import partial
 import numba
 import numpy as np
 from numba.core.registry import cpu_target
+from numba.cpython import numbers
 
 from gemmlab import cuda, simulate
 
@@ -238,16 +239,17 @@ def compile_both(expressions: list[Expression]) -> tuple[object, object]:
 
 
 @contextmanager
-def unoptimised() -> Iterator[None]:
-    """Let integers wrap: Numba tells its optimiser that signed ones do not overflow."""
-    level, numba.config.OPT = numba.config.OPT, type(numba.config.OPT)(0)
+def wrapping() -> Iterator[None]:
+    """Let integers wrap: Numba tells LLVM, otherwise, that signed ones never overflow."""
+    level, flags = numba.config.OPT, numbers._int_arith_flags
+    numba.config.OPT, numbers._int_arith_flags = type(level)(0), lambda kind: []
     try:
         yield
     finally:
-        numba.config.OPT = level
+        numba.config.OPT, numbers._int_arith_flags = level, flags
 
 
-@unoptimised()
+@wrapping()
 def differences(count: int, seed: int) -> list[str]:
     """Each expression among `count` whose bits differ, with the first arguments for which."""
     texts = []
