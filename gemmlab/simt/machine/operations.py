@@ -19,6 +19,7 @@ COMPARE = {
     "Gt": operator.gt,
     "GtE": operator.ge,
 }
+MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 
 
 class Operations:
@@ -48,8 +49,11 @@ class Operations:
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""
-        kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (a, b)]
-        if "u" in kinds and "i" in kinds:
+        try:
+            kinds = a.dtype.kind + b.dtype.kind
+        except AttributeError:  # of tuples
+            kinds = ""
+        if kinds in MIXED:
             a, b = arithmetic.comparable(a, b)
         result = COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")

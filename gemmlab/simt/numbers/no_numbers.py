@@ -53,7 +53,7 @@ def truth(test: Any) -> Any:
     Raises TypeError for what has no truth value, such as an array.
     """
     if isinstance(test, (np.ndarray, np.generic)):
-        return np.not_equal(test, 0)
+        return test if test.dtype.kind == "b" else np.not_equal(test, 0)
     if test is None or isinstance(test, (bool, tuple)):
         return bool(test)  # the same for every launch, as far as Numba knows
     if isinstance(test, NoNumber):
