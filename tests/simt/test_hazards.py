@@ -33,7 +33,7 @@ def neighbours(x):
 
 
 def same_element(x):
-    x[cuda.grid(1) // 2] = 1  # fault
+    x[cuda.grid(1) // 2] = cuda.grid(1)  # fault
 
 
 def half_a_barrier(x):
@@ -92,20 +92,20 @@ def test_each_hazard_is_found(kernel, kind, threads, text):
 def several(x):
     s = cuda.shared.array((4, 4), float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    x[ty, tx] = s[ty, tx]
+    x[ty, tx] = s[ty, tx] + cuda.blockIdx.y
     s[ty, 0] = 1
-    x[ty + 1, tx] = 1
+    x[ty + 1, tx] = cuda.blockIdx.y
 
 
 def test_collect_gathers_each_kind_once_a_line():
     report = simulate(several, (1, 2), (4, 4), np.zeros((4, 4)), on_hazard="collect")
     kinds = [(h.kind, h.code) for h in report.hazards]
     assert kinds == [
-        ("uninitialised-read", "x[ty, tx] = s[ty, tx]"),
-        ("global-race", "x[ty, tx] = s[ty, tx]"),
+        ("uninitialised-read", "x[ty, tx] = s[ty, tx] + cuda.blockIdx.y"),
+        ("global-race", "x[ty, tx] = s[ty, tx] + cuda.blockIdx.y"),
         ("shared-race", "s[ty, 0] = 1"),
-        ("out-of-bounds", "x[ty + 1, tx] = 1"),
-        ("global-race", "x[ty + 1, tx] = 1"),
+        ("out-of-bounds", "x[ty + 1, tx] = cuda.blockIdx.y"),
+        ("global-race", "x[ty + 1, tx] = cuda.blockIdx.y"),
     ]
     outside = report.hazards[3]
     assert outside.threads == ((0, 3, 0),)
@@ -243,8 +243,8 @@ def test_a_hazard_in_a_device_function_is_at_its_line():
 def test_hazards_name_the_block_of_any_batch(monkeypatch):
     monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
     with pytest.raises(HazardError) as caught:
-        simulate(copy, (2, 3), 32, np.zeros(96), np.zeros(64), 1, 5)
-    assert caught.value.hazard.kind == "global-race"  # blocks of one column write the same
+        simulate(double, (2, 3), 32, np.zeros(64))
+    assert caught.value.hazard.kind == "global-race"  # blocks of one column touch the same
     assert caught.value.hazard.block == (0, 1, 0)
     with pytest.raises(HazardError) as caught:
         simulate(copy, 3, 32, np.zeros(95), np.zeros(96), 1, 0)

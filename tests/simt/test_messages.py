@@ -85,7 +85,7 @@ def test_lines_of_two_files_with_one_number_are_told_apart():
 
 def rows_of_a_view(x):
     row = x[1]
-    row[cuda.threadIdx.x // 2] = 1  # fault
+    row[cuda.threadIdx.x // 2] = cuda.threadIdx.x  # fault
 
 
 @pytest.mark.parametrize("order", ["C", "F", "padded"])
@@ -94,20 +94,20 @@ def test_an_element_is_named_by_its_place_in_the_whole_array(order):
     x = np.zeros((3, 40), np.float32)[:, :32] if order == "padded" else x
     (hazard,) = hazards(rows_of_a_view, 1, 32, x)
     assert (
-        "thread (0) writes the same element as thread (1), x[1, 0] (1.0 and 1.0)" in hazard.message
+        "thread (0) writes the same element as thread (1), x[1, 0] (0.0 and 1.0)" in hazard.message
     )
 
 
 def shared_rows(x):
     s = cuda.shared.array((4, 8), float32)
     row = s[2]
-    row[cuda.threadIdx.x // 4] = 0.1  # fault
+    row[cuda.threadIdx.x // 4] = 0.1 + cuda.threadIdx.x  # fault
     x[0] = 1
 
 
 def test_values_are_written_in_their_own_precision():
     message = hazards(shared_rows, 1, 32, np.zeros(1, np.float32))[0].message
-    assert "s[2, 0] (0.1 and 0.1), with no barrier or syncwarp between them" in message
+    assert "s[2, 0] (0.1 and 3.1), with no barrier or syncwarp between them" in message
 
 
 def test_a_trace_knows_files_apart(tmp_path):

@@ -32,7 +32,7 @@ def columns(out):
     tile[t, 0] = 1
     padded[t, 0] = 1
     cuda.syncthreads()
-    out[t] = tile[t, 0] + padded[t, 0]
+    out[t] = tile[t, 0] + padded[t, 0] + cuda.blockIdx.x
 
 
 def copied(stride=1, blocks=1, threads=32, dtype=np.float32, **options):
@@ -134,7 +134,7 @@ def test_long_lines_go_on_below():
 def escaped(x, out):
     i = cuda.grid(1)
     if i < 10 and x[i] >= 0:  # a & b
-        out[i // 2] = 1
+        out[i // 2] = i
 
 
 def test_the_table_is_plain_and_says_what_its_cells_are():

@@ -32,7 +32,7 @@ class Argument:
             raise ValueError(f"{name} has dtype {host.dtype}; use booleans, integers or floats")
         if any(s < 0 or s % host.itemsize for s in host.strides):
             raise ValueError(f"{name} has strides {host.strides} B; use positive whole elements")
-        self.host, self.name = host, name
+        self.host, self.name = np.asarray(host), name
         self.strides = tuple(s // host.itemsize for s in host.strides)
         span = 1 + sum((d - 1) * s for d, s in zip(host.shape, self.strides, strict=True))
         self.span = span if host.size else 0
@@ -159,8 +159,8 @@ def _share(group: list[Argument], shadow: Callable[[int], GlobalShadow]) -> None
         offset, rest = divmod(a.start - start, a.host.itemsize)
         if rest:
             raise ValueError(
-                f"{a.name} begins {rest} B after the start of an element of {group[0].name}, which it "
-                "overlaps; pass arrays whose elements lie on each other, or a copy"
+                f"{a.name} begins {rest} B after the start of an element of {group[0].name}, which "
+                "it overlaps; pass arrays whose elements lie on each other, or a copy"
             )
         a.put(memory.view(a.host.dtype), offset, tracked)
         a.over(a.array.buffer, offset)[...] = a.host

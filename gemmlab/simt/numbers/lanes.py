@@ -31,6 +31,7 @@ class Lanes:
         self.thread = np.arange(self.threads).reshape(1, -1)
         self.shape = (len(blocks), self.threads)
         self.present: Mask = None if threads == self.threads else self.thread < threads
+        self._last: tuple[Mask, np.ndarray] | None = None
 
     # Values and masks as arrays over all lanes
 
@@ -55,8 +56,17 @@ class Lanes:
 
     def of(self, value: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """The values of the active lanes, and the places of these lanes, both flat."""
-        on = self.full(mask)
-        return self.spread(value)[on], np.flatnonzero(on)
+        places = self.places(mask)
+        if np.ndim(value) == 0:
+            return np.full(len(places), value), places
+        values = self.spread(value).reshape(-1)
+        return (values if mask is None else values.take(places)), places
+
+    def places(self, mask: Mask) -> np.ndarray:
+        """The places of the active lanes, flat; the last ones are kept, for the next access."""
+        if self._last is None or self._last[0] is not mask:
+            self._last = mask, np.flatnonzero(self.full(mask))
+        return self._last[1]
 
     def warps_of(self, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """Elements and active lanes as (blocks, warps, 32); one block where all do the same."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.runs import Runs, run_of
 from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.races.visits import Now
 
@@ -13,6 +14,7 @@ class GlobalShadow(Shadow):
     """A `Shadow` of global memory, where fences and atomics order threads of any two blocks.
 
     written : whether anybody has stored to the array
+    runs : what was read, written and updated, while all was by runs; None afterwards
     unwritten : the elements that nobody has ever written; None where all have been
     """
 
@@ -23,10 +25,15 @@ class GlobalShadow(Shadow):
         self.releases = releases or Releases()
         self.written = False
         self.unwritten: np.ndarray | None = None
+        self.runs: dict[str, Runs] | None = self._no_runs()
+
+    def _no_runs(self) -> dict[str, Runs]:
+        return {op: Runs(self.visits) for op in ("read", "write", "atomic")}
 
     def order(self) -> None:
         """Note a wait of the whole grid: what came before is over."""
         self.floor = self.visits.next
+        self.runs = None if self.runs is None else self._no_runs()
         for kept in (self.readers, self.updaters):
             if kept.far is not None:
                 kept.far[:] = False
@@ -34,6 +41,9 @@ class GlobalShadow(Shadow):
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """As `Shadow.read`."""
         self.fences = self.releases.fences
+        if self._in_runs("read", at, lane, now):
+            self.last_reads[now.line] = at, lane
+            return ()
         return super().read(at, lane, now)
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
@@ -41,17 +51,36 @@ class GlobalShadow(Shadow):
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
-        return super().write(at, lane, now)
+        return () if self._in_runs("write", at, lane, now) else super().write(at, lane, now)
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """As `Shadow.atomic`."""
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
-        clashes = super().atomic(at, lane, now)
+        clashes = ()
+        if not self._in_runs("atomic", at, lane, now):
+            clashes = super().atomic(at, lane, now)
         epochs = np.broadcast_to(now.epoch, lane.shape)
         self.releases.update(id(self), at, lane, self.threads, epochs)
         return clashes
+
+    def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
+        """Whether an access is noted as a run, because no lane touches what another one did.
+
+        From the first other access on, the touches of each element are kept.
+        """
+        if self.runs is None:
+            return False
+        run = run_of(at, lane, now, self.visits, self.fences)
+        if run and all(runs.allows(run) for runs in self.runs.values()) and self.runs[op].put(run):
+            return True
+        kinds = {"read": self.readers, "write": self.writers, "atomic": self.updaters}
+        for kind, runs in self.runs.items():
+            if runs.runs:
+                runs.spread(kinds[kind].begin())
+        self.runs = None
+        return False
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
         """Which of the elements `at` nobody has written, (elements,); None if all are."""

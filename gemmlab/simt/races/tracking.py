@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Access:
     """An access to elements of an array, by lanes that are told apart.
 
-    op : "read", "write" or "atomic"; row, thread : places of the lanes; elements : in the buffer
+    op : "read", "write" or "atomic"; places : of the lanes; elements : in the buffer
     times : how many blocks each row stands for; units : parts of an element that are tracked
     value : what is written, where that is known; compares : whether an atomic writes conditionally
     """
@@ -28,8 +28,7 @@ class Access:
     line: int
     op: str
     array: Array
-    row: np.ndarray
-    thread: np.ndarray
+    places: np.ndarray
     elements: np.ndarray
     times: int
     value: Any
@@ -61,11 +60,10 @@ def track_global(
             f"line {line}: {array.name} is read-only on the host and cannot be stored to; pass a "
             f"copy: {m.calls.source.code(line)}"
         )
-    elements, places = _active(m, at, mask)
-    row, thread = np.divmod(places, m.lanes.threads)
-    access = Access(line, op, array, row, thread, elements, 1, value, compares, _units(array))
-    lanes = places + int(m.lanes.blocks[0, 0]) * m.lanes.threads
-    _track(m, access, elements, lanes)
+    elements, places = m.lanes.of(at, mask)
+    access = Access(line, op, array, places, elements, 1, value, compares, _units(array))
+    first = int(m.lanes.blocks[0, 0]) * m.lanes.threads
+    _track(m, access, elements, places + first if first else places)
 
 
 def track_shared(
@@ -81,21 +79,20 @@ def track_shared(
     if not alike or not same_in_blocks(np.asarray(at), mask):
         shadow.widen(len(blocks))
     if shadow.rows > 1:
-        elements, places = _active(m, at, mask)
+        elements, places = m.lanes.of(at, mask)
         row, thread = np.divmod(places, m.lanes.threads)
         cells = elements + row * array.buffer.shape[1]
     else:
-        row, elements, thread = _in_one_row(m, at, mask)
-        cells = elements
+        elements, places = _in_one_row(m, at, mask)
+        cells, thread = elements, places
     times = len(blocks) // shadow.rows
-    access = Access(line, op, array, row, thread, elements, times, value, compares, _units(array))
+    access = Access(line, op, array, places, elements, times, value, compares, _units(array))
     _track(m, access, cells, thread)
 
 
 def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> None:
     """Check an access by `lanes`, as the shadow numbers them, to `cells` of all of its blocks."""
     shadow: Shadow = access.array.shadow
-    row, thread = access.parts(access.row), access.parts(access.thread)
     if access.units > 1:
         cells = (cells[:, None] * access.units + np.arange(access.units)).ravel()
         lanes = access.parts(lanes)
@@ -105,7 +102,9 @@ def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> 
         i, count = int(unset.argmax()), access.times * int(unset.sum())
         place = access.array.element(access.elements[i])
         m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
-    clashes = getattr(shadow, access.op)(cells, lanes, m.waits.now(access.line, row, thread))
+    clashes = getattr(shadow, access.op)(
+        cells, lanes, m.waits.now(access.line, access.parts(access.places))
+    )
     if access.compares:
         shadow.compare(cells, lanes)
     for clash in clashes:
@@ -152,7 +151,8 @@ def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
     if access.value is None or access.units > 1:
         return clash.lanes
     which = np.flatnonzero(clash.lanes)
-    row, thread, elements = access.row[which], access.thread[which], access.elements[which]
+    row, thread = np.divmod(access.places[which], m.lanes.threads)
+    elements = access.elements[which]
     values, buffer = m.lanes.spread(access.value), access.array.buffer
     if access.times > 1:  # the row stands for all blocks
         row = m.lanes.row
@@ -174,7 +174,8 @@ def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
 def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
     """The values of a race as its message shows them: the one in memory, those that lanes write."""
     i, other = clash.lane // access.units, clash.other
-    row, thread, element = access.row[i], access.thread[i], access.elements[i]
+    row, thread = divmod(int(access.places[i]), m.lanes.threads)
+    element = access.elements[i]
     values = None if access.value is None else m.lanes.spread(access.value)
     if clash.at_once:
         if values is None:
@@ -190,7 +191,8 @@ def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
 
 def _lane(m: Machine, access: Access, i: int) -> tuple[int, int]:
     """The block and the thread of a lane of an access."""
-    return int(m.lanes.blocks[access.row[i], 0]), int(access.thread[i])
+    row, thread = divmod(int(access.places[i]), m.lanes.threads)
+    return int(m.lanes.blocks[row, 0]), thread
 
 
 def _units(array: Array) -> int:
@@ -198,17 +200,8 @@ def _units(array: Array) -> int:
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 
-def _active(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-    """The elements and the places of the active lanes."""
-    elements = m.lanes.spread(at).reshape(-1)
-    if mask is None:
-        return elements, np.arange(len(elements))
-    places = np.flatnonzero(m.lanes.full(mask))
-    return elements[places], places
-
-
-def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row 0, the elements and the threads of the active lanes, where every block does the same."""
+def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+    """The elements and the threads of the active lanes, where every block does the same."""
     known = m.memory.again.get((_in_one_row, at, mask))
     if known is None:
         threads = m.lanes.threads
@@ -216,6 +209,6 @@ def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray
         if mask is not None:
             on = np.broadcast_to(mask, (1, threads))[0]
             elements, thread = elements[on], thread[on]
-        known = np.zeros_like(thread), elements, thread
+        known = elements, thread
         m.memory.again.put((_in_one_row, at, mask), known)
     return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,6 @@ class Visits:
         self.low = (1 << self.bits) - 1
         self.numbers: dict[tuple[int, int, int, int], int] = {}
         self.table = np.zeros((4, 64), np.int64)
-        self.last: tuple = ()
 
     @property
     def next(self) -> int:
@@ -56,7 +55,7 @@ class Visits:
     def touches(self, lane: np.ndarray, now: Now, fences: int) -> np.ndarray:
         """The touches of the lanes now, after so many fences of the launch."""
         if not isinstance(now.epoch, np.ndarray) and not isinstance(now.sync, np.ndarray):
-            return lane + (self._number(now.line, now.epoch, now.sync, fences) << self.bits)
+            return self.touch(lane, now, fences)
         moments = np.empty((2, len(lane)), np.int64)
         moments[0], moments[1] = now.epoch, now.sync
         low = moments.min(axis=1, keepdims=True)
@@ -69,6 +68,10 @@ class Visits:
             epoch, sync = epoch + int(low[0, 0]), sync + int(low[1, 0])
             numbers[i] = self._number(now.line, epoch, sync, fences)
         return lane + (numbers[which] << self.bits)
+
+    def touch(self, lane: Any, now: Now, fences: int) -> Any:
+        """The touch of a lane, or of several at one moment."""
+        return lane + (self._number(now.line, now.epoch, now.sync, fences) << self.bits)
 
     def _number(self, *visit: int) -> int:
         number = self.numbers.get(visit)
@@ -89,7 +92,7 @@ class Visits:
 
 
 def distance(a: np.ndarray, b: np.ndarray, threads: int) -> np.ndarray:
-    """0 for the same lane, 1 for lanes of one warp, 2 of one block of `threads`, 3 of two blocks."""
+    """0 for the same lane, 1 for lanes of one warp, 2 of one block, 3 of two blocks."""
     block = a // threads != b // threads
     warp = a // WARP != b // WARP
     return (a != b).astype(np.int8) + (warp | block) + block

@@ -35,18 +35,17 @@ class Waits:
         """The barriers so far of the blocks in these rows."""
         return np.broadcast_to(self.epoch, (self.blocks, 1))[row, 0]
 
-    def now(self, line: int, row: np.ndarray, thread: np.ndarray) -> Now:
+    def now(self, line: int, places: np.ndarray) -> Now:
         """The moment of an access in a line by the lanes at these places."""
-        epoch, sync = _one(self.epoch), 0
+        epoch = self.epoch if isinstance(self.epoch, int) else _one(self.epoch)
         if epoch is None:
-            epoch = self.epochs(row)
+            epoch = self.epochs(places // self.threads)
         if self.syncs is None:
-            return Now(epoch, sync, line)
+            return Now(epoch, 0, line)
         sync = _one(self.syncs)
         if sync is None:
-            sync = self.syncs[row, thread // WARP]
-        hearer = None if self.heard is None else row * self.threads + thread
-        return Now(epoch, sync, line, self.heard, hearer)
+            sync = self.syncs.reshape(-1)[places // WARP]
+        return Now(epoch, sync, line, self.heard, None if self.heard is None else places)
 
     def sync_warps(self, on: np.ndarray, named: np.ndarray, alike: bool) -> None:
         """Let the lanes `on`, (blocks, warps, 32), wait each for those that it has `named`.

@@ -96,18 +96,17 @@ class Findings:
     def same_value(self, line: int, lane: Lane, other: Lane, element: Element, count: int) -> None:
         """Note that two lanes that nothing orders write one value to an element."""
         (block, thread), (other_block, other_thread) = lane, other
-        name = f"thread {self.lanes.thread_name(other_thread)}"
+        lanes, source = self.lanes, self.calls.source
+        name = f"thread {lanes.thread_name(other_thread)}"
         if block != other_block:
-            name += f" of block {self.lanes.block_name(other_block)}"
+            name += f" of block {lanes.block_name(other_block)}"
         text = (
-            f"thread {self.lanes.thread_name(thread)} and {name} write the same value to {element}, "
-            f"and nothing orders the two [block {self.lanes.block_name(block)}]"
+            f"thread {lanes.thread_name(thread)} and {name} write the same value to {element}, "
+            f"and nothing orders the two [block {lanes.block_name(block)}]"
         )
-        source, place = (
-            self.calls.source,
-            (self.lanes.block_at(block), self.lanes.thread_at(thread)),
-        )
-        self.report.note(Note(line, source.code(line), *place, text, source.file, count))
+        place = lanes.block_at(block), lanes.thread_at(thread)
+        note = Note(line, source.code(line), *place, text, source.file, count, "same-value")
+        self.report.note(note)
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:
         """What a lane does to an element."""

@@ -20,6 +20,7 @@ class Note:
 
     line, code : the line of `file`, and its text; block, thread : where, as (x, y, z)
     count : lanes concerned, over the whole launch
+    kind : what it is about; a report has one of each kind for a line
     """
 
     line: int
@@ -29,6 +30,7 @@ class Note:
     message: str
     file: str = field(default="", repr=False)
     count: int = field(default=1, compare=False)
+    kind: str = field(default="returned", repr=False)
 
     def __str__(self) -> str:
         return f"note: {self.message}\n  line {self.line}: {self.code}"

@@ -36,7 +36,7 @@ class Report:
     by_line : counters of each line of the kernel's file, device functions in it included
     by_file : the same for every file, by_file[file][line]
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
-    notes : what is no fault but worth knowing: threads that had returned before a barrier
+    notes : what is no fault but worth knowing, such as threads that had returned before a barrier
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
@@ -125,12 +125,13 @@ class Report:
             text += "compare-and-swap compares what was read, so that this is no hazard"
             read = next(touch for touch in hazard.touches if touch.op == "read")
             code = linecache.getline(hazard.file, line).strip()
-            self.note(Note(line, code, read.block, read.thread, text, hazard.file, hazard.count))
+            place = read.block, read.thread
+            self.note(Note(line, code, *place, text, hazard.file, hazard.count, "first-read"))
 
     def note(self, note: Note) -> None:
-        """Keep a note, once a line."""
+        """Keep a note, one of each kind once a line."""
         for i, known in enumerate(self.notes):
-            if (known.file, known.line) == (note.file, note.line):
+            if (known.file, known.line, known.kind) == (note.file, note.line, note.kind):
                 more = replace(known, count=known.count + note.count)
                 self.notes = (*self.notes[:i], more, *self.notes[i + 1 :])
                 return
