@@ -82,9 +82,30 @@ def shape_stored(x):
     x[0] = x.shape  # fault
 
 
+def root_of_an_array(x):
+    x[0] = math.sqrt(x)  # fault
+
+
+def largest_of_an_array(x):
+    x[0] = max(x)  # fault
+
+
+def length_of_a_number(x):
+    x[0] = len(x[0])  # fault
+
+
+def none_in_some(x):
+    v = x[0] if cuda.threadIdx.x < 1 else None  # fault
+    x[1] = v
+
+
 @pytest.mark.parametrize(
     ("kernel", "error", "text"),
     [
+        (root_of_an_array, TypeError, r"math\.sqrt takes numbers, not the array x; .* x\[i\]"),
+        (largest_of_an_array, TypeError, r"max takes numbers, not the array x"),
+        (length_of_a_number, TypeError, "a number has no length"),
+        (none_in_some, TypeError, "is None in some threads"),
         (calls_wrongly, TypeError, r"halved takes 2 arguments \(v, by\), not 1"),
         (intrinsic_wrongly, TypeError, r"cuda\.shfl_sync takes 3 arguments \(mask, .*\), not 2"),
         (atomic_wrongly, TypeError, r"cuda\.atomic\.add takes 3 arguments \(array, .*\), not 2"),

@@ -235,6 +235,12 @@ def last_row(table, out):
 
 
 def test_a_tuple_of_numbers_keeps_them():
+    def extremes(pair, out):
+        out[0], out[1] = max(pair), min(pair)
+        out[2], out[3] = len(pair), out.ndim
+
+    assert outcome(extremes, (1.5, 2.5, 2), threads=1)[:4].tolist() == [2.5, 1.5, 3, 1]
+
     def picks(pair, out):
         i = cuda.threadIdx.x
         out[i] = pair[i % 2]

@@ -8,12 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Masks
 from gemmlab.simt.numbers.no_numbers import Unassigned, shown
 from gemmlab.simt.numbers.overflow import Wrapped
+from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
+
+_FUNCTIONS = translate.__module__  # of the functions of Python that compute with numbers
 
 
 @dataclass
@@ -52,9 +57,13 @@ class Calls:
         try:
             value = function(*args, **keywords)
         except TypeError as error:
-            if error.__traceback__.tb_next is not None:  # not of the call itself
-                raise
-            raise _wrong_arguments(self.called(), function, args) from None
+            if error.__traceback__.tb_next is None:  # of the call itself
+                raise _wrong_arguments(self.called(), function, args) from None
+            odd = [v for v in args if not isinstance(v, (np.ndarray, np.generic, str))]
+            if odd and getattr(function, "__module__", "") == _FUNCTIONS:
+                text = f"{self.called()} takes numbers, not {shown(odd[0])}"
+                raise TypeError(f"{text}; take one element, as in x[i]") from None
+            raise
         if type(value) is Wrapped and not value.line:
             value.line = place[1]
         return value

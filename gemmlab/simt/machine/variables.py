@@ -17,6 +17,8 @@ from gemmlab.simt.numbers.values import Range, like
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
+NUMBERS = (np.ndarray, np.generic)
+
 
 class Variables:
     """What the rewritten assignments of a kernel call."""
@@ -56,6 +58,8 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return new
     if mask is False:
         return old
+    if isinstance(new, NUMBERS) and isinstance(old, NUMBERS):
+        return np.where(mask, new, old)
     for kind in (tuple, Range, Record, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):
             raise TypeError(f"line {line}: {name!r} changes its type between branches")
@@ -70,6 +74,8 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return Record(new.records, merged(mask, old.index, new.index, name, line))
     if isinstance(new, (Array, Choice)):
         return _merged_view(mask, old, new, name, line)
+    if (new is None) != (old is None):
+        raise TypeError(f"line {line}: {name!r} is None in some threads; give it a number in all")
     return np.where(mask, new, old)
 
 

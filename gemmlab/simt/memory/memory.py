@@ -13,6 +13,7 @@ from gemmlab.simt.memory.identity_cache import IdentityCache
 from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, both, either
 from gemmlab.simt.numbers.no_numbers import NoNumber, shown
+from gemmlab.simt.numbers.values import number
 from gemmlab.simt.syntax.source import unsupported
 
 if TYPE_CHECKING:
@@ -123,11 +124,11 @@ class Memory:
         return known[1], known[2]
 
 
-def _stored(value: Any, line: int) -> np.bool_:
-    """A truth value as the number that is stored; an error for what is no number."""
+def _stored(value: Any, line: int) -> Any:
+    """A number that Python has, such as `x.ndim`, as one of NumPy; an error for what is none."""
     if isinstance(value, NoNumber):
         value.refuse()
-    if not isinstance(value, bool):
+    if not isinstance(value, (bool, int, float, complex)):
         text = f"{shown(value)} is not a number, and cannot be stored"
         raise TypeError(f"line {line}: {text}")
-    return np.bool_(value)
+    return number(value)

@@ -43,6 +43,9 @@ class Triple(NoNumber):
     def __init__(self, name: str, x: Any, y: Any, z: Any) -> None:
         self.name, self.x, self.y, self.z = name, x, y, z
 
+    def __repr__(self) -> str:
+        return f"cuda.{self.name}"
+
     def error(self) -> Exception:
         return TypeError(f"cuda.{self.name} is three numbers; write cuda.{self.name}.x, .y or .z")
 

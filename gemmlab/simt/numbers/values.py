@@ -67,10 +67,22 @@ def _maximum(*values: Any) -> Any:
 
 
 def _fold(function: Callable, values: tuple) -> Any:
+    if len(values) == 1:  # the items of a tuple
+        (values,) = values
+    if not isinstance(values, tuple):
+        raise TypeError("min and max take two numbers or more, or a tuple")
     result = values[0]
     for value in values[1:]:
         result = function(result, value)
     return result
+
+
+def _len(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return np.int64(len(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        raise TypeError("a number has no length; len takes arrays and tuples")
+    return value.shape[0]
 
 
 def _round(value: Any, digits: Any = None) -> Any:
@@ -176,7 +188,7 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.int: _int,
     builtins.float: _float,
     builtins.bool: Cast(np.bool_),
-    builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
+    builtins.len: _len,
     builtins.range: Range,
     builtins.enumerate: _enumerate,
     builtins.zip: Together,
