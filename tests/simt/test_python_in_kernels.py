@@ -177,6 +177,20 @@ def test_functions_inside_of_a_kernel():
     np.testing.assert_array_equal(out, np.where(i > 20, 20, i + 10 * i) + 6)
 
 
+@cuda.jit
+def fills(out, i):
+    out[i] = 2 * i
+
+
+def calls_a_kernel(out):
+    fills(out, cuda.threadIdx.x)
+
+
+def test_a_kernel_that_a_kernel_calls_is_a_device_function():
+    """As Numba-CUDA compiles it."""
+    assert outcome(calls_a_kernel).tolist() == (2 * np.arange(32)).tolist()
+
+
 def views(x, out):
     i = cuda.threadIdx.x
     flat = x.ravel()
