@@ -18,42 +18,18 @@ from gemmlab.simt.numbers.arithmetic import BINARY
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.literals import folded
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
+from gemmlab.simt.syntax.nodes import (
+    load_name,
+    on_machine,
+    place_of,
+    plain_parameters,
+    thunk,
+)
 from gemmlab.simt.syntax.shapes import computed_part
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
 
 # Of values: of indices, arrays, complex numbers, and the whole grid.
 ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
-
-
-def load_name(identifier: str) -> ast.Name:
-    """The value of a name."""
-    return ast.Name(identifier, ast.Load())
-
-
-# Names of the rewriter's own begin with a dot, so that no name of a kernel can be one of them.
-M, TUPLE, VALUE, NEXT, ARRAY, INDEX = ".m", ".tuple", ".value", ".next", ".array", ".index"
-
-
-def set_name(identifier: str, value: ast.expr) -> ast.Assign:
-    """`identifier = value`."""
-    return ast.Assign([ast.Name(identifier, ast.Store())], value)
-
-
-def on_machine(method: str, *args: ast.expr) -> ast.Call:
-    """A call of a method of a part of the machine, such as "loops.begin"."""
-    part, _, name = method.partition(".")
-    owner = ast.Attribute(load_name(M), part, ast.Load())
-    return ast.Call(ast.Attribute(owner, name, ast.Load()), list(args), [])
-
-
-def plain_parameters(*names: str) -> ast.arguments:
-    """A parameter list of plain names."""
-    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-
-
-def thunk(expression: ast.expr) -> ast.Lambda:
-    """A function without parameters that gives the expression, when it is called."""
-    return ast.Lambda(plain_parameters(), expression)
 
 
 def _named(value: Any) -> bool:
@@ -63,11 +39,6 @@ def _named(value: Any) -> bool:
 
 def _is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-
-
-def place_of(node: ast.AST) -> tuple[int, int, int, int]:
-    """Where a node stands: its first and last line, its first and last column."""
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset  # type: ignore
 
 
 class Expressions(ast.NodeTransformer):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmlab.simt.syntax.expressions import place_of
+from gemmlab.simt.syntax.nodes import place_of
 from gemmlab.simt.syntax.source import Source
 from gemmlab.simt.syntax.statements import Statements
 

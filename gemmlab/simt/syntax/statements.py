@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 
-from gemmlab.simt.syntax.expressions import (
+from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
+from gemmlab.simt.syntax.nodes import (
     ARRAY,
-    ATTRIBUTES,
     INDEX,
     NEXT,
     TUPLE,
     VALUE,
-    Expressions,
     M,
     load_name,
     on_machine,
