@@ -17,13 +17,13 @@ from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
+from gemmlab.simt.machine.failures import told_at_the_kernel
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
 from gemmlab.simt.memory.allocation import check_shared
-from gemmlab.simt.memory.arguments import Argument, put_in_memory
+from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.numbers.lanes import Dim3
-from gemmlab.simt.numbers.values import number
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.shares import Shares
@@ -35,9 +35,11 @@ LANES = 1 << 16
 SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
 MAX_THREADS = 1024
 MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
+MAX_GRID = (2**31 - 1, 65_535, 65_535)  # the same table
 MAX_STEPS = 1 << 16
 
 
+@told_at_the_kernel
 def simulate(
     fn: Any,
     grid: int | tuple[int, ...],
@@ -129,7 +131,7 @@ def _function(fn: Any) -> Callable:
 
 
 def _check(launch: Launch) -> None:
-    """ValueError for a block that is too large, for any GPU or for the one that is named."""
+    """ValueError for a grid or block too large, for any GPU or for the one that is named."""
     gpu = launch.gpu
     most = (gpu and gpu.threads_per_block) or MAX_THREADS
     if launch.threads > most:
@@ -139,6 +141,11 @@ def _check(launch: Launch) -> None:
         )
     if launch.block[2] > MAX_Z:
         raise ValueError(f"block={launch.block!r} is too deep; use at most {MAX_Z} along z")
+    for axis, size, limit in zip("xyz", launch.grid, MAX_GRID, strict=True):
+        if size > limit:
+            raise ValueError(
+                f"grid={launch.grid!r} is too large; use at most {limit} blocks along {axis}"
+            )
     check_shared(0, launch.shared_bytes, gpu)
 
 
@@ -162,27 +169,20 @@ def _bind(
             f"not {len(args)}"
         )
     threads = -(-launch.threads // WARP) * WARP
-    arguments = [
-        Argument(value, name)
-        for name, value in zip(names, args, strict=True)
-        if isinstance(value, np.ndarray)
-    ]
+    given = list(zip(names, args, strict=True))
+    stored = report.source.stored_parameters
+    arguments, writeable = [], set()
+    for name, value in given:
+        own = list(arrays_in(name, value))
+        arguments += own
+        writeable |= {a.name for a in own if name in stored}
     put_in_memory(
         arguments,
-        report.source.stored_parameters,
+        writeable,
         lambda size: GlobalShadow(size, threads, launch.blocks * threads, report.releases),
     )
     arrays = {a.name: a.array for a in arguments}
-    values: list[Any] = []
-    for name, value in zip(names, args, strict=True):
-        try:
-            values.append(arrays[name] if name in arrays else number(value))
-        except TypeError:
-            raise TypeError(
-                f"argument {name}={value!r} is a {type(value).__name__}; "
-                "kernels take NumPy arrays and numbers"
-            ) from None
-    return arguments, values
+    return arguments, [as_seen(name, value, arrays) for name, value in given]
 
 
 def _dim3(name: str, value: Any) -> Dim3:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy import float32, int32, uint32
+from numpy import float32, int8, int32, int64, uint8, uint32, uint64
 
 from gemmlab import cuda, simulate
 from gemmlab.simt.numbers import arithmetic
@@ -122,6 +122,22 @@ def test_typed_scalars_in_a_kernel():
     out = np.zeros(10)
     simulate(typed, 1, 1, out)
     assert out.tolist() == [2**31, -(2**31), 2, 1, 3.5, 5, 9, 6.5, 10, 5]
+
+
+def compared(out):
+    out[0] = int64(2**63 - 1) == uint64(2**63)  # as float64
+    out[1] = int64(-1) < uint64(2**64 - 1)
+    out[2] = int32(-1) == uint32(2**32 - 1)
+    out[3] = ~uint32(0) >> 4
+    out[4] = -uint8(1) + (~uint8(0) >> 4)
+    out[5] = -int8(-128) + ~True
+    out[6] = float32(0.1) if out[0] > 5 else 3  # the type of both: float64
+
+
+def test_unary_operators_and_comparisons_in_a_kernel():
+    out = np.zeros(8)
+    simulate(compared, 1, 1, out)
+    assert out.tolist() == [1, 1, 0, 268435455, 270, -130, 3, 0]
 
 
 def narrow_indices(x, i8, out):

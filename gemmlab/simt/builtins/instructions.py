@@ -32,6 +32,7 @@ from gemmlab.simt.memory.allocation import shared_array
 from gemmlab.simt.memory.array import Array, row_major
 from gemmlab.simt.memory.wide import Place, count_wide, find
 from gemmlab.simt.numbers.masks import both, without
+from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.syntax.source import UnsupportedError
 
 if TYPE_CHECKING:
@@ -95,19 +96,6 @@ def _view(m: Machine, *args: Any, **kws: Any) -> Array:
     view = Array("shared", whole.buffer, sizes, row_major(sizes), first, shadow=whole.shadow)
     view.alignment = BASE_ALIGNMENT
     return view
-
-
-def shown(value: Any) -> str:
-    """A value as an error quotes it: one number, or the type of several."""
-    if isinstance(value, Array):
-        return f"the array {value.name}"
-    if isinstance(value, tuple):
-        types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
-        same = len(set(types)) == 1
-        return f"a tuple of {len(types)} {types[0]}" if same else f"a tuple of {', '.join(types)}"
-    if isinstance(value, np.ndarray) and value.ndim:
-        return f"a {value.dtype} of each thread"
-    return f"{value} ({value.dtype})" if isinstance(value, np.generic) else repr(value)
 
 
 def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.numbers.masks import Mask, Masks, both, holds, without
+from gemmlab.simt.machine.variables import merged
+from gemmlab.simt.numbers.masks import Mask, Masks, both, without
+from gemmlab.simt.numbers.no_numbers import truth
 from gemmlab.simt.report.tally import Tally
 
 
@@ -25,7 +28,7 @@ class Branches:
         """Enter the body of an `if`; returns whether any lane does."""
         self.tally.tick(line, "inst_control")
         parent = self.masks[-1]
-        then = both(parent, holds(test))
+        then = both(parent, truth(test))
         self.masks.append(then)
         self.others.append(without(parent, then))
         return then is not False
@@ -42,40 +45,50 @@ class Branches:
 
     def and_(self, first: Any, second: Callable) -> Any:
         """The value of `first and second`; `second` is evaluated where `first` is true."""
-        return self._short(first, second, holds(first))
+        return self._united(truth(first), second, lambda: first)
 
     def or_(self, first: Any, second: Callable) -> Any:
         """The value of `first or second`; `second` is evaluated where `first` is false."""
-        return self._short(first, second, np.equal(first, 0))
-
-    def _short(self, first: Any, second: Callable, go: Any) -> Any:
-        """The second operand in the lanes where `go` holds, and the first in the others."""
-        lanes = both(self.masks[-1], go)
-        if lanes is False:
-            return first
-        self.masks.append(lanes)
-        value = second()
-        self.masks.pop()
-        return np.where(go, value, first)[()]
+        return self._united(truth(first), lambda: first, second)
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""
         self.tally.tick(line, "inst_control")
-        test = holds(test)
-        yes, no = both(self.masks[-1], test), both(self.masks[-1], ~test)
-        nobody = yes is False and no is False  # then any value will do
+        return self._united(truth(test), then, other)
+
+    def _united(self, test: Any, then: Callable, other: Callable) -> Any:
+        """The value of `then` or `other`, by lane, in the type that both fit into.
+
+        Both are evaluated, perhaps by no lane, because the type is that of both; one alone where
+        the test is the same for every launch, such as `x is None`.
+        """
+        if isinstance(test, bool):
+            return then() if test else other()
+        here = self.masks[-1]
+        lanes = both(here, test), both(here, ~test)
         values = []
-        for lanes, branch, used in ((yes, then, yes is not False), (no, other, no is not False)):
-            self.masks.append(lanes)
-            values.append(branch() if used or (nobody and branch is other) else None)
+        for branch, mask in zip((then, other), lanes, strict=True):
+            self.masks.append(mask)
+            values.append(branch())
             self.masks.pop()
-        if yes is False:
-            return values[1]
-        return values[0] if no is False else _chosen(test, *values)
+        kinds = [getattr(value, "dtype", None) for value in values]
+        if None in kinds or not any(mask is False for mask in lanes):
+            line = self.tally.calls.line
+            return merged(test, values[1], values[0], "the result of a condition", line)
+        value = values[0] if lanes[1] is False else values[1]
+        return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
 
+    def fail(self, error: str, text: str, test: Any, line: int) -> None:
+        """Raise the exception of an `assert` or `raise` for the active lanes where `test` fails.
 
-def _chosen(test: Any, then: Any, other: Any) -> Any:
-    """A value, or each part of a tuple, by lane."""
-    if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
-        return tuple(_chosen(test, *pair) for pair in zip(then, other, strict=True))
-    return np.where(test, then, other)
+        Numba raises it on the host where a kernel is compiled with debug=True; without, the
+        thread ends and nobody is told.
+        """
+        lanes = both(self.masks[-1], np.logical_not(truth(test)))
+        if lanes is False:
+            return
+        at = self.tally.lanes
+        row, thread = at.first(lanes)
+        where = f"block {at.block_name(int(at.blocks[row, 0]))}, thread {at.thread_name(thread)}"
+        kind = getattr(builtins, error)
+        raise kind(f"{text} [{where}]" if text else f"[{where}]")

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks
+from gemmlab.simt.numbers.no_numbers import Unassigned, shown
 from gemmlab.simt.numbers.overflow import Wrapped
-from gemmlab.simt.numbers.values import Unassigned
+from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
+
+_FUNCTIONS = translate.__module__  # of the functions of Python that compute with numbers
 
 
 @dataclass
 class Frame:
     """A function that is running: the kernel, or a device function that it calls.
 
-    depth : of the mask of its lanes in the stack of masks; value : what it returns, by lane
+    depth : of the mask of its lanes in the stack of masks; function : it, in lock-step
+    value : what it returns, by lane
     counters : of the lines that it has executed
     only : variables that no other lanes have assigned than those of a mask
     """
 
     source: Source
     depth: int
+    function: Callable | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
@@ -47,22 +56,47 @@ class Calls:
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
         """Call a function that the kernel names, and keep the place of the call."""
         self.place, self.line = place, place[1]
-        value = function(*args, **keywords)
+        try:
+            value = function(*args, **keywords)
+        except TypeError as error:
+            if error.__traceback__.tb_next is None:  # of the call itself
+                raise _wrong_arguments(self.called(), function, args) from None
+            odd = [v for v in args if not isinstance(v, (np.ndarray, np.generic, str))]
+            if odd and getattr(function, "__module__", "") == _FUNCTIONS:
+                text = f"{self.called()} takes numbers, not {shown(odd[0])}"
+                raise TypeError(f"{text}; take one element, as in x[i]") from None
+            raise
         if type(value) is Wrapped and not value.line:
             value.line = place[1]
         return value
 
+    def called(self) -> str:
+        """What the source calls at the place of the last call."""
+        _, line, column = self.place
+        text = linecache.getline(self.place[0], line)[column:]
+        return text.partition("(")[0].strip() or "this function"
+
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
         """Run a device function for the active lanes; returns its value."""
-        if any(frame.source is source for frame in self.frames):
+        if any(frame.function is function for frame in self.frames):
             name = f"{source.tree.name}, which calls itself,"
             raise unsupported(self.source, self.line, name, "write a loop")
         self.masks.append(self.masks[-1])
         depth = len(self.masks) - 1
-        self.frames.append(Frame(source, depth))
-        function(*args, **keywords)
+        self.frames.append(Frame(source, depth, function))
+        try:
+            value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:
+                raise
+            raise _wrong_arguments(self.called(), function, args) from None
         del self.masks[depth:]
-        return self.frames.pop().value
+        frame = self.frames.pop()
+        return frame.value if value is None else value
+
+    def inner(self, function: Callable, name: str) -> Callable:
+        """What a kernel calls by the name of a function that it defines itself."""
+        return lambda *args: self.run(self.source, function, *args)
 
     def return_(self, value: Any, line: int) -> None:
         """Stop the active lanes until the end of the function, which gets `value` for them."""
@@ -74,3 +108,19 @@ class Calls:
             earlier = Unassigned("") if frame.value is None else frame.value
             frame.value = merged(self.masks[-1], earlier, value, "return value", line)
         self.masks.drop(frame.depth)
+
+
+def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
+    """The error of a call with too few or too many arguments, or of what is no function."""
+    code = getattr(function, "__code__", None)
+    try:
+        parameters = list(
+            code.co_varnames[: code.co_argcount] if code else inspect.signature(function).parameters
+        )
+    except (TypeError, ValueError):
+        return TypeError(f"{name} is {shown(function)}, and cannot be called")
+    names = [p for p in parameters if not p.startswith(".")]  # but the machine
+    given = len(args) - (len(parameters) - len(names))
+    if given == len(names):
+        return TypeError(f"{name} has no such named argument; use {', '.join(names)}")
+    return TypeError(f"{name} takes {len(names)} arguments ({', '.join(names)}), not {given}")

@@ -10,7 +10,8 @@ import numpy as np
 
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
-from gemmlab.simt.numbers.masks import Mask, Masks, both, either, holds, without
+from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
+from gemmlab.simt.numbers.no_numbers import truth
 from gemmlab.simt.numbers.values import Range, Together
 from gemmlab.simt.report.findings import Findings
 from gemmlab.simt.report.tally import Tally
@@ -54,7 +55,7 @@ class Loops:
     def while_(self, test: Any, line: int) -> bool:
         """Whether any lane begins another iteration."""
         self._step(line)
-        self.masks[-1] = both(self.masks[-1], holds(test))
+        self.masks[-1] = both(self.masks[-1], truth(test))
         self.masks.append(self.masks[-1])
         if self.masks[-1] is False:
             self.masks.pop()

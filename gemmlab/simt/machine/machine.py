@@ -80,7 +80,7 @@ class Machine:
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
         self.memory = Memory(self, global_arrays)
         self.copies = Copies()
-        self.variables = Variables(self.masks, self.calls)
+        self.variables = Variables(self)
         self.operations = Operations(self.tally, launch.contract)
         self.branches = Branches(self.masks, self.tally)
         self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)

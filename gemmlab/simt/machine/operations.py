@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.numbers.no_numbers import shown, truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -18,6 +19,7 @@ COMPARE = {
     "Gt": operator.gt,
     "GtE": operator.ge,
 }
+MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 
 
 class Operations:
@@ -43,13 +45,34 @@ class Operations:
 
     def not_(self, value: Any) -> Any:
         """Lanes where `value` is zero."""
-        return np.equal(value, 0)
+        return not value if isinstance(value, bool) else ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
         """A comparison for each lane."""
+        try:
+            kinds = a.dtype.kind + b.dtype.kind
+        except AttributeError:  # of tuples
+            kinds = ""
+        if kinds in MIXED:
+            a, b = arithmetic.comparable(a, b)
         result = COMPARE[op](a, b)
-        self.tally.tick(line, "inst_fp" if _is_float(a) or _is_float(b) else "inst_integer")
+        self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
         return result
+
+    def contains(self, value: Any, items: Any, line: int) -> Any:
+        """`value in items`, of a tuple."""
+        if not isinstance(items, tuple):
+            raise TypeError(f"`in` takes a tuple, not {shown(items)}; write a loop")
+        found = np.bool_(False)
+        for item in items:
+            found = found | self.compare("Eq", value, item, line)
+        return found
+
+    def same(self, a: Any, b: Any) -> bool:
+        """`a is b`, of which one is None."""
+        if a is not None and b is not None:
+            raise TypeError("`is` compares with None alone; use ==")
+        return a is b
 
     def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
         """The sum a·b ± c: one instruction where the machine contracts, else two."""
@@ -71,7 +94,3 @@ class Operations:
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
         return arithmetic.fma(a, b, c)
-
-
-def _is_float(value: Any) -> bool:
-    return hasattr(value, "dtype") and value.dtype.kind == "f"

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins import atomics, barriers, bits, elementwise, instructions, warps
+from gemmlab.simt.builtins import (
+    atomics,
+    barriers,
+    bits,
+    elementwise,
+    instructions,
+    operators,
+    warps,
+)
 from gemmlab.simt.builtins.grid import GridGroup
 from gemmlab.simt.builtins.printing import print_lanes
 from gemmlab.simt.memory import allocation
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.values import ADVICE, translate
+from gemmlab.simt.numbers.no_numbers import Triple
+from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.rewrite import Program, rewrite
 from gemmlab.simt.syntax.source import Source, read_source
@@ -59,12 +67,16 @@ class Scope:
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
-        if getattr(function, "__name__", "") not in ADVICE and hasattr(function, "__code__"):
+        if hasattr(function, "__code__"):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
         if value is print:
             return partial(print_lanes, self.m)
+        if callable(value) and getattr(value, "__module__", "") in ("_operator", "builtins"):
+            found = operators.named(self.m, value)
+            if found is not None:
+                return found
         if isinstance(value, np.ufunc):
             return partial(elementwise.call, self.m, value)
         if isinstance(value, np.ndarray):
@@ -101,18 +113,18 @@ def _positions(m: Machine) -> dict[str, Any]:
     """The names of `cuda` that say where a thread stands, and how large the launch is."""
     lanes = m.lanes
     (x, y, _), (gx, gy, _), thread, block = lanes.block, lanes.grid, lanes.thread, lanes.blocks
-    here = SimpleNamespace(x=thread % x, y=thread // x % y, z=thread // (x * y))
-    at = SimpleNamespace(x=block % gx, y=block // gx % gy, z=block // (gx * gy))
-    threads, blocks = (
-        SimpleNamespace(**{axis: np.int64(n) for axis, n in zip("xyz", sizes, strict=True)})
-        for sizes in (lanes.block, lanes.grid)
-    )
+    here = Triple("threadIdx", thread % x, thread // x % y, thread // (x * y))
+    at = Triple("blockIdx", block % gx, block // gx % gy, block // (gx * gy))
+    threads = Triple("blockDim", *map(np.int64, lanes.block))
+    blocks = Triple("gridDim", *map(np.int64, lanes.grid))
     axes = [[getattr(part, axis) for part in (at, threads, here, blocks)] for axis in "xyz"]
     position = [at * threads + here for at, threads, here, _ in axes]
     extent = [threads * blocks for _, threads, _, blocks in axes]
 
     def leading(values: list) -> Callable:
-        def pick(ndim: Any) -> Any:
+        def pick(ndim: Any = None) -> Any:
+            if ndim is None:
+                raise TypeError("tell the number of dimensions, as in cuda.grid(1)")
             count = int(ndim)
             if not 1 <= count <= 3:
                 raise ValueError(f"line {m.calls.line}: {count} dimensions; use 1, 2 or 3")

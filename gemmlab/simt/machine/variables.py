@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.simt.builtins.attributes import attribute
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.choice import Choice, chosen
+from gemmlab.simt.memory.records import Record
 from gemmlab.simt.numbers.masks import Mask, Masks, without
-from gemmlab.simt.numbers.values import Range, Unassigned
+from gemmlab.simt.numbers.no_numbers import Unassigned
+from gemmlab.simt.numbers.values import Range, like
 
 if TYPE_CHECKING:
-    from gemmlab.simt.machine.calls import Calls
+    from gemmlab.simt.machine.machine import Machine
+
+NUMBERS = (np.ndarray, np.generic)
 
 
 class Variables:
     """What the rewritten assignments of a kernel call."""
 
-    def __init__(self, masks: Masks, calls: Calls) -> None:
-        self.masks, self.calls = masks, calls
+    def __init__(self, m: Machine) -> None:
+        self.m, self.masks, self.calls = m, m.masks, m.calls
 
     def unassigned(self, name: str) -> Unassigned:
         """What a local variable holds before its first assignment."""
@@ -44,6 +50,10 @@ class Variables:
                 del frame.only[name]
         return merged(mask, old, new, name, line)
 
+    def attribute(self, value: Any, name: str, line: int) -> Any:
+        """`value.name`, which depends on what the value is."""
+        return attribute(self.m, value, name, line)
+
     def unpack(self, value: Any, count: int, line: int) -> tuple:
         """The `count` parts of a tuple."""
         if not isinstance(value, tuple) or len(value) != count:
@@ -57,26 +67,34 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return new
     if mask is False:
         return old
-    for kind in (tuple, Range, Array):
+    if isinstance(new, NUMBERS) and isinstance(old, NUMBERS):
+        return np.where(mask, new, old)
+    for kind in (tuple, Range, Record, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):
             raise TypeError(f"line {line}: {name!r} changes its type between branches")
     if isinstance(new, tuple):
         if len(new) != len(old):
             raise TypeError(f"line {line}: {name!r} changes its length between branches")
-        return tuple(merged(mask, *pair, name, line) for pair in zip(old, new, strict=True))
+        return like(old, (merged(mask, *pair, name, line) for pair in zip(old, new, strict=True)))
     if isinstance(new, Range):
         pairs = zip(old.bounds, new.bounds, strict=True)
         return Range(*(merged(mask, *pair, name, line) for pair in pairs))
-    if isinstance(new, Array):
+    if isinstance(new, Record) and new.records is old.records:
+        return Record(new.records, merged(mask, old.index, new.index, name, line))
+    if isinstance(new, (Array, Choice)):
         return _merged_view(mask, old, new, name, line)
+    if (new is None) != (old is None):
+        raise TypeError(f"line {line}: {name!r} is None in some threads; give it a number in all")
     return np.where(mask, new, old)
 
 
-def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array:
-    """A view of one array whose offset and shape may differ between lanes."""
-    if new.space == "local":
-        return new
-    if new.buffer is not old.buffer or new.strides != old.strides:
+def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array | Choice:
+    """A view of one array whose offset and shape may differ between lanes; or a choice of two."""
+    if new.dtype != old.dtype or new.ndim != old.ndim:
+        raise TypeError(f"line {line}: {name!r} changes its type between branches")
+    if new.space == old.space == "local":
+        return chosen(mask, old, new)
+    if new.space != old.space or new.buffer is not old.buffer or new.strides != old.strides:
         raise TypeError(
             f"line {line}: {name!r} is one array in some threads and another one in others; "
             "choose between elements, not between arrays"

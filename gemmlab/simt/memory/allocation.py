@@ -32,15 +32,26 @@ def check_shared(static: int, dynamic: int, gpu: Device | None, place: str = "")
         )
 
 
-def shared_array(m: Machine, shape: Any, dtype: Any, alignment: Any = None) -> Array:
+def _format(name: str, dtype: Any) -> np.dtype:
+    """The format of the elements of an array that a kernel makes."""
+    if dtype is None:
+        raise TypeError(f"tell the type of the elements, as in cuda.{name}.array(16, float32)")
+    found = as_dtype(dtype)
+    if found.names:
+        raise TypeError(f"records in {name} memory are not simulated; use one array for each field")
+    return found
+
+
+def shared_array(m: Machine, shape: Any, dtype: Any = None, alignment: Any = None) -> Array:
     """The shared array of a block that this place in the source makes: the same at every call."""
+    dtype = _format("shared", dtype)
     sizes = shape if isinstance(shape, tuple) else (shape,)
     if sizes == (0,):
-        return _dynamic_array(m, as_dtype(dtype), alignment)
-    key = (m.calls.place, sizes, as_dtype(dtype))
+        return _dynamic_array(m, dtype, alignment)
+    key = (m.calls.place, sizes, dtype)
     if key not in m.memory.shared:
         size = int(np.prod(sizes))
-        buffer = np.zeros((len(m.lanes.blocks), size), as_dtype(dtype))
+        buffer = np.zeros((len(m.lanes.blocks), size), dtype)
         whole = tuple(np.int64(s) for s in sizes)
         m.memory.shared[key] = Array(
             "shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads)
@@ -78,11 +89,12 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
     return m.memory.shared[key]
 
 
-def local_array(m: Machine, shape: Any, dtype: Any) -> Array:
+def local_array(m: Machine, shape: Any, dtype: Any = None) -> Array:
     """An array of each thread's own, not yet written."""
+    dtype = _format("local", dtype)
     sizes = shape if isinstance(shape, tuple) else (shape,)
     size = int(np.prod(sizes))
-    buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), as_dtype(dtype))
+    buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), dtype)
     array = Array("local", buffer, tuple(np.int64(s) for s in sizes))
     array.shadow = np.zeros((size, 1, 1), bool)  # which elements have been written
     return array

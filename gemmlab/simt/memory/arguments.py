@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.records import Records
+from gemmlab.simt.numbers.values import like, number
 from gemmlab.simt.races.global_shadow import GlobalShadow
 
 
@@ -25,7 +28,7 @@ class Argument:
     array: Array
 
     def __init__(self, host: np.ndarray, name: str) -> None:
-        if host.dtype.kind not in "biuf":
+        if host.dtype.kind not in "biufc":
             raise ValueError(f"{name} has dtype {host.dtype}; use booleans, integers or floats")
         if any(s < 0 or s % host.itemsize for s in host.strides):
             raise ValueError(f"{name} has strides {host.strides} B; use positive whole elements")
@@ -60,6 +63,41 @@ class Argument:
             parts = self.host.itemsize // shadow.unit if shadow.unit else 1
             rows = shadow.unwritten.reshape(-1, parts).any(axis=1)
             self.unwritten[...] = self.over(rows, offset)
+
+
+def arrays_in(name: str, value: Any) -> Iterator[Argument]:
+    """The arrays in an argument: itself, the fields of records, the items of a tuple."""
+    if isinstance(value, np.ndarray):
+        fields = value.dtype.names
+        if fields is None:
+            yield Argument(value, name)
+        for field in fields or ():
+            yield Argument(value[field], f"{name}.{field}")
+    elif isinstance(value, tuple):
+        for i, item in enumerate(value):
+            yield from arrays_in(f"{name}[{i}]", item)
+
+
+def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
+    """An argument as the kernel sees it; `arrays` are those in memory, by name."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        fields = value.dtype.names
+        return (
+            Records(name, {field: arrays[f"{name}.{field}"] for field in fields})
+            if fields
+            else arrays[name]
+        )
+    if isinstance(value, tuple):
+        return like(value, (as_seen(f"{name}[{i}]", v, arrays) for i, v in enumerate(value)))
+    try:
+        return number(value)
+    except TypeError:
+        raise TypeError(
+            f"argument {name}={value!r} is a {type(value).__name__}; kernels take NumPy arrays, "
+            "numbers, tuples of these, and None"
+        ) from None
 
 
 def put_in_memory(

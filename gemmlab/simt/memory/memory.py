@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.memory import access
+from gemmlab.simt.memory import access, choice, records
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.choice import Choice
 from gemmlab.simt.memory.identity_cache import IdentityCache
+from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, both, either
+from gemmlab.simt.numbers.no_numbers import NoNumber, shown
+from gemmlab.simt.numbers.values import number
+from gemmlab.simt.syntax.source import unsupported
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -39,14 +44,22 @@ class Memory:
 
     def load(self, array: Any, index: Any, line: int) -> Any:
         """The element `array[index]` of each lane, counted and checked."""
+        if isinstance(array, Array):
+            return access.load(self.m, array, index, line)
         if isinstance(array, tuple):
             return self._item(array, index, line)
-        return access.load(self.m, array, index, line)
+        if isinstance(array, Choice):
+            return choice.load(self.m, array, index, line)
+        if isinstance(array, (Records, Record)):
+            return records.load(self, array, index, line)
+        if isinstance(array, NoNumber):
+            array.refuse()
+        raise TypeError(f"line {line}: {shown(array)} is no array, and has no elements")
 
     def load_again(self, array: Any, index: Any, line: int) -> Any:
         """An element that the thread has in a register: checked, but not counted."""
-        if isinstance(array, tuple):
-            return self._item(array, index, line)
+        if not isinstance(array, Array):
+            return self.load(array, index, line)
         return access.load(self.m, array, index, line, counted=False)
 
     def load_once(self, array: Any, index: Any, line: int, loops: int) -> Any:
@@ -56,19 +69,21 @@ class Memory:
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
-        access.store(self.m, self._stored(array, value, line), index, value, line)
-
-    def _stored(self, array: Any, value: Any, line: int) -> Array:
-        """The array, where the value can be stored to it."""
-        if not isinstance(array, Array):
-            raise TypeError(f"line {line}: {array!r} does not support item assignment")
-        if value is None:
-            raise TypeError(f"line {line}: None is not a number, and cannot be stored")
-        return array
+        if isinstance(array, (Records, Record)):
+            return records.store(self, array, index, value, line)
+        if isinstance(index, str):
+            source, what = self.m.calls.source, f"an assignment to .{index}"
+            raise unsupported(source, line, what, "assign to a name or an element")
+        if not isinstance(array, (Array, Choice)):
+            raise TypeError(f"line {line}: {shown(array)} has no elements that can be assigned")
+        if not isinstance(value, (np.ndarray, np.generic)):
+            value = _stored(value, line)
+        (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
         """As `store`, of a branch whose store is one with that of the other branch."""
-        array = self._stored(array, value, line)
+        if not isinstance(array, Array) or not isinstance(value, (np.ndarray, np.generic)):
+            return self.store(array, index, value, line)
         at, mask = access.store(self.m, array, index, value, line, counted=False)
         if mask is not False:
             self.together.setdefault(place, []).append((line, array, at, mask))
@@ -106,3 +121,13 @@ class Memory:
                 self.extents.clear()
             known = self.extents[id(index)] = (index, int(index.min()), int(index.max()))
         return known[1], known[2]
+
+
+def _stored(value: Any, line: int) -> Any:
+    """A number that Python has, such as `x.ndim`, as one of NumPy; an error for what is none."""
+    if isinstance(value, NoNumber):
+        value.refuse()
+    if not isinstance(value, (bool, int, float, complex)):
+        text = f"{shown(value)} is not a number, and cannot be stored"
+        raise TypeError(f"line {line}: {text}")
+    return number(value)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.values import Unassigned, number
+from gemmlab.simt.numbers.no_numbers import NoNumber
+from gemmlab.simt.numbers.values import number
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
 # scalars several times as fast as the ufunc does, but for powers, whose last bit differs.
@@ -42,7 +43,7 @@ _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")
 _NUMBERS = np.ndarray, np.generic
 _NORMAL = np.finfo(np.float32).smallest_normal
-_SIGNED, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+_SIGNED, _UNSIGNED, _FLOAT = (np.dtype(t) for t in (np.int64, np.uint64, np.float64))
 
 # A function, and the types that its operands get; None for the type that they have.
 Plan = tuple[Callable, np.dtype | None, np.dtype | None]
@@ -63,13 +64,15 @@ def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
         if op in _LOGIC + _SHIFTS:
             raise TypeError(f"{op} of {a} and {b} is not defined; use integers")
         if op == "Pow" and a.kind == "f" and b.kind not in "fc":
-            return a, a
+            return a, _SIGNED
         if np.uint16 in (a, b):  # Numba has no safe way from it to float32
             a, b = (np.dtype(np.uint32) if t == np.uint16 else t for t in (a, b))
         common = np.promote_types(a, b)
         return common, common
     if op in _LOGIC and a == b == np.bool_:
         return a, b
+    if op == "Div":
+        return _FLOAT, _FLOAT
     if op in _SHIFTS:
         common = _UNSIGNED if a.kind == "u" else _SIGNED
     else:
@@ -77,17 +80,49 @@ def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
     return common, common
 
 
+def _floor_divide(a: Any, b: Any) -> Any:
+    """The quotient, rounded down; of the least integer by -1 it is 0, as Numba has it."""
+    result = np.floor_divide(a, b)
+    if np.ndim(b) == 0 and b != -1:
+        return result
+    return np.where((b == -1) & (a == np.iinfo(np.int64).min), 0, result)[()]
+
+
+def _power(a: Any, b: Any) -> Any:
+    """`a` to an integer power, by repeated multiplication, as Numba has it.
+
+    Integers with a negative exponent: 1 and -1 have a power, 0 gives the least integer, and all
+    others 0.
+    """
+    result, factor, left = np.ones_like(a), a, np.abs(b)
+    while left.any():
+        result = np.where(left & 1, result * factor, result)
+        left, factor = left >> 1, factor * factor
+    if b.dtype.kind == "u" or not np.less(b, 0).any():
+        return result[()]
+    if a.dtype.kind == "i":
+        inverse = np.where(np.abs(a) == 1, result, np.where(a == 0, np.iinfo(a.dtype).min, 0))
+    else:
+        inverse = (1.0 / result).astype(a.dtype)
+    return np.where(np.less(b, 0), inverse, result)[()]
+
+
 def _plan(op: str, a: np.dtype, b: np.dtype) -> Plan:
     first, second = operands(op, a, b)
-    plan = BINARY[op], None if first == a else first, None if second == b else second
+    function = BINARY[op]
+    if op == "Pow" and second.kind in "iu":
+        function = _power
+    elif op == "FloorDiv" and first == _SIGNED:
+        function = _floor_divide
+    plan = function, None if first == a else first, None if second == b else second
     _plans[op, a.char, b.char] = plan
     return plan
 
 
 def _number(value: Any) -> Any:
     """An operand that is no NumPy number, as one."""
-    if isinstance(value, Unassigned):
-        value._read()
+    if isinstance(value, NoNumber):
+        value.refuse()
     return number(value)
 
 
@@ -106,13 +141,28 @@ def binary(op: str, a: Any, b: Any) -> Any:
     return function(a, b)
 
 
+def comparable(a: Any, b: Any) -> tuple[Any, Any]:
+    """Signed and unsigned integers as Numba compares them: as float64 where no integer has both."""
+    if np.uint64 not in (a.dtype, b.dtype):
+        return a, b
+    return a.astype(np.float64), b.astype(np.float64)
+
+
 def unary(op: str, a: Any) -> Any:
-    """`op a` as Numba types it: integers grow to 64 bits."""
+    """`op a` as Numba types it: computed in the type of an integer, which then grows to 64 bits.
+
+    >>> int(unary("Invert", np.uint8(0)) >> 4), int(unary("USub", np.uint32(1)))
+    (15, 4294967295)
+    """
     if not isinstance(a, (np.ndarray, np.generic)):
         a = _number(a)
-    if a.dtype.kind in "iu" or (a.dtype.kind == "b" and op != "Invert"):
-        a = a.astype(_UNSIGNED if a.dtype.kind == "u" else _SIGNED, copy=False)
-    return UNARY[op](a)
+    kind = a.dtype.kind
+    if kind == "b" and op != "Invert":
+        a = a.astype(_SIGNED)
+    if kind == "f" and op == "Invert":
+        raise TypeError(f"~ of {a.dtype} is not defined; use an integer")
+    result = UNARY[op](a)
+    return result.astype(_UNSIGNED if kind == "u" else _SIGNED) if kind in "iu" else result
 
 
 def fuses(a: Any, b: Any, c: Any) -> bool:

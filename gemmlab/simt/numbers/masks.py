@@ -13,13 +13,6 @@ import numpy as np
 Mask = Any  # None, False, or a boolean array (blocks | 1, threads | 1)
 
 
-def holds(value: Any) -> Any:
-    """Where a value counts as true."""
-    if type(value) is np.bool_ or (type(value) is np.ndarray and value.dtype.kind == "b"):
-        return value
-    return np.not_equal(value, 0)
-
-
 def both(a: Mask, b: Any) -> Mask:
     """The lanes of mask `a` for which the condition `b` holds.
 

@@ -7,37 +7,15 @@ threads), of the type that it has in Numba; `arithmetic` gives the types of resu
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from gemmlab.simt.numbers.overflow import convert
-
-# What to do instead of a function that kernels cannot use here, by its name.
-ADVICE = {
-    "xoroshiro128p_uniform_float32": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_uniform_float64": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_normal_float32": "pass an array of random numbers, made by NumPy",
-    "xoroshiro128p_normal_float64": "pass an array of random numbers, made by NumPy",
-}
-
-
-class Unassigned:
-    """The value of a local variable before its first assignment."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def _read(self, *args: object, **options: object) -> Any:
-        raise NameError(f"local variable {self.name!r} is read before it is assigned")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _read
-    __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __bool__ = _read
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _read  # type: ignore
-    __int__ = __index__ = __float__ = __array__ = __array_ufunc__ = _read
 
 
 class Cast:
@@ -89,24 +67,54 @@ def _maximum(*values: Any) -> Any:
 
 
 def _fold(function: Callable, values: tuple) -> Any:
+    if len(values) == 1:  # the items of a tuple
+        (values,) = values
+    if not isinstance(values, tuple):
+        raise TypeError("min and max take two numbers or more, or a tuple")
     result = values[0]
     for value in values[1:]:
         result = function(result, value)
     return result
 
 
+def _len(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return np.int64(len(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        raise TypeError("a number has no length; len takes arrays and tuples")
+    return value.shape[0]
+
+
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is None:
-        return np.rint(value).astype(np.int64)
+        return (np.rint(value) if _is_float(value) else value).astype(np.int64)
     return np.round(value, int(digits))
 
 
-def _int(value: Any) -> Any:
-    return np.trunc(value).astype(np.int64)
+def _int(value: Any = 0) -> Any:
+    """An integer has its own type, a float that of an index."""
+    value = _as_number(value)
+    return value if value.dtype.kind in "iu" else np.trunc(value).astype(np.int64)
+
+
+def _float(value: Any = 0) -> Any:
+    value = _as_number(value)
+    return value if value.dtype.kind == "f" else value.astype(np.float64)
+
+
+def _abs(value: Any) -> Any:
+    return np.abs(value.astype(np.int8) if value.dtype == np.bool_ else value)
+
+
+def _as_number(value: Any) -> Any:
+    return value if isinstance(value, (np.ndarray, np.generic)) else number(value)
 
 
 def _real(function: Callable) -> Callable:
-    """A function of `math`, which computes with integers as float64."""
+    """A function of `math`, which computes with integers as float64.
+
+    `floor`, `ceil` and `trunc` give floats, too: so Numba types them in kernels.
+    """
 
     def compute(*values: Any) -> Any:
         return function(*(v if _is_float(v) else np.asarray(v, np.float64)[()] for v in values))
@@ -143,11 +151,6 @@ def _is_float(value: Any) -> bool:
     return getattr(value, "dtype", np.dtype(bool)).kind == "f"
 
 
-def _whole(function: Callable) -> Callable:
-    """`floor` and `ceil`: the integer of a float; an integer as it is."""
-    return lambda v: function(v).astype(np.int64) if _is_float(v) else widen(v)
-
-
 class Range:
     """The bounds of a `for` loop; each may differ from lane to lane."""
 
@@ -179,13 +182,13 @@ def _complex(real: Any, imag: Any = False) -> Any:
 
 
 _FUNCTIONS: dict[Any, Callable] = {
-    builtins.abs: np.abs,
+    builtins.abs: _abs,
     builtins.min: _minimum,
     builtins.max: _maximum,
     builtins.int: _int,
-    builtins.float: Cast(np.float64),
+    builtins.float: _float,
     builtins.bool: Cast(np.bool_),
-    builtins.len: lambda a: len(a) if isinstance(a, tuple) else a.shape[0],
+    builtins.len: _len,
     builtins.range: Range,
     builtins.enumerate: _enumerate,
     builtins.zip: Together,
@@ -219,7 +222,7 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.cbrt: _real(np.cbrt),
     math.pow: _real(np.power),
     math.fabs: _real(np.abs),
-    math.trunc: _whole(np.trunc),
+    math.trunc: _real(np.trunc),
     math.remainder: _each(math.remainder),
     math.erf: _each(math.erf),
     math.erfc: _each(math.erfc),
@@ -230,11 +233,20 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.ldexp: np.ldexp,
     math.isfinite: np.isfinite,
     builtins.round: _round,
-    math.floor: _whole(np.floor),
-    math.ceil: _whole(np.ceil),
+    cmath.exp: np.exp,
+    cmath.log: np.log,
+    cmath.sqrt: np.sqrt,
+    cmath.phase: np.angle,
+    math.floor: _real(np.floor),
+    math.ceil: _real(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
+
+
+def like(value: tuple, items: Iterable) -> tuple:
+    """A tuple of other items, with the names of `value` where that is a named one."""
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
 def number(value: Any) -> Any:
@@ -242,7 +254,9 @@ def number(value: Any) -> Any:
     if isinstance(value, (bool, np.bool_)):
         return np.bool_(value)
     if isinstance(value, int):
-        return np.int64(value)
+        if not -(2**63) <= value < 2**64:
+            raise TypeError(f"{value} does not fit into 64 bits")
+        return np.int64(value) if value < 2**63 else np.uint64(value)
     if isinstance(value, float):
         return np.float64(value)
     if isinstance(value, complex):
@@ -256,10 +270,8 @@ def translate(value: Any) -> Any:
     """A value of an enclosing scope as the simulator uses it; TypeError for what it cannot use."""
     if value is None or value is slice or isinstance(value, str):
         return value
-    if getattr(value, "__name__", "") in ADVICE:
-        raise TypeError(ADVICE[value.__name__])
     if isinstance(value, tuple):
-        return tuple(translate(v) for v in value)
+        return like(value, (translate(v) for v in value))
     if isinstance(value, (int, float, complex, np.generic)):
         return number(value)
     try:
@@ -267,6 +279,8 @@ def translate(value: Any) -> Any:
             return _FUNCTIONS[value]
     except TypeError:  # not hashable
         pass
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return value  # a named tuple
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return Cast(value)
     numba_dtype = _from_numba(value)

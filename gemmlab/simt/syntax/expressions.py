@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import inspect
 import types
 from collections.abc import Callable
@@ -15,43 +16,25 @@ from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
 from gemmlab.simt.syntax.left_out import left_out
+from gemmlab.simt.syntax.literals import folded
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
+from gemmlab.simt.syntax.nodes import (
+    load_name,
+    on_machine,
+    place_of,
+    plain_parameters,
+    thunk,
+)
 from gemmlab.simt.syntax.shapes import computed_part
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
 
 # Of values: of indices, arrays, complex numbers, and the whole grid.
-ATTRIBUTES = ("x", "y", "z", "shape", "size", "ndim", "dtype", "real", "imag", "sync")
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
 
 
-def load_name(identifier: str) -> ast.Name:
-    """The value of a name."""
-    return ast.Name(identifier, ast.Load())
-
-
-# Names of the rewriter's own begin with a dot, so that no name of a kernel can be one of them.
-M, TUPLE, VALUE, NEXT, ARRAY, INDEX = ".m", ".tuple", ".value", ".next", ".array", ".index"
-
-
-def set_name(identifier: str, value: ast.expr) -> ast.Assign:
-    """`identifier = value`."""
-    return ast.Assign([ast.Name(identifier, ast.Store())], value)
-
-
-def on_machine(method: str, *args: ast.expr) -> ast.Call:
-    """A call of a method of a part of the machine, such as "loops.begin"."""
-    part, _, name = method.partition(".")
-    owner = ast.Attribute(load_name(M), part, ast.Load())
-    return ast.Call(ast.Attribute(owner, name, ast.Load()), list(args), [])
-
-
-def plain_parameters(*names: str) -> ast.arguments:
-    """A parameter list of plain names."""
-    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-
-
-def thunk(expression: ast.expr) -> ast.Lambda:
-    """A function without parameters that gives the expression, when it is called."""
-    return ast.Lambda(plain_parameters(), expression)
+def _named(value: Any) -> bool:
+    """Whether a value has names of numbers: an enumeration, or a named tuple."""
+    return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
 
 
 def _is_product(node: ast.expr) -> bool:
@@ -67,12 +50,23 @@ class Expressions(ast.NodeTransformer):
         self.defaults = function.__defaults__ or ()
         names = inspect.getclosurevars(function)
         self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
         return unsupported(self.source, line, what, instead)
+
+    def visit(self, node: ast.AST) -> Any:
+        """What a node becomes, at the place where the node stands; a loop's is that of its head."""
+        made = super().visit(node)
+        head = node.test if isinstance(node, (ast.If, ast.While)) else node
+        head = node.iter if isinstance(node, ast.For) else head
+        for new in made if isinstance(made, list) else [made]:
+            if getattr(new, "end_lineno", None) is None:
+                ast.copy_location(new, head)
+        return made
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Refuse what no method below handles."""
@@ -102,7 +96,7 @@ class Expressions(ast.NodeTransformer):
             return True, self.scope[node.id]
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
-            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner)):
+            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
                 if not hasattr(owner, node.attr):
                     raise self.refuse(node, ast.unparse(node), "there is no such name")
                 return True, getattr(owner, node.attr)
@@ -115,7 +109,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str):
             raise self.refuse(node, "text", "use numbers; print can write text")
-        if isinstance(node.value, (bool, type(None))):
+        if node.value is None:
             return node
         return self.constant(node.value, node)
 
@@ -123,10 +117,11 @@ class Expressions(ast.NodeTransformer):
         known, value = self.static(node)
         if known:
             return self.constant(value, node)
-        owner = self.visit(node.value)  # what is refused in it has better advice
-        if node.attr not in ATTRIBUTES:
-            raise self.refuse(node, f".{node.attr}", "arrays have .shape, .size, .ndim and .dtype")
-        return ast.Attribute(owner, node.attr, ast.Load())
+        owner = self.visit(node.value)
+        if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
+            return ast.Attribute(owner, node.attr, ast.Load())
+        name, line = ast.Constant(node.attr), ast.Constant(node.lineno)
+        return on_machine("variables.attribute", owner, name, line)
 
     # Expressions
 
@@ -134,6 +129,9 @@ class Expressions(ast.NodeTransformer):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        known = folded(node)
+        if known is not None:
+            return self.constant(known, node)
         return self.operation(node, self.visit(node.left), node.left, node.right)
 
     def operation(
@@ -158,12 +156,12 @@ class Expressions(ast.NodeTransformer):
         return on_machine("operations.binary", ast.Constant(name), left, self.visit(right), line)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        known = folded(node)
+        if known is not None:
+            return self.constant(known, node)
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
             return on_machine("operations.not_", operand)
-        signed = isinstance(node.op, (ast.USub, ast.UAdd))
-        if signed and isinstance(node.operand, ast.Constant):  # a negative number is a constant too
-            return self.constant(ast.literal_eval(ast.unparse(node)), node)
         name = ast.Constant(type(node.op).__name__)
         return on_machine("operations.unary", name, operand, ast.Constant(node.lineno))
 
@@ -175,12 +173,40 @@ class Expressions(ast.NodeTransformer):
         return first
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-            raise self.refuse(node, "in", "compare with each value")
-        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
-            raise self.refuse(node, "is", "use ==")
+        tests = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+        if any(isinstance(op, tests) for op in node.ops):
+            if len(node.ops) > 1:
+                raise self.refuse(node, ast.unparse(node), "join two comparisons by and")
+            return self.membership(node)
         values = [self.visit(v) for v in (node.left, *node.comparators)]
         return self.chain(values, node.ops, ast.Constant(node.lineno))
+
+    def membership(self, node: ast.Compare) -> ast.expr:
+        """`a in tuple` and `a is None`, or their opposites."""
+        (op,), (other,) = node.ops, node.comparators
+        pair = self.visit(node.left), self.visit(other)
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = on_machine("operations.contains", *pair, ast.Constant(node.lineno))
+        else:
+            found = on_machine("operations.same", *pair)
+        negative = isinstance(op, (ast.NotIn, ast.IsNot))
+        return on_machine("operations.not_", found) if negative else found
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        names = self.parameters(node)
+        outer, self.locals = self.locals, self.locals | set(names)
+        body = self.visit(node.body)
+        self.locals = outer
+        made = ast.Lambda(plain_parameters(*names), body)
+        return on_machine("calls.inner", made, ast.Constant("lambda"))
+
+    def parameters(self, node: ast.FunctionDef | ast.Lambda) -> list[str]:
+        """The names of the parameters of a function: plain ones, without defaults in a kernel."""
+        a = node.args
+        inside = node is not self.source.tree
+        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or (inside and a.defaults):
+            raise self.refuse(node, "a parameter other than a plain name", "use plain names")
+        return [argument.arg for argument in a.args]
 
     def chain(self, values: list[ast.expr], ops: list[ast.cmpop], line: ast.Constant) -> ast.expr:
         """Comparisons a < b < c as (lambda b: a < b and b < c)(b): b is evaluated once."""
@@ -195,6 +221,9 @@ class Expressions(ast.NodeTransformer):
         return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        known = folded(node.test)
+        if known is not None:
+            return self.visit(node.body if known else node.orelse)
         return on_machine(
             "branches.select",
             self.visit(node.test),
@@ -210,7 +239,7 @@ class Expressions(ast.NodeTransformer):
         return ast.Call(self.constant(slice, node), parts, [])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.load(node, self.visit(node.value), self.visit(node.slice))
+        return self.load(node, self.visit(node.value), self.index(node))
 
     def load(self, node: ast.Subscript, array: ast.expr, index: ast.expr) -> ast.expr:
         """The element of `node`, loaded as often as the compiler leaves it."""
@@ -221,6 +250,10 @@ class Expressions(ast.NodeTransformer):
             turns = ast.Constant(self.left_out.once[node])
             return on_machine("memory.load_once", array, index, line, turns)
         return on_machine("memory.load", array, index, line)
+
+    def index(self, node: ast.Subscript) -> ast.expr:
+        """What stands in the brackets, which may be the name of a field."""
+        return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if any(k.arg is None for k in node.keywords):

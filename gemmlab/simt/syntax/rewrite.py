@@ -13,8 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gemmlab.simt.syntax.nodes import place_of
 from gemmlab.simt.syntax.source import Source
 from gemmlab.simt.syntax.statements import Statements
+
+SOURCE = ".source"  # the global name by which a lock-step function knows its kernel's source
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Rewritten:
     def bind(self, translate: Callable[[Any], Any]) -> Callable:
         """The function f(m, *args), its constants put into the form of one machine."""
         namespace = {name: translate(value) for name, value in self.constants.items()}
+        namespace[SOURCE] = self.source
         exec(self.code, namespace)
         return namespace[self.source.tree.name]
 
@@ -50,9 +54,21 @@ def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any])
     """
     rewriter = Statements(function, source, translate)
     tree = ast.Module([rewriter.function(source.tree)], type_ignores=[])
-    for node in ast.walk(tree):  # new and old nodes are mixed: places would contradict each other
-        if "lineno" in node._attributes:
-            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
-            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    code = compile(tree, f"<simulated {source.file}>", "exec")
+    _locate(tree, rewriter.place)
+    code = compile(tree, source.file, "exec")
     return Rewritten(source, tree, code, rewriter.constants)
+
+
+def _locate(node: ast.AST, place: tuple) -> None:
+    """Give nodes that stand in no file the place of what they are a part of.
+
+    So the lock-step function has the kernel's own lines, in a traceback as in a debugger.
+    """
+    if "lineno" in node._attributes:
+        if getattr(node, "end_lineno", None) is None:
+            line, end, column, end_column = place
+            node.lineno, node.end_lineno = line, end  # type: ignore[attr-defined]
+            node.col_offset, node.end_col_offset = column, end_column  # type: ignore[attr-defined]
+        place = place_of(node)
+    for child in ast.iter_child_nodes(node):
+        _locate(child, place)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
-from gemmlab.simt.syntax.expressions import (
+from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
+from gemmlab.simt.syntax.nodes import (
     ARRAY,
     INDEX,
     NEXT,
     TUPLE,
     VALUE,
-    Expressions,
     M,
     load_name,
     on_machine,
@@ -24,18 +25,12 @@ class Statements(Expressions):
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """The function f(m, *args) that does for all lanes what `node` does for one."""
-        a = node.args
-        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
-            raise self.refuse(node, "a parameter other than a plain name", "use plain names")
-        parameters = [p.arg for p in a.args]
-        own = sorted(self.locals - set(parameters))
-        start: list[ast.stmt] = [
-            set_name(name, on_machine("variables.unassigned", ast.Constant(name))) for name in own
-        ]
-        body = start + self.block(node.body)
+        parameters = self.parameters(node)
+        own = self.locals - set(parameters)
+        body = self.unassigned(own) + self.block(node.body)
         arguments = plain_parameters(M, *parameters)
         arguments.defaults = [self.constant(v, node) for v in self.defaults]
-        return ast.FunctionDef(node.name, arguments, body, [], lineno=node.lineno, type_params=[])
+        return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -62,7 +57,12 @@ class Statements(Expressions):
                 )
             ]
         if isinstance(target, ast.Subscript):
-            where = [self.visit(target.value), self.visit(target.slice)]
+            where = [self.visit(target.value), self.index(target)]
+            return [
+                ast.Expr(on_machine("memory.store", *where, value, ast.Constant(target.lineno)))
+            ]
+        if isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES:  # of a record
+            where = [self.visit(target.value), ast.Constant(target.attr)]
             return [
                 ast.Expr(on_machine("memory.store", *where, value, ast.Constant(target.lineno)))
             ]
@@ -93,14 +93,19 @@ class Statements(Expressions):
             old = ast.copy_location(load_name(target.id), target)
             value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
             return self.store(target, self.visit(value))
-        if not isinstance(target, ast.Subscript):
-            raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
-        # Array and index are evaluated once.
+        # Array or record, and index, are evaluated once.
         element = load_name(ARRAY), load_name(INDEX)
-        value = self.operation(node, self.load(target, *element), None, node.value)
+        if isinstance(target, ast.Subscript):
+            where, old = self.index(target), self.load(target, *element)
+        elif isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES:
+            where = ast.Constant(target.attr)
+            old = on_machine("variables.attribute", *element, line)
+        else:
+            raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
+        value = self.operation(node, old, None, node.value)
         return [
             set_name(ARRAY, self.visit(target.value)),
-            set_name(INDEX, self.visit(target.slice)),
+            set_name(INDEX, where),
             ast.Expr(on_machine("memory.store", *element, value, line)),
         ]
 
@@ -158,3 +163,47 @@ class Statements(Expressions):
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         value = self.visit(node.value) if node.value else ast.Constant(None)
         return ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """A function that the kernel defines: it sees the kernel's variables."""
+        names = self.parameters(node)
+        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_read(n)}
+        outer, self.locals = self.locals, self.locals | own | set(names)
+        start = self.unassigned(own - set(names))
+        body = start + self.block(node.body)
+        self.locals = outer
+        inner = ast.FunctionDef(node.name, plain_parameters(*names), body, [], type_params=[])
+        value = on_machine("calls.inner", load_name(node.name), ast.Constant(node.name))
+        return [inner, set_name(node.name, value)]
+
+    def unassigned(self, names: set[str]) -> list[ast.stmt]:
+        """What gives local variables the value that cannot be read."""
+        return [
+            set_name(name, on_machine("variables.unassigned", ast.Constant(name)))
+            for name in sorted(names)
+        ]
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        text = ast.Constant(_text(node.msg) or ast.unparse(node.test))
+        values = ast.Constant("AssertionError"), text, self.visit(node.test)
+        return ast.Expr(on_machine("branches.fail", *values, ast.Constant(node.lineno)))
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        known, kind = self.static(made) if made is not None else (False, None)
+        if not known or kind is not getattr(builtins, getattr(kind, "__name__", ""), None):
+            raise self.refuse(node, ast.unparse(node), "raise one of Python's own exceptions")
+        text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
+        values = ast.Constant(kind.__name__), ast.Constant(text), ast.Constant(False)
+        return ast.Expr(on_machine("branches.fail", *values, ast.Constant(node.lineno)))
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def _text(message: ast.expr | None) -> str:
+    """The text of an exception, as far as the source has it."""
+    if message is None:
+        return ""
+    return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)

@@ -1,0 +1,57 @@
+"""Errors of a launch, as whoever wrote the kernel sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+from gemmlab.simt.syntax.rewrite import SOURCE
+
+
+def told_at_the_kernel(launch: Callable) -> Callable:
+    """A function that launches kernels, whose errors tell where in the kernel they arose.
+
+    Their message has the line, and their traceback the frames of the kernel and of its device
+    functions, without those of the simulator.
+    """
+
+    @wraps(launch)
+    def run(*args: Any, **options: Any) -> Any:
+        try:
+            return launch(*args, **options)
+        except Exception as error:
+            places = _places(error)
+            if not places:  # of the launch itself
+                raise
+            _add_line(error, places[-1])
+            raise error.with_traceback(_joined(places)) from None
+
+    return run
+
+
+def _places(error: Exception) -> list[TracebackType]:
+    """Where an error passed through kernels, the innermost place last."""
+    places, step = [], error.__traceback__
+    while step is not None:
+        if SOURCE in step.tb_frame.f_globals:
+            places.append(step)
+        step = step.tb_next
+    return places
+
+
+def _add_line(error: Exception, place: TracebackType) -> None:
+    """Let the message of an error show the line, if it does not."""
+    line, source = place.tb_lineno, place.tb_frame.f_globals[SOURCE]
+    code = source.code(line)
+    if len(error.args) == 1 and code not in str(error):
+        error.args = (f"{error}\n  {source.file}, line {line}: {code}",)
+
+
+def _joined(places: list[TracebackType]) -> TracebackType | None:
+    """A traceback of these places alone."""
+    kept: TracebackType | None = None
+    for place in reversed(places):
+        kept = TracebackType(kept, place.tb_frame, place.tb_lasti, place.tb_lineno)
+    return kept
