@@ -49,6 +49,7 @@ class Report:
         self.watchers: list[Callable] = []  # called with each access to memory, before it is made
         self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
+        self.printed: list[str] = []  # lines of text, shown when the launch is over
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None
