@@ -109,11 +109,11 @@ def simulate(
         def machine(blocks: np.ndarray) -> Machine:
             return Machine(launch, blocks, report, program, [array for _, array in arrays])
 
-        def run(m: Machine) -> None:
-            m.run(function, source, values)
+        def kernel(m: Machine) -> Callable[[], None]:
+            return m.bound(function, source, values)
 
         at_once = _at_once(function, launch)
-        grain = _run(grain, launch, report, at_once, machine, run)
+        grain = _run(grain, launch, report, at_once, machine, kernel)
     if cache:
         report.launch.update(cache.finish())
     for host, array in arrays:
@@ -128,7 +128,7 @@ def _run(
     report: Report,
     at_once: int,
     machine: Callable[[np.ndarray], Machine],
-    run: Callable[[Machine], None],
+    kernel: Callable[[Machine], Callable[[], None]],
 ) -> str:
     """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
 
@@ -139,11 +139,12 @@ def _run(
             for start in range(0, launch.blocks, at_once):
                 m = machine(np.arange(start, min(start + at_once, launch.blocks)))
                 with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
-                    run(m)
+                    kernel(m)()
                 m.take_apart()
         else:
             held, holder = held_at_once(launch.threads, launch.shared_bytes, launch.gpu)
-            Fibers(machine, run, launch.blocks, grain, max(1, held), holder, report.watchers).run()
+            limits = launch.blocks, grain, max(1, held), holder
+            Fibers(machine, kernel, *limits, report.watchers).run()
     except SpinsError as spins:
         report.printed.clear()
         return spins.finer

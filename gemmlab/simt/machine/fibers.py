@@ -51,6 +51,7 @@ class Fiber:
 
     machine: Machine
     mask: Mask
+    kernel: Callable[[], None]
     at: Control | None = None
     wait: Any = None
     baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -87,7 +88,7 @@ class Meeting:
 class Fibers:
     """Runs the blocks of a launch in fibers of a `grain`: "block", "warp" or "lane".
 
-    machine : makes the machine of a block; run : runs the kernel on a machine
+    machine : makes the machine of a block; kernel : the kernel on a machine, to be called
     at_once : blocks that may have begun and not ended, as many as a GPU holds; holder : that GPU
     watchers : of the accesses of whole warps
     open : the fibers of these blocks that have not ended; new : those of them not begun
@@ -96,10 +97,10 @@ class Fibers:
     """
 
     def __init__(
-        self, machine: Callable[[np.ndarray], Machine], run: Callable[[Machine], None],
+        self, machine: Callable[[np.ndarray], Machine], kernel: Callable,
         blocks: int, grain: str, at_once: int, holder: str, watchers: list[Callable],
     ) -> None:  # fmt: skip
-        self.machine, self.run_kernel, self.grain = machine, run, grain
+        self.machine, self.kernel, self.grain = machine, kernel, grain
         self.blocks, self.at_once, self.holder = blocks, at_once, holder
         self.watchers = watchers
         self.begun = 0
@@ -148,7 +149,7 @@ class Fibers:
         m = fiber.machine
         self.now = fiber
         m.go_on(Control([fiber.mask], [Frame(m.report.source, depth=0)]))
-        self.run_kernel(m)
+        fiber.kernel()
         self.open[m].remove(fiber)
         if not self.open[m]:
             del self.open[m]
@@ -231,7 +232,8 @@ class Fibers:
         whole_grid = SimpleNamespace(sync=partial(self._meet_grid, m, sync))
         cuda["cg.this_grid"] = lambda: whole_grid
         m.loops.wait = self._suspend
-        self.open[m] = [Fiber(m, mask) for mask in groups]
+        kernel = self.kernel(m)
+        self.open[m] = [Fiber(m, mask, kernel) for mask in groups]
         self.new.extend(self.open[m])
 
     # Where fibers meet

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,9 +107,9 @@ class Machine:
         self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
         self.scope = Scope(self, program)
 
-    def run(self, function: Callable, source: Source, values: list) -> None:
-        """Run a kernel on the values of its parameters."""
-        self.scope.bound(function, source)(self, *values)
+    def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
+        """A kernel on the values of its parameters, to be called."""
+        return partial(self.scope.bound(function, source), self, *values)
 
     def control(self) -> Control:
         """Where the lanes are that run now."""
