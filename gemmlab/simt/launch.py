@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gemmlab.simt.builtins.grid import check_resident, held_at_once, waits_for_g
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
-from gemmlab.simt.machine.spinning import SpinsError
+from gemmlab.simt.machine.spinning import Grain, SpinsError
 from gemmlab.simt.memory.allocation import check_shared
 from gemmlab.simt.memory.array import Array, from_host, host_view
 from gemmlab.simt.memory.l2 import L2
@@ -93,7 +94,7 @@ def simulate(
     _check(launch)
 
     source = program[function].source if function in program else read_source(function)
-    grain = "batch"
+    grain: Grain | None = Grain("batch")
     while grain:
         report = Report(source, *sizes, on_hazard)
         cache = None if l2 is None else L2.of(l2)
@@ -106,14 +107,10 @@ def simulate(
             report.watchers.append(report.shares.watch)
         arrays, values = _bind(function, args, report)
 
-        def machine(blocks: np.ndarray) -> Machine:
-            return Machine(launch, blocks, report, program, [array for _, array in arrays])
-
-        def kernel(m: Machine) -> Callable[[], None]:
-            return m.bound(function, source, values)
-
-        at_once = _at_once(function, launch)
-        grain = _run(grain, launch, report, at_once, machine, kernel)
+        memory = [array for _, array in arrays]
+        machine = partial(Machine, launch, report, program, memory)
+        kernel = partial(Machine.bound, function=function, source=source, values=values)
+        grain = _run(grain, launch, report, _at_once(function, launch), machine, kernel)
     if cache:
         report.launch.update(cache.finish())
     for host, array in arrays:
@@ -123,19 +120,19 @@ def simulate(
 
 
 def _run(
-    grain: str,
+    grain: Grain,
     launch: Launch,
     report: Report,
     at_once: int,
     machine: Callable[[np.ndarray], Machine],
     kernel: Callable[[Machine], Callable[[], None]],
-) -> str:
+) -> Grain | None:
     """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
 
-    Returns "", or the grain in which the launch must run again, where lanes wait for others.
+    Returns the grain in which the launch must run again, where lanes wait for others.
     """
     try:
-        if grain == "batch":
+        if grain.name == "batch":
             for start in range(0, launch.blocks, at_once):
                 m = machine(np.arange(start, min(start + at_once, launch.blocks)))
                 with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
@@ -152,7 +149,7 @@ def _run(
         pass
     finally:
         print(*report.printed, sep="\n", end="\n" if report.printed else "")
-    return ""
+    return None
 
 
 def _function(fn: Any) -> Callable:

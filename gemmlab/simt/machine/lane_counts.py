@@ -18,7 +18,6 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.numbers.masks import Mask
 from gemmlab.simt.report.tally import Tally
-from gemmlab.simt.syntax.source import Source
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -84,5 +83,3 @@ def count_lanes(m: Machine, watchers: list[Callable]) -> LaneCounts:
     for part in (m.operations, m.branches, m.loops):
         part.tally = m.tally
     return m.apart
-
-

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.machine.spinning import FIRST, PATIENCE, Spin, SpinsError, Watch
+from gemmlab.simt.machine.spinning import FIRST, PATIENCE, Grain, Spin, SpinsError, Watch
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
@@ -27,14 +27,16 @@ class Loop:
     """An open loop: the depth of its mask in the stack; the lanes that have met `break`.
 
     turns, line : of a `while`, its iterations so far, and where it stands
-    look : the turn at which it is to be watched; watch, earlier : the turn that is, and one before
+    look : the turn that is to be watched; gap : turns from one to the next, more each time
+    watch, earlier : the turn that is watched, and one before
     """
 
     depth: int
+    gap: int
     broken: Mask = False
     turns: int = 0
     line: int = 0
-    look: int = FIRST
+    look: int = 0
     watch: Watch | None = None
     earlier: Watch | None = None
 
@@ -42,12 +44,12 @@ class Loop:
         """Watch no turn, for now."""
         if self.watch is not None:
             self.watch.end()
-            self.watch, self.look = None, 2 * self.turns
+            self.watch, self.look = None, self.turns + self.gap
 
 
 def spins(_: Spin) -> None:
     """What a whole batch does about lanes that spin: have the launch run again, block by block."""
-    raise SpinsError("block")
+    raise SpinsError(Grain("block"))
 
 
 class Loops:
@@ -55,6 +57,8 @@ class Loops:
 
     open : the loops that run, the innermost last; steps : the turns of every `while` so far
     wait : called where lanes spin; returns when another turn may be different
+    first : the turn of a `while` that is watched first; patience : the turn from which on it may
+        spin although its variables change
     """
 
     def __init__(
@@ -64,11 +68,12 @@ class Loops:
         self.max_steps, self.steps = max_steps, 0
         self.open: list[Loop] = []
         self.wait: Callable[[Spin], None] = spins
+        self.first, self.patience = FIRST, PATIENCE
 
     def begin(self) -> None:
         """Enter a loop."""
         self.masks.append(self.masks[-1])
-        self.open.append(Loop(depth=len(self.masks) - 1))
+        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first))
 
     def while_(self, test: Any, line: int) -> bool:
         """Whether any lane begins another iteration."""
@@ -92,16 +97,17 @@ class Loops:
         idle = watch.idle()
         if idle and watch.repeats(variables):
             self.wait(Spin(loop.line, watch.mask, watch.touched, exact=True))
+            loop.gap = 1
             self._watch(loop, variables)
-        elif idle and loop.turns >= PATIENCE and loop.earlier is None:
+        elif idle and loop.turns >= self.patience and loop.earlier is None:
             loop.earlier = watch
             self._watch(loop, variables)
         else:
-            loop.look = 2 * loop.turns
+            loop.gap *= 2
             if idle and watch.looks_again(loop.earlier):
                 self.wait(Spin(loop.line, watch.mask, watch.touched, exact=False))
-                loop.look = loop.turns + FIRST
-            loop.earlier = None
+                loop.gap = FIRST
+            loop.look, loop.earlier = loop.turns + loop.gap, None
 
     def _watch(self, loop: Loop, variables: Mapping[str, Any]) -> None:
         loop.watch, loop.look = Watch(self.memory.m, variables), loop.turns + 1
@@ -186,6 +192,6 @@ class Loops:
         loop.turns, loop.line = loop.turns + 1, line
         if self.steps > self.max_steps:
             longest = max(self.open, key=lambda loop: loop.turns)  # not a short loop inside it
-            text = f"more than max_steps={self.max_steps} turns of `while`: does this loop end?"
+            text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
             self.findings.hazard("step-limit", longest.line, self.masks[-1], text)
             raise StepLimitError

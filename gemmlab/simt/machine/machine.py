@@ -17,7 +17,7 @@ from gemmlab.device import Device
 from gemmlab.simt.builtins.async_copies import Copies
 from gemmlab.simt.machine.branches import Branches
 from gemmlab.simt.machine.calls import Calls, Frame
-from gemmlab.simt.machine.loops import Loop, Loops
+from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.operations import Operations
 from gemmlab.simt.machine.scope import Scope
 from gemmlab.simt.machine.variables import Variables
@@ -87,10 +87,10 @@ class Machine:
     def __init__(
         self,
         launch: Launch,
-        blocks: np.ndarray,
         report: Report,
         program: Program,
         global_arrays: list[Array],
+        blocks: np.ndarray,
     ) -> None:
         self.launch, self.report = launch, report
         self.lanes = Lanes(launch.grid, launch.block, blocks)

@@ -7,7 +7,7 @@ the same turn again, until somebody else changes an element that it looks at. It
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,17 +18,31 @@ from gemmlab.simt.numbers.masks import Mask, both
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
-FIRST = 16  # the turn that is watched first; the next ones are at twice as many turns each
+FIRST = 16  # the turn that is watched first, where nothing is known to spin
 # From this turn on a loop is also said to spin that looks at the same elements in two turns, and
-# changes variables of its own alone: it may count its turns. It may compute, too.
+# changes variables of its own alone: it may count its turns. It may compute, too, and fibers of
+# it would take longer.
 PATIENCE = 1024
 
 
-class SpinsError(Exception):
-    """Lanes that run together spin; the launch must run again in smaller groups, `finer`."""
+@dataclass(frozen=True)
+class Grain:
+    """Which lanes run together: those of a "batch" of blocks, of a "block", of a "group", or a
+    "lane" alone.
 
-    def __init__(self, finer: str) -> None:
-        super().__init__(finer)
+    groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
+        blocks that are not there have the groups of the first one
+    """
+
+    name: str
+    groups: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+class SpinsError(Exception):
+    """Lanes that run together wait for each other; the launch must run again in `finer` grain."""
+
+    def __init__(self, finer: Grain) -> None:
+        super().__init__(finer.name)
         self.finer = finer
 
 
@@ -43,6 +57,9 @@ class Touched(NamedTuple):
     @property
     def changed(self) -> bool:
         """Whether one of them holds another value now."""
+        if len(self.values) == 1:  # asked often: whoever goes on may end any wait
+            now = self.array.buffer.item(*[int(part[0]) for part in self.where])
+            return now != self.values.item() and now == now
         return self.array.buffer[self.where].tobytes() != self.values.tobytes()
 
     def same(self, other: Touched) -> bool:
@@ -67,7 +84,9 @@ class Spin:
     @property
     def ready(self) -> bool:
         """Whether another turn may be different."""
-        return not self.exact or any(touched.changed for touched in self.touched)
+        if not self.exact:
+            return True
+        return any(touched.changed for touched in self.touched)
 
 
 class Watch:
