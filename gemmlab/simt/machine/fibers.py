@@ -111,7 +111,9 @@ class Fibers:
     ) -> None:  # fmt: skip
         self.machine, self.kernel, self.grain = machine, kernel, grain
         self.blocks, self.at_once, self.holder = blocks, at_once, holder
-        self.watchers = watchers
+        self.watchers = watchers[:]
+        if grain.name != "block":  # they are told of whole warps, later
+            watchers.clear()
         self.begun, self.turn, self.in_vain = 0, 0, 0
         self.open: dict[Machine, list[Fiber]] = {}
         self.alive: dict[Machine, np.ndarray] = {}

@@ -26,7 +26,7 @@ class StepLimitError(Exception):
 class Loop:
     """An open loop: the depth of its mask in the stack; the lanes that have met `break`.
 
-    turns, line : of a `while`, its iterations so far, and where it stands
+    turns, line : its iterations so far, and where it stands; endless : whether it is a `while`
     look : the turn that is to be watched; gap : turns from one to the next, more each time
     watch, earlier : the turn that is watched, and one before
     """
@@ -36,6 +36,7 @@ class Loop:
     broken: Mask = False
     turns: int = 0
     line: int = 0
+    endless: bool = False
     look: int = 0
     watch: Watch | None = None
     earlier: Watch | None = None
@@ -55,7 +56,8 @@ def spins(_: Spin) -> None:
 class Loops:
     """What the rewritten loops of a kernel call.
 
-    open : the loops that run, the innermost last; steps : the turns of every `while` so far
+    open : the loops that run, the innermost last; steps : the turns of a `while`, with those of
+        every `while` in it
     wait : called where lanes spin; returns when another turn may be different
     first : the turn of a `while` that is watched first; patience : the turn from which on it may
         spin although its variables change
@@ -77,8 +79,7 @@ class Loops:
 
     def while_(self, test: Any, line: int) -> bool:
         """Whether any lane begins another iteration."""
-        loop = self.open[-1]
-        self._step(loop, line)
+        loop = self._step(line)
         self.masks[-1] = both(self.masks[-1], np.not_equal(test, 0))
         if self.masks[-1] is False:
             return False
@@ -128,7 +129,7 @@ class Loops:
             for value in range(int(start), int(stop), int(step)):
                 if self.masks[-1] is False:
                     return
-                self.tally.tick(line, "inst_control")
+                self._turn(line)
                 self.masks.append(self.masks[-1])
                 yield np.int64(value)
             return
@@ -138,7 +139,7 @@ class Loops:
             self.masks[-1] = both(self.masks[-1], more)
             if self.masks[-1] is False:
                 return
-            self.tally.tick(line, "inst_control")
+            self._turn(line)
             self.masks.append(self.masks[-1])
             yield value
             value = value + step
@@ -164,6 +165,8 @@ class Loops:
         self.masks.pop()
         loop = self.open.pop()
         loop.unwatch()
+        if not any(around.endless for around in self.open):
+            self.steps = 0
         return loop.broken
 
     def else_(self) -> bool:
@@ -186,12 +189,21 @@ class Loops:
         """Stop the active lanes until the end of the iteration."""
         self.masks.drop(self.open[-1].depth + 1)
 
-    def _step(self, loop: Loop, line: int) -> None:
+    def _turn(self, line: int) -> Loop:
+        """Count a turn of the innermost loop."""
         self.tally.tick(line, "inst_control")
-        self.steps += 1
+        loop = self.open[-1]
         loop.turns, loop.line = loop.turns + 1, line
+        return loop
+
+    def _step(self, line: int) -> Loop:
+        """Count a turn of the innermost loop, a `while`, which must not make too many."""
+        loop = self._turn(line)
+        self.steps, loop.endless = self.steps + 1, True
         if self.steps > self.max_steps:
-            longest = max(self.open, key=lambda loop: loop.turns)  # not a short loop inside it
+            whiles = [loop for loop in self.open if loop.endless]
+            longest = max(whiles, key=lambda loop: loop.turns)  # not a short loop inside it
             text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
             self.findings.hazard("step-limit", longest.line, self.masks[-1], text)
             raise StepLimitError
+        return loop

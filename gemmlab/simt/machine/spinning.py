@@ -97,7 +97,8 @@ class Watch:
         self.before = {name: _kept(value) for name, value in variables.items()}
         self.waits = _waits(m)
         self.touched: list[Touched] = []
-        m.report.watchers.append(self.see)
+        for watchers in (m.report.watchers, m.memory.watchers):
+            watchers.append(self.see)
 
     def see(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Keep what the elements of an access hold before it is made."""
@@ -112,7 +113,8 @@ class Watch:
 
     def end(self) -> None:
         """See no more."""
-        self.m.report.watchers.remove(self.see)
+        for watchers in (self.m.report.watchers, self.m.memory.watchers):
+            watchers.remove(self.see)
 
     def idle(self) -> bool:
         """Whether the turn waited for others, and left memory as it was."""
