@@ -121,7 +121,7 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
             max_steps=STEPS + int(STEPS_PER_FMA * per_thread),
         )  # fmt: skip
     except HazardError as error:
-        endless = error.hazard.kind == "step-limit"
+        endless = error.hazard.kind in ("step-limit", "deadlock")
         return Fault(where + told(error), runs=not endless)
     except Exception as error:
         return Fault(where + told(error))
@@ -153,7 +153,7 @@ def told(error: BaseException) -> str:
     """An error in words for whoever wrote the kernel."""
     home, text = type(error).__module__, _COLOUR.sub("", str(error))
     if isinstance(error, HazardError):
-        told_ = "it was stopped. " if error.hazard.kind == "step-limit" else ""
+        told_ = "it was stopped. " if endless else ""
         return told_ + text
     if "cudadrv" in home or home.startswith("cuda"):
         return (

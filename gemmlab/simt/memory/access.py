@@ -183,6 +183,11 @@ def _within(
         mask = both(mask, ~bad)
     if np.ndim(part) == 0:
         return (part + extent if part < 0 else part), mask
+    wraps = both(mask, part < 0) if low < 0 <= high else False  # x[-1 - i] is meant so
+    if wraps is not False:
+        place = _asked_for(m, array, parts, m.lanes.first(wraps))
+        text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
+        m.findings.note(line, wraps, text)
     return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
 
 

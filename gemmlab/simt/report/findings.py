@@ -9,6 +9,7 @@ from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask
 from gemmlab.simt.races.hazards import Element, Hazard, Touch
 from gemmlab.simt.races.shadow import Clash
+from gemmlab.simt.report.notes import Note
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.calls import Calls
@@ -45,6 +46,16 @@ class Findings:
         touches = self.touch(op, line, (block, thread)) if op else None, against
         count = int(self.lanes.full(lanes).sum())
         self._add(kind, line, text, block, threads, element, touches, count)
+
+    def note(self, line: int, lanes: Mask, text: str) -> None:
+        """Note what the first of `lanes` does, which is no fault."""
+        row, thread = self.lanes.first(lanes)
+        block, source = int(self.lanes.blocks[row, 0]), self.calls.source
+        name, where = self.lanes.thread_name(thread), self.lanes.block_name(block)
+        message = f"{text.format(thread=name)} [block {where}, thread {name}]"
+        places = self.lanes.block_at(block), self.lanes.thread_at(thread)
+        count = int(self.lanes.full(lanes).sum())
+        self.report.note(Note(line, source.code(line), *places, message, source.file, count))
 
     def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None:
         """Report that a lane reads or updates an element that nobody has written."""

@@ -34,7 +34,8 @@ class Report:
     by_line : counters of each line of the kernel's file, device functions in it included
     by_file : the same for every file, by_file[file][line]
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
-    notes : what is no fault but worth knowing: threads that had returned before a barrier
+    notes : what is no fault but worth knowing: threads that had returned before a barrier, indices
+        below 0 that count from the end, integers divided by 0
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
