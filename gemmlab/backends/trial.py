@@ -26,7 +26,8 @@ from gemmlab.simt import HazardError, simulate
 from gemmlab.tiling import Tiling
 
 BUILDING = 2.0  # seconds that Python code around a kernel may take
-# Iterations of a thread's loops: many times the multiply-adds that fall to one thread.
+ENDLESS = ("step-limit", "deadlock")  # hazards of kernels that do not end
+# Turns of a thread's `while`: many times the multiply-adds that fall to one thread.
 STEPS, STEPS_PER_FMA = 4_000, 16
 LINES = 6  # of a compiler's message
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -121,7 +122,7 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
             max_steps=STEPS + int(STEPS_PER_FMA * per_thread),
         )  # fmt: skip
     except HazardError as error:
-        endless = error.hazard.kind == "step-limit"
+        endless = error.hazard.kind in ENDLESS
         return Fault(where + told(error), runs=not endless)
     except Exception as error:
         return Fault(where + told(error))
@@ -153,7 +154,7 @@ def told(error: BaseException) -> str:
     """An error in words for whoever wrote the kernel."""
     home, text = type(error).__module__, _COLOUR.sub("", str(error))
     if isinstance(error, HazardError):
-        told_ = "it was stopped. " if error.hazard.kind == "step-limit" else ""
+        told_ = "it was stopped. " if error.hazard.kind in ENDLESS else ""
         return told_ + text
     if "cudadrv" in home or home.startswith("cuda"):
         return (

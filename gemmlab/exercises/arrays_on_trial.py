@@ -64,6 +64,7 @@ def hazard(report: Report, case: str) -> Finding | None:
         "out-of-bounds": "outside",
         "global-race": "two-writers",
         "step-limit": "never-ends",
+        "deadlock": "never-ends",
     }.get(first.kind, "wrong-values")
     facts = (
         (FAILING, case),

@@ -73,7 +73,7 @@ def judge(
                 break
             return _without_trial(case, item)
         trials.append(Trial(_run(case, item), tiling(case.tile), item))
-        if any(h.kind == "step-limit" for h in item.report.hazards):
+        if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
             break
     for trial in trials:
         if trial.report.hazards:
@@ -170,6 +170,7 @@ def _of_hazard(hazard: Hazard) -> str:
         "divergent-barrier": "barrier-not-reached",
         "global-race": "two-writers",
         "step-limit": "never-ends",
+        "deadlock": "never-ends",
     }.get(hazard.kind, "wrong-values")
 
 

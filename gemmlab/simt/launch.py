@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.grid import check_resident, waits_for_grid
+from gemmlab.simt.builtins.grid import check_resident, held_at_once, waits_for_grid
 from gemmlab.simt.machine.failures import told_at_the_kernel
+from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Launch, Machine
+from gemmlab.simt.machine.spinning import Grain, SpinsError
 from gemmlab.simt.memory.allocation import check_shared
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
@@ -63,7 +66,7 @@ def simulate(
     args : NumPy arrays, changed in place, and numbers
     shared_bytes : dynamic shared memory of a block [B]
     on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
-    max_steps : iterations that the loops of a thread may take in all
+    max_steps : turns of `while` that a thread may make in all
     contract : round a float a·b + c once (FMA), as the compiler does; False rounds twice
     device : the GPU whose limits on threads and shared memory hold, instead of those of all GPUs
     l2 : the GPU whose L2 is modelled (`simt.memory.l2`): adds l2_hits, l2_misses, dram_read_bytes
@@ -74,6 +77,8 @@ def simulate(
 
     Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
+    Where threads spin for others, the launch runs block by block or thread by thread instead
+    (`simt.machine.fibers`), with as many blocks begun as a GPU holds; that takes longer.
 
     Raises UnsupportedError for source that the simulator cannot run, TypeError and ValueError for
     a launch that no GPU, or not this one, would take.
@@ -92,33 +97,64 @@ def simulate(
     _check(launch)
 
     source = program[function].source if function in program else read_source(function)
-    report = Report(source, *sizes, on_hazard)
-    cache = None if l2 is None else L2.of(l2)
-    traced = Trace.of(trace, report.source)
-    report.trace = traced.accesses
-    report.watchers += [cache.watch] if cache else []
-    report.watchers += [traced.watch] if traced.lines else []
-    if shares:
-        report.shares = Shares(*sizes)
-        report.watchers.append(report.shares.watch)
-    arguments, values = _bind(function, args, launch, report)
-    arrays = [a.array for a in arguments]
-    at_once = _at_once(function, launch)
-    with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
-        for start in range(0, launch.blocks, at_once):
-            batch = np.arange(start, min(start + at_once, launch.blocks))
-            machine = Machine(launch, batch, report, program, arrays)
-            try:
-                machine.run(function, source, values)
-            except StepLimitError:
-                break
-            machine.take_apart()
+    grain: Grain | None = Grain("batch")
+    while grain:
+        report = Report(source, *sizes, on_hazard)
+        cache = None if l2 is None else L2.of(l2)
+        traced = Trace.of(trace, report.source)
+        report.trace = traced.accesses
+        report.watchers += [cache.watch] if cache else []
+        report.watchers += [traced.watch] if traced.lines else []
+        if shares:
+            report.shares = Shares(*sizes)
+            report.watchers.append(report.shares.watch)
+        arguments, values = _bind(function, args, launch, report)
+
+        machine = partial(Machine, launch, report, program, [a.array for a in arguments])
+        kernel = partial(Machine.bound, function=function, source=source, values=values)
+        grain = _run(grain, launch, report, _at_once(function, launch), machine, kernel)
     report.decide()
     if cache:
         report.launch.update(cache.finish())
     for argument in arguments:
         argument.copy_back()
     return report
+
+
+def _run(
+    grain: Grain,
+    launch: Launch,
+    report: Report,
+    at_once: int,
+    machine: Callable[[np.ndarray], Machine],
+    kernel: Callable[[Machine], Callable[[], None]],
+) -> Grain | None:
+    """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
+
+    Returns the grain in which the launch must run again, where lanes wait for others.
+    """
+    try:
+        if grain.name == "batch":
+            for start in range(0, launch.blocks, at_once):
+                m = machine(np.arange(start, min(start + at_once, launch.blocks)))
+                try:
+                    with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
+                        kernel(m)()
+                finally:
+                    m.tally.settle()
+                m.take_apart()
+        else:
+            held, holder = held_at_once(launch.threads, launch.shared_bytes, launch.gpu)
+            limits = launch.blocks, grain, max(1, held), holder
+            Fibers(machine, kernel, *limits, report.watchers).run()
+    except SpinsError as spins:
+        report.printed.clear()
+        return spins.finer
+    except StepLimitError:
+        pass
+    finally:
+        print(*report.printed, sep="\n", end="\n" if report.printed else "")
+    return None
 
 
 def _function(fn: Any) -> Callable:

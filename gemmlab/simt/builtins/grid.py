@@ -30,10 +30,10 @@ def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
     return any(waits_for_grid(f, seen | functions | {function}) for f in functions)
 
 
-def check_resident(blocks: int, threads: int, shared_bytes: int, gpu: Device | None) -> None:
-    """ValueError if `gpu`, or the largest GPU that is known, does not hold the blocks at once."""
+def held_at_once(threads: int, shared_bytes: int, gpu: Device | None) -> tuple[int, str]:
+    """How many such blocks `gpu`, or the largest GPU that is known, holds at once, and its name."""
     candidates = [gpu] if gpu else [device(name) for name in names()]
-    most, holder = max(
+    return max(
         (
             (d.sms * resident_blocks(d, threads, shared_bytes), d.title)
             for d in candidates
@@ -41,6 +41,11 @@ def check_resident(blocks: int, threads: int, shared_bytes: int, gpu: Device | N
         ),
         default=(0, "no GPU"),
     )
+
+
+def check_resident(blocks: int, threads: int, shared_bytes: int, gpu: Device | None) -> None:
+    """ValueError if `gpu`, or the largest GPU that is known, does not hold the blocks at once."""
+    most, holder = held_at_once(threads, shared_bytes, gpu)
     if blocks > most:
         raise ValueError(
             f"a grid of {blocks} blocks cannot wait for all of its blocks: {holder} holds {most} "

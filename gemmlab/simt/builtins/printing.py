@@ -16,7 +16,7 @@ def print_lanes(m: Machine, *values: Any) -> None:
         return
     columns = [_column(m, value) for value in values]
     for lane in np.argwhere(m.lanes.full(m.masks[-1])):
-        print(*(column(tuple(lane)) for column in columns))
+        m.report.printed.append(" ".join(column(tuple(lane)) for column in columns))
 
 
 def _column(m: Machine, value: Any) -> Any:

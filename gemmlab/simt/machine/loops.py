@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.machine.spinning import FIRST, PATIENCE, Grain, Spin, SpinsError, Watch
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
@@ -25,19 +27,41 @@ class StepLimitError(Exception):
 class Loop:
     """An open loop: the depth of its mask in the stack; the lanes that have met `break`.
 
-    turns, line : its iterations so far, and where it stands
+    turns, line : its iterations so far, and where it stands; endless : whether it is a `while`
+    look : the turn that is to be watched; gap : turns from one to the next, more each time
+    watch, earlier : the turn that is watched, and one before
     """
 
     depth: int
+    gap: int
     broken: Mask = False
     turns: int = 0
     line: int = 0
+    endless: bool = False
+    look: int = 0
+    watch: Watch | None = None
+    earlier: Watch | None = None
+
+    def unwatch(self) -> None:
+        """Watch no turn, for now."""
+        if self.watch is not None:
+            self.watch.end()
+            self.watch, self.look = None, self.turns + self.gap
+
+
+def spins(_: Spin) -> None:
+    """What a whole batch does about lanes that spin: have the launch run again, block by block."""
+    raise SpinsError(Grain("block"))
 
 
 class Loops:
     """What the rewritten loops of a kernel call.
 
-    open : the loops that run, the innermost last; steps : the iterations of all loops so far
+    open : the loops that run, the innermost last; steps : the turns of a `while`, with those of
+        every `while` in it
+    wait : called where lanes spin; returns when another turn may be different
+    first : the turn of a `while` that is watched first; patience : the turn from which on it may
+        spin although its variables change
     """
 
     def __init__(
@@ -46,21 +70,49 @@ class Loops:
         self.masks, self.tally, self.findings, self.memory = masks, tally, findings, memory
         self.max_steps, self.steps = max_steps, 0
         self.open: list[Loop] = []
+        self.wait: Callable[[Spin], None] = spins
+        self.first, self.patience = FIRST, PATIENCE
 
     def begin(self) -> None:
         """Enter a loop."""
         self.masks.append(self.masks[-1])
-        self.open.append(Loop(depth=len(self.masks) - 1))
+        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first))
 
     def while_(self, test: Any, line: int) -> bool:
         """Whether any lane begins another iteration."""
-        self._step(line)
+        loop = self._step(line)
         self.masks[-1] = both(self.masks[-1], truth(test))
-        self.masks.append(self.masks[-1])
         if self.masks[-1] is False:
-            self.masks.pop()
             return False
+        if loop.turns >= loop.look:
+            self._look(loop, sys._getframe(1).f_locals)
+        self.masks.append(self.masks[-1])
         return True
+
+    def _look(self, loop: Loop, variables: Mapping[str, Any]) -> None:
+        """Watch the next turn, or judge the last one, after which lanes may have to wait."""
+        watch, loop.watch = loop.watch, None
+        if watch is None:
+            self._watch(loop, variables)
+            return
+        watch.end()
+        idle = watch.idle()
+        if idle and watch.repeats(variables):
+            self.wait(Spin(loop.line, watch.mask, watch.touched, exact=True))
+            loop.gap = 1
+            self._watch(loop, variables)
+        elif idle and loop.turns >= self.patience and loop.earlier is None:
+            loop.earlier = watch
+            self._watch(loop, variables)
+        else:
+            loop.gap *= 2
+            if idle and watch.looks_again(loop.earlier):
+                self.wait(Spin(loop.line, watch.mask, watch.touched, exact=False))
+                loop.gap = FIRST
+            loop.look, loop.earlier = loop.turns + loop.gap, None
+
+    def _watch(self, loop: Loop, variables: Mapping[str, Any]) -> None:
+        loop.watch, loop.look = Watch(self.memory.m, variables), loop.turns + 1
 
     def iterate(self, values: Any, line: int) -> Iterator[Any]:
         """The values of the variable of a `for` loop, one iteration after the other."""
@@ -78,7 +130,7 @@ class Loops:
             for value in range(int(start), int(stop), int(step)):
                 if self.masks[-1] is False:
                     return
-                self._step(line)
+                self._turn(line)
                 self.masks.append(self.masks[-1])
                 yield np.int64(value)
             return
@@ -88,7 +140,7 @@ class Loops:
             self.masks[-1] = both(self.masks[-1], more)
             if self.masks[-1] is False:
                 return
-            self._step(line)
+            self._turn(line)
             self.masks.append(self.masks[-1])
             yield value
             value = value + step
@@ -112,7 +164,11 @@ class Loops:
     def end(self) -> Mask:
         """Leave the loop: the lanes that met `break` run again; returns their mask."""
         self.masks.pop()
-        return self.open.pop().broken
+        loop = self.open.pop()
+        loop.unwatch()
+        if not any(around.endless for around in self.open):
+            self.steps = 0
+        return loop.broken
 
     def else_(self) -> bool:
         """Leave the loop for its `else`; returns whether any lane enters."""
@@ -134,13 +190,21 @@ class Loops:
         """Stop the active lanes until the end of the iteration."""
         self.masks.drop(self.open[-1].depth + 1)
 
-    def _step(self, line: int) -> None:
+    def _turn(self, line: int) -> Loop:
+        """Count a turn of the innermost loop."""
         self.tally.tick(line, "inst_control")
-        self.steps += 1
         loop = self.open[-1]
         loop.turns, loop.line = loop.turns + 1, line
+        return loop
+
+    def _step(self, line: int) -> Loop:
+        """Count a turn of the innermost loop, a `while`, which must not make too many."""
+        loop = self._turn(line)
+        self.steps, loop.endless = self.steps + 1, True
         if self.steps > self.max_steps:
-            longest = max(self.open, key=lambda loop: loop.turns)  # not a short loop inside it
+            whiles = [loop for loop in self.open if loop.endless]
+            longest = max(whiles, key=lambda loop: loop.turns)  # not a short loop inside it
             text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
             self.findings.hazard("step-limit", longest.line, self.masks[-1], text)
             raise StepLimitError
+        return loop

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.simt.builtins.async_copies import Copies
 from gemmlab.simt.machine.branches import Branches
-from gemmlab.simt.machine.calls import Calls
+from gemmlab.simt.machine.calls import Calls, Frame
 from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.operations import Operations
 from gemmlab.simt.machine.scope import Scope
@@ -53,6 +55,22 @@ class Launch:
         return self.block[0] * self.block[1] * self.block[2]
 
 
+@dataclass(frozen=True)
+class Control:
+    """Where lanes of a machine are in the kernel, while other lanes of it run.
+
+    masks : the stack; frames, place, line : of `calls`; others, open, steps : of branches and loops
+    """
+
+    masks: list[Mask]
+    frames: list[Frame]
+    place: tuple = ()
+    line: int = 0
+    others: Any = ()
+    open: Any = ()
+    steps: int = 0
+
+
 class Machine:
     """One batch of blocks, by their linear indices, and what runs them.
 
@@ -61,15 +79,18 @@ class Machine:
     findings, tally : hazards and counts, on their way to the report
     variables, operations, branches, loops : what a rewritten kernel calls
     scope : what its names mean
+    apart : keeps the accesses of lanes that run one by one, to count them as those of warps
     """
+
+    apart: Any = None
 
     def __init__(
         self,
         launch: Launch,
-        blocks: np.ndarray,
         report: Report,
         program: Program,
         global_arrays: list[Array],
+        blocks: np.ndarray,
     ) -> None:
         self.launch, self.report = launch, report
         self.lanes = Lanes(launch.grid, launch.block, blocks)
@@ -86,19 +107,30 @@ class Machine:
         self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
         self.scope = Scope(self, program)
 
-    def run(self, function: Callable, source: Source, values: list) -> None:
-        """Run a kernel on the values of its parameters."""
-        try:
-            self.scope.bound(function, source)(self, *values)
-        finally:
-            self.tally.settle()
+    def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
+        """A kernel on the values of its parameters, to be called."""
+        return partial(self.scope.bound(function, source), self, *values)
+
+    def control(self) -> Control:
+        """Where the lanes are that run now."""
+        calls, loops = self.calls, self.loops
+        return Control(self.masks[:], calls.frames, calls.place, calls.line,
+                       self.branches.others, loops.open, loops.steps)  # fmt: skip
+
+    def go_on(self, at: Control) -> None:
+        """Let other lanes run from where they are."""
+        self.masks[:] = at.masks
+        self.calls.frames, self.calls.place, self.calls.line = at.frames, at.place, at.line
+        self.branches.others, self.loops.open = list(at.others), list(at.open)
+        self.loops.steps = at.steps
 
     def take_apart(self) -> None:
-        """Let go of all parts.
+        """Settle the counts and let go of all parts.
 
         They refer to each other; apart, they go at once, not at some later collection of cycles,
         so that memory stays that of one batch.
         """
+        self.tally.settle()
         self.scope.take_apart()
         vars(self).clear()
 

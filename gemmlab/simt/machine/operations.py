@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.numbers.masks import both
 from gemmlab.simt.numbers.no_numbers import shown, truth
 from gemmlab.simt.report.tally import Tally
 
@@ -35,6 +36,11 @@ class Operations:
         """`a op b` for each lane."""
         result = arithmetic.binary(op, a, b)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
+        if op in ("FloorDiv", "Mod") and result.dtype.kind in "iu":
+            zero = both(self.tally.masks[-1], np.equal(b, 0))
+            if zero is not False:
+                text = "thread {thread} divides an integer by 0, which stops no GPU: the result "
+                self.tally.findings.note(line, zero, text + "means nothing")
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:

@@ -10,7 +10,7 @@ from gemmlab.simt.builtins.attributes import attribute
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.memory.records import Record
-from gemmlab.simt.numbers.masks import Mask, Masks, without
+from gemmlab.simt.numbers.masks import Mask, without
 from gemmlab.simt.numbers.no_numbers import Unassigned
 from gemmlab.simt.numbers.values import Range, like
 

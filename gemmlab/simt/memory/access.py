@@ -39,6 +39,8 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
     if counted:
         m.tally.tick(line, LOADS[array.space])
         count_access(m, line, "load", array, found, mask)
+    else:
+        _show(m, line, "load", array, found, mask)
     value = fetch(m, line, array, found, mask)
     return value if array.owner.exact is None else _exact_too(m, array, found, value)
 
@@ -68,8 +70,17 @@ def store(
             raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
         if counted:
             count_store(m, array, found, mask, line)
+        else:
+            _show(m, line, "store", array, found, mask)
         put(m, line, array, found, mask, value)
     return found, mask
+
+
+def _show(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    """Show an access that is not counted to those who watch a loop."""
+    if array.space in ("global", "shared"):
+        for watch in m.memory.watchers:
+            watch(m, line, op, array, at, mask)
 
 
 def count_store(m: Machine, array: Array, at: Any, mask: Mask, line: int) -> None:
@@ -184,6 +195,11 @@ def _within(
         mask = both(mask, ~bad)
     if np.ndim(part) == 0:
         return (part + extent if part < 0 else part), mask
+    wraps = both(mask, part < 0) if low < 0 <= high else False  # x[-1 - i] is meant so
+    if wraps is not False:
+        place = _asked_for(m, array, parts, m.lanes.first(wraps))
+        text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
+        m.findings.note(line, wraps, text)
     return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
 
 

@@ -22,6 +22,9 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
         return
     for watch in m.report.watchers:
         watch(m, line, op, array, at, mask)
+    if m.apart is not None:
+        m.apart.keep(line, op, array, at, mask)
+        return
     (_count_global if array.space == "global" else _count_shared)(m, line, op, array, at, mask)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,12 +31,14 @@ class Memory:
     dynamic : the shadow of dynamic shared memory
     again : transactions of accesses
     together : stores of the branches of an `if` that are counted as one, by its place
+    watchers : called with each access that is not counted, before it is made
     located : elements by array and index; extents : least and greatest value of an index
     """
 
     def __init__(self, m: Machine, global_arrays: list[Array]) -> None:
         self.m, self.global_arrays = m, global_arrays
         self.shared: dict[tuple, Array] = {}
+        self.watchers: list[Callable] = []
         self.static_bytes = 0
         self.dynamic: SharedShadow | None = None
         self.together: dict[tuple, list[tuple[int, Array, Any, Mask]]] = {}

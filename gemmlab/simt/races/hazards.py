@@ -29,7 +29,11 @@ KINDS = {
     ),
     "async-not-waited": "a touch of shared memory that a copy on its way has not filled yet",
     "misaligned": "an access of 8 or 16 bytes at an address that is not a multiple of them",
-    "step-limit": "more iterations than `max_steps`",
+    "deadlock": (
+        "lanes that spin in a loop for a value that nobody is left to set: all other "
+        "threads have ended, spin too, or wait at a barrier"
+    ),
+    "step-limit": "more turns of `while` than `max_steps`, in a thread",
 }
 
 

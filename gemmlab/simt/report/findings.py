@@ -50,6 +50,16 @@ class Findings:
         hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
         self.report.add(hazard)
 
+    def note(self, line: int, lanes: Mask, text: str) -> None:
+        """Note what the first of `lanes` does, which is no fault."""
+        row, thread = self.lanes.first(lanes)
+        block, source = int(self.lanes.blocks[row, 0]), self.calls.source
+        name, where = self.lanes.thread_name(thread), self.lanes.block_name(block)
+        message = f"{text.format(thread=name)} [block {where}, thread {name}]"
+        places = self.lanes.block_at(block), self.lanes.thread_at(thread)
+        count = int(self.lanes.full(lanes).sum())
+        self.report.note(Note(line, source.code(line), *places, message, source.file, count))
+
     def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None:
         """Report that a lane reads or updates an element that nobody has written."""
         block, thread = lane

@@ -36,7 +36,8 @@ class Report:
     by_line : counters of each line of the kernel's file, device functions in it included
     by_file : the same for every file, by_file[file][line]
     hazards : what went wrong, in the order found, each kind once a line; `.count` says how often
-    notes : what is no fault but worth knowing, such as threads that had returned before a barrier
+    notes : what is no fault but worth knowing, such as threads that had returned before a barrier,
+        or indices below 0 that count from the end
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
@@ -52,6 +53,7 @@ class Report:
         self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
         self.undecided: list[tuple[Shadow, int, Hazard]] = []  # by the line of a read
+        self.printed: list[str] = []  # lines of text, shown when the launch is over
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None

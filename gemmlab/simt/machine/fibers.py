@@ -1,0 +1,414 @@
+"""A launch in fibers: groups of lanes that run apart, so that one can wait for another.
+
+In lock-step the lanes that leave a loop wait for those that spin in it, who may spin for just them.
+So where lanes spin, the launch runs again in *fibers*: whole blocks; where lanes of one block wait
+for each other, those that spin apart from the others; at last each lane by itself. A fiber runs
+until it ends, spins, or comes to a barrier; then another one does. The order is always the same. A
+fiber that waits keeps its Python thread, and the next one runs in a new one: only one of them runs
+at any time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.builtins.instructions import KINDS
+from gemmlab.simt.builtins.warps import SHUFFLES
+from gemmlab.simt.machine.calls import Frame
+from gemmlab.simt.machine.lane_counts import count_lanes
+from gemmlab.simt.machine.loops import StepLimitError
+from gemmlab.simt.machine.machine import Control, Machine
+from gemmlab.simt.machine.scope import VOTES, WAITS
+from gemmlab.simt.machine.spinning import Grain, Spin, SpinsError
+from gemmlab.simt.machine.variables import merged
+from gemmlab.simt.numbers.masks import without
+from gemmlab.simt.syntax.source import unsupported
+
+ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
+OF_BLOCK = [name for name in WAITS if name != "syncwarp"]
+OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *SHUFFLES]
+
+
+# As in `spinning`, of launches that are known to spin.
+FIRST, PATIENCE = 2, 64
+
+
+class Abandoned(BaseException):
+    """Ends a fiber that waits, when the launch is over."""
+
+
+@dataclass(eq=False)
+class Fiber:
+    """Lanes of a block that run together: those of `mask`, (1, threads).
+
+    kernel : what they run; at : where they are in it, while they wait; wait : for what
+    baton : released when it is their turn
+    """
+
+    machine: Machine
+    mask: np.ndarray
+    kernel: Callable[[], None]
+    at: Control | None = None
+    wait: Any = None
+    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+
+@dataclass(eq=False)
+class Meeting:
+    """A call that is made when all have come: lanes of a block, of a warp, or of the grid.
+
+    key : the machine, None for the grid; the place of the call; which warp, if one
+    fibers, calls : who has come, and with what arguments; here : their lanes
+    named : the lanes that they wait for; None for all of the block
+    """
+
+    key: tuple
+    here: Any = False
+    named: Any = None
+    fibers: list[Fiber] = field(default_factory=list)
+    calls: list[tuple] = field(default_factory=list)
+    held: bool = False
+    result: Any = None
+
+    def join(self, fiber: Fiber, named: Any, call: tuple) -> None:
+        """Add a fiber."""
+        m = fiber.machine
+        self.fibers.append(fiber)
+        self.calls.append(call)
+        self.here = self.here | m.lanes.full(
+            m.masks[-1] if fiber.at is None else fiber.at.masks[-1]
+        )
+        if named is not None:
+            self.named = named if self.named is None else self.named | named
+
+
+class Fibers:
+    """Runs the blocks of a launch in fibers of a `grain` finer than a batch.
+
+    machine : makes the machine of a block; kernel : the kernel on a machine, to be called
+    at_once : blocks that may have begun and not ended, as many as a GPU holds; holder : that GPU
+    watchers : of the accesses of whole warps
+    begun : blocks so far; turn : of those that spin, the one asked last
+    in_vain : fibers in a row that went on without being sure to do something else
+    open : the fibers of these blocks that have not ended; new : those of them not begun
+    alive : their lanes that have not returned, by machine
+    ready, spinning, patient, meetings : those that wait: not any more, in a loop until memory
+        changes, in a loop that may do something else, for each other
+    """
+
+    def __init__(
+        self, machine: Callable[[np.ndarray], Machine], kernel: Callable,
+        blocks: int, grain: Grain, at_once: int, holder: str, watchers: list[Callable],
+    ) -> None:  # fmt: skip
+        self.machine, self.kernel, self.grain = machine, kernel, grain
+        self.blocks, self.at_once, self.holder = blocks, at_once, holder
+        self.watchers = watchers[:]
+        if grain.name != "block":  # they are told of whole warps, later
+            watchers.clear()
+        self.begun, self.turn, self.in_vain = 0, 0, 0
+        self.open: dict[Machine, list[Fiber]] = {}
+        self.alive: dict[Machine, np.ndarray] = {}
+        self.new: deque[Fiber] = deque()
+        self.ready: deque[Fiber] = deque()
+        self.spinning: list[Fiber] = []
+        self.patient: deque[Fiber] = deque()
+        self.meetings: dict[tuple, Meeting] = {}
+        self.now: Fiber | None = None
+        self.threads: list[threading.Thread] = []
+        self.over = threading.Semaphore(0)
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Run all of them; raises what the kernel raises, and SpinsError."""
+        self._work(None)
+        self.over.acquire()
+        for thread in self.threads:
+            thread.join()
+        for machine in self.open:  # what did not end is counted too
+            machine.tally.settle()
+        if self.failure is not None:
+            raise self.failure
+
+    # Threads: each runs fibers one after the other, until it must leave that to another one
+
+    def _work(self, fiber: Fiber | None) -> None:
+        try:
+            with np.errstate(all="ignore"):
+                while (fiber := fiber or self._next()) is not None:
+                    if fiber.at is not None:
+                        fiber.baton.release()
+                        return
+                    self._begin(fiber)
+                    fiber = None
+            self.over.release()
+        except Abandoned:
+            pass
+        except BaseException as error:  # whatever it is, it ends the launch
+            self.failure = error
+            for waiting in [f for fibers in self.open.values() for f in fibers]:
+                waiting.baton.release()
+            self.over.release()
+
+    def _begin(self, fiber: Fiber) -> None:
+        """Run a fiber from the start to its end."""
+        m = fiber.machine
+        self.now = fiber
+        m.go_on(Control([fiber.mask], [Frame(m.report.source, depth=0)]))
+        fiber.kernel()
+        self.open[m].remove(fiber)
+        self.alive[m] = self.alive[m] & ~fiber.mask
+        if not self.open[m]:
+            del self.open[m], self.alive[m]
+            if m.apart is not None:
+                m.apart.finish()
+            m.take_apart()
+
+    def _suspend(self, wait: Any) -> None:
+        """Let others run until `wait` is over."""
+        fiber, m = self.now, self.now.machine
+        fiber.wait, fiber.at = wait, m.control()
+        self.alive[m] = self.alive[m] & (m.lanes.full(m.masks[0]) | ~fiber.mask)
+        if isinstance(wait, Spin):
+            (self.spinning if wait.exact else self.patient).append(fiber)
+        other = self._next()
+        if other is not fiber:
+            if other.at is not None:
+                other.baton.release()
+            else:
+                self._begin_thread(other)
+            fiber.baton.acquire()
+            if self.failure is not None:
+                raise Abandoned
+        self.now = fiber
+        m.go_on(fiber.at)
+        fiber.wait = fiber.at = None
+
+    def _begin_thread(self, fiber: Fiber) -> None:
+        thread = threading.Thread(target=self._work, args=(fiber,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            what, instead = "a thread that waits for others", "run it where Python has threads"
+            calls = fiber.machine.calls
+            raise unsupported(calls.source, calls.line, what, instead) from None
+        self.threads.append(thread)
+
+    # The order of the fibers
+
+    def _next(self) -> Fiber | None:
+        """The fiber to run now; None if all have ended."""
+        fiber = self._next_sure()
+        if fiber is not None:
+            self.in_vain = 0
+            return fiber
+        if self.patient:
+            self.in_vain += 1
+            finer = self._finer() if self.in_vain > 2 * len(self.patient) else None
+            if finer:
+                raise SpinsError(finer)
+            return self.patient.popleft()
+        if self.spinning:
+            self._give_up()
+        for meeting in self.meetings.values():  # its function reports who does not come
+            return meeting.fibers[0]
+        return None
+
+    def _next_sure(self) -> Fiber | None:
+        """A fiber that can go on, if any."""
+        if self.ready:
+            return self.ready.popleft()
+        if self.new:
+            return self.new.popleft()
+        for meeting in self.meetings.values():
+            if self._complete(meeting):
+                return meeting.fibers[0]
+        for _ in self.spinning:  # one after the other, from the last one to the first
+            self.turn = (self.turn or len(self.spinning)) - 1
+            if self.spinning[self.turn].wait.ready:
+                return self.spinning.pop(self.turn)
+        if self.begun < self.blocks and len(self.open) < self.at_once:
+            self._begin_block()
+            return self.new.popleft()
+        return None
+
+    def _begin_block(self) -> None:
+        m = self.machine(np.array([self.begun]))
+        lanes, cuda = m.lanes, m.scope.cuda
+        present, masks = lanes.full(lanes.present), [lanes.full(lanes.present)]
+        if self.grain.name == "group":
+            spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
+            masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
+        elif self.grain.name == "lane":
+            masks = [lanes.thread == thread for thread in np.flatnonzero(present)]
+        if self.grain.name != "block":
+            for name in OF_BLOCK:
+                cuda[name] = partial(self._meet, m, "block", cuda[name])
+            for name in OF_WARP:
+                cuda[name] = partial(self._meet, m, "named", cuda[name])
+            m.scope.translate = partial(self._translate, m, m.scope.translate)
+            count_lanes(m, self.watchers)
+        sync = cuda["cg.this_grid"]().sync
+        whole_grid = SimpleNamespace(sync=partial(self._meet_grid, m, sync))
+        cuda["cg.this_grid"] = lambda: whole_grid
+        m.loops.wait, m.loops.first, m.loops.patience = self._suspend, FIRST, PATIENCE
+        kernel = self.kernel(m)
+        self.begun += 1
+        self.alive[m], self.open[m] = present, [Fiber(m, mask, kernel) for mask in masks]
+        self.new.extend(self.open[m])
+
+    # Where fibers meet
+
+    def _meet(
+        self, m: Machine, whom: str, function: Callable, /, *args: Any, **keywords: Any
+    ) -> Any:
+        """Call `function` for all lanes of the block, of the warp, or "named" by its mask."""
+        if m.masks[-1] is False:
+            return function(*args, **keywords)
+        named, warp = None, None
+        if whom != "block":
+            every = (1 << WARP) - 1
+            mask = every if whom == "warp" else args[0] if args else keywords.get("mask", every)
+            named = _named(m, mask)
+            if self.grain.name == "lane":
+                warp = m.lanes.first(m.masks[-1])[1] // WARP
+        meeting = self._join((m, m.calls.place, warp), named, (args, keywords))
+        if not meeting.held:
+            meeting.held = True
+            meeting.result = self._held(meeting, function)
+        return meeting.result
+
+    def _meet_grid(self, m: Machine, sync: Callable) -> None:
+        """Wait for the whole grid: `this_grid().sync()`."""
+        if m.masks[-1] is False:
+            return
+        meeting = self._join((None, m.calls.place, None), None, (m, sync))
+        if meeting.held:
+            return
+        meeting.held = True
+        together: dict[Machine, Meeting] = {}
+        for fiber, (machine, _) in zip(meeting.fibers, meeting.calls, strict=True):
+            part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
+            part.join(fiber, None, ((), {}))
+        for part, (_, function) in zip(together.values(), meeting.calls, strict=False):
+            self._held(part, function)
+        epoch = max(int(np.max(machine.waits.epoch)) for machine in together)
+        for machine in together:
+            machine.waits.epoch = epoch
+        for array in m.memory.global_arrays:
+            if array.shadow is not None:
+                array.shadow.order(epoch)
+
+    def _join(self, key: tuple, named: Any, call: tuple) -> Meeting:
+        """Come to a meeting, and wait until all have, or nobody else can."""
+        fiber = self.now
+        for loop in fiber.machine.loops.open:  # turns that depend on others are not watched
+            loop.unwatch()
+        meeting = self.meetings.setdefault(key, Meeting(key))
+        meeting.join(fiber, named, call)
+        self._suspend(meeting)
+        if not meeting.held:
+            del self.meetings[key]
+            self.ready.extend(f for f in meeting.fibers if f is not fiber)
+        return meeting
+
+    def _complete(self, meeting: Meeting) -> bool:
+        """Whether all for whom a meeting waits have come."""
+        m = meeting.key[0]
+        if m is None:
+            everybody = sum(len(fibers) for fibers in self.open.values())
+            return self.begun == self.blocks and len(meeting.fibers) == everybody
+        missing = self.alive[m] & ~meeting.here
+        return not (missing if meeting.named is None else missing & meeting.named).any()
+
+    def _held(self, meeting: Meeting, function: Callable) -> Any:
+        """What `function` returns for all lanes that have come."""
+        m = meeting.key[0]
+        own = m.masks[:]
+        (args, keywords), *others = meeting.calls
+        for fiber, (more, named) in zip(meeting.fibers[1:], others, strict=True):
+            lanes, line = fiber.mask, m.calls.line
+            args = tuple(merged(lanes, *p, "", line) for p in zip(args, more, strict=True))
+            keywords = {k: merged(lanes, v, named[k], k, line) for k, v in keywords.items()}
+        m.masks[:] = [self.alive[m], meeting.here]
+        result = function(*args, **keywords)
+        m.masks[:] = own
+        return result
+
+    def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
+        """A value as a lane by itself uses it: instructions of a warp wait for its lanes."""
+        result = translate(value)
+        if isinstance(value, KINDS) and value.collective:
+            return partial(self._meet, m, "warp", result)
+        return result
+
+    # The end
+
+    def _give_up(self) -> None:
+        """Nobody can go on: run in finer fibers if that may help, else report a deadlock."""
+        finer = self._finer()
+        if finer:
+            raise SpinsError(finer)
+        lines: dict[tuple, list[Fiber]] = {}
+        for fiber in self.spinning:
+            source = fiber.at.frames[-1].source
+            lines.setdefault((source.file, fiber.wait.line), []).append(fiber)
+        for (_, line), fibers in lines.items():
+            first, m = fibers[0], fibers[0].machine
+            m.go_on(first.at)
+            m.findings.hazard("deadlock", line, first.wait.mask, self._why(first))
+        raise StepLimitError
+
+    def _finer(self) -> Grain | None:
+        """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
+        groups = {}
+        for fiber in (*self.spinning, *self.patient):
+            lanes = fiber.machine.lanes
+            if without(fiber.at.masks[0], fiber.wait.mask) is not False:
+                groups[int(lanes.blocks[0, 0])] = lanes.full(fiber.wait.mask)
+        if not groups:
+            return None
+        return Grain("group", groups) if self.grain.name == "block" else Grain("lane")
+
+    def _why(self, fiber: Fiber) -> str:
+        """What a fiber that spins waits for, and why nobody will set it."""
+        touched = next(t for t in fiber.wait.touched if t.awaited)
+        element = touched.array.element(touched.where[-1][0])
+        text = f"thread {{thread}} spins until {element} changes, which is {touched.values[0]}, "
+        others = [f for f in (*self.spinning, *_waiting(self.meetings)) if f is not fiber]
+        left = self.blocks - self.begun
+        if left:
+            return text + (
+                f"and {self.holder} holds {self.at_once} such blocks at once: "
+                f"{left} do not begin before others have ended"
+            )
+        if not others:
+            return text + "and all other threads have ended"
+        other = others[0]
+        m, thread = other.machine, other.machine.lanes.first(other.at.masks[-1])[1]
+        does = "spins in" if isinstance(other.wait, Spin) else "waits at"
+        line = other.wait.line if isinstance(other.wait, Spin) else other.at.line
+        return text + (
+            f"and all others have ended or wait too: thread {m.lanes.thread_name(thread)} of "
+            f"block {m.lanes.block_name(int(m.lanes.blocks[0, 0]))} {does} line {line}"
+        )
+
+
+def _waiting(meetings: dict[tuple, Meeting]) -> list[Fiber]:
+    return [fiber for meeting in meetings.values() for fiber in meeting.fibers]
+
+
+def _named(m: Machine, mask: Any) -> np.ndarray:
+    """The lanes that the active ones name by a mask of their warp."""
+    bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
+    on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
+    named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
+    return named.any(axis=-2).reshape(m.lanes.shape)
