@@ -33,11 +33,16 @@ class DeviceFunction:
         self.py_func, self.targetoptions = py_func, options
 
     @functools.cached_property
-    def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows it, when a kernel that it compiles calls it."""
+    def compiled(self) -> Any:
+        """The function as `numba.cuda` has it; kept, because Numba's types do not hold it."""
         from numba import cuda
 
-        return cuda.jit(**self.targetoptions)(self.py_func)._numba_type_
+        return cuda.jit(**self.targetoptions)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba-CUDA knows it, when a kernel that it compiles calls it."""
+        return self.compiled._numba_type_
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.py_func(*args, **keywords)

@@ -93,7 +93,9 @@ def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: An
 def _types(signature: Any) -> tuple[tuple, np.dtype]:
     """The types of arguments and of the result; TypeError for a signature without a result."""
     [arguments] = declared(signature)
-    made = eval(signature, {"__builtins__": {}}, dict(TYPES)) if isinstance(signature, str) else None
+    made = (
+        eval(signature, {"__builtins__": {}}, dict(TYPES)) if isinstance(signature, str) else None
+    )
     result = getattr(made or signature, "return_type", None)
     if result is None:
         raise TypeError(f"{signature!r} does not say what it returns; write 'float32(float32)'")

@@ -1,7 +1,7 @@
 """Types as Numba writes them, for programs that name them where Numba is not installed.
 
-    >>> float32[:, ::1], void(int32, float64[:])
-    (array(float32, 2d, C), (int32, array(float64, 1d, A)) -> none)
+>>> float32[:, ::1], void(int32, float64[:])
+(array(float32, 2d, C), (int32, array(float64, 1d, A)) -> none)
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class NumberType:
         """`float32[:]`, and `float32[:, ::1]` for an array whose last axis is contiguous."""
         slices = axes if isinstance(axes, tuple) else (axes,)
         if not all(isinstance(s, slice) for s in slices):
-            raise TypeError(f"{self.name}[{axes!r}] is not a type; write {self.name}[:] of an array")
+            raise TypeError(
+                f"{self.name}[{axes!r}] is not a type; write {self.name}[:] of an array"
+            )
         layout = "C" if slices[-1].step == 1 else "F" if slices[0].step == 1 else "A"
         return ArrayType(self, len(slices), layout)
 

@@ -7,7 +7,7 @@ import pytest
 from numpy import float64
 
 from gemmlab import simulate
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import cuda
 
 RNG = np.random.default_rng(7)
 
@@ -150,7 +150,7 @@ def test_names_are_those_of_the_first_launch(monkeypatch):
         x, y = cuda.to_device(np.ones((2, 3)))
         kernel.forall(3)(x)
         simulate(scaled, 1, 3, y)
-        results.append((x.copy_to_host().tolist(), y.tolist()))
+        results.append((x.copy_to_host().tolist(), y.copy_to_host().tolist()))
         monkeypatch.setitem(globals(), "FACTOR", 10.0)
         OFFSETS[0] = 5.0
     OFFSETS[0] = 1.0
