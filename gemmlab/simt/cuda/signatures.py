@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.simt.numbers.types import TYPES, Signature
+from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
 
 _ARRAY = re.compile(r"(?:Array|array)\((\w+), (\d+)d?,.*\)")

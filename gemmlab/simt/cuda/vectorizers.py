@@ -1,4 +1,4 @@
-"""`vectorize` for a GPU: a function of numbers made into one of arrays, and launched as a kernel."""
+"""`vectorize` for a GPU: a function of numbers made into a kernel that takes arrays."""
 
 from __future__ import annotations
 
