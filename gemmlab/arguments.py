@@ -34,9 +34,11 @@ def finite_number(name: str, value: object) -> float:
     1.0
     """
     try:
-        if isinstance(value, (str, bytes, bool, np.bool_)):
+        if isinstance(value, (str, bytes, bool, np.bool_, np.complexfloating)):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number beyond the range of floats
+        number = np.inf
     except (TypeError, ValueError):
         raise TypeError(f"{name}={value!r} is not a number") from None
     if not np.isfinite(number):

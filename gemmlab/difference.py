@@ -16,14 +16,12 @@ def changed_lines(before: Callable, after: Callable, around: int = 1) -> Markdow
     around : unchanged lines shown on either side of a change
     """
     old, new = (_lines(function) for function in (before, after))
-    shown = []
-    for line in difflib.unified_diff(old, new, lineterm="", n=around):
-        if line.startswith(("---", "+++")) and len(shown) == 0:
-            continue
-        shown.append("  ..." if line.startswith("@@") else line)
-    if not shown:
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=around))
+    if not lines:
         return Markdown(f"`{before.__name__}` and `{after.__name__}` are the same, line by line.")
-    return Markdown("```diff\n" + "\n".join(shown[1:]) + "\n```")
+    # The names of the files and the place of the first piece are left out.
+    shown = "\n".join("  ..." if line.startswith("@@") else line for line in lines[3:])
+    return Markdown(f"```diff\n{shown}\n```")
 
 
 def _lines(function: Callable) -> list[str]:

@@ -156,7 +156,9 @@ def test_bad_scalars_are_quoted(name):
     for value in (float("nan"), float("inf"), -float("inf"), np.float32("nan")):
         with pytest.raises(ValueError, match=f"{name}=.*(nan|inf).*finite"):
             Gemm(4, 4, 4, **{name: value})
-    for value in ("2", b"2", None, True, 1j, [1.0, 2.0]):
+    with pytest.raises(ValueError, match=f"{name}=1000.*finite"):
+        Gemm(4, 4, 4, **{name: 10**400})
+    for value in ("2", b"2", None, True, 1j, np.complex64(1), [1.0, 2.0]):
         with pytest.raises(TypeError) as caught:
             Gemm(4, 4, 4, **{name: value})
         assert f"{name}={value!r}" in str(caught.value)

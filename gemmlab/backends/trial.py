@@ -77,10 +77,10 @@ def judge(
         made = backends.run(kernel, problem, backend, tiling=tiling, device=device)
     except Exception as error:
         raise RejectedError(f"on {problem}: {told(error)}") from error
-    small = " and ".join(f"{p.m}×{p.n}×{p.k}" for p in problems(tiling)[:1])
+    small, _ = problems(tiling)  # both have the same sizes
     remark = fault.text if fault else (
-        f"It passed the simulator on {small}, which fills no tile, with β = 0 and β ≠ 0: "
-        "no hazard, no wrong element."
+        f"It passed the simulator on {small.m}×{small.n}×{small.k}, which fills no tile, "
+        "with β = 0 and β ≠ 0: no hazard, no wrong element."
     )  # fmt: skip
     if "source_sha256" in made.provenance:  # the hash is of what is around the function
         made = replace(made, provenance={**made.provenance, "source_sha256": UNKNOWN})

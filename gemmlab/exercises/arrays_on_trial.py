@@ -11,10 +11,8 @@ import numpy as np
 
 from gemmlab.exercises.launches import Launch, launched
 from gemmlab.exercises.plain import difference
-from gemmlab.exercises.verdict import Finding
+from gemmlab.exercises.verdict import FAILING, Finding
 from gemmlab.simt import Report
-
-FAILING = "Smallest failing case"
 
 
 @dataclass(frozen=True)

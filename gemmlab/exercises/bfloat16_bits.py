@@ -11,7 +11,7 @@ from gemmlab.exercises import guard, quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.general_diagnoses import PATTERNS
 from gemmlab.exercises.source import short
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.numerics import decode, encode, round_to
 
 # The bits of float32 numbers, the plain ones first.
@@ -126,7 +126,7 @@ def judge(answer: Any) -> Finding:
         return Finding(_kind(found), _in_hexadecimal(found), found.details)
     nans = [case for case in CASES if _is_nan(case[0])]
     for (word,), outcome in zip(nans, guard.attempts(answer, nans), strict=False):
-        facts = (("Smallest failing case", f"to_bfloat16({show(word)}), a NaN"),)
+        facts = ((FAILING, f"to_bfloat16({show(word)}), a NaN"),)
         details = {"case": (word,), "function": "to_bfloat16"}
         if outcome.fault:
             more = details | dict(outcome.fault.details)

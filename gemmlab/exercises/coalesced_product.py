@@ -11,7 +11,7 @@ from gemmlab import kernels
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling
@@ -117,7 +117,7 @@ def _shared_out(report: Report, elements: int, case: str) -> Finding | None:
     threads = len(np.flatnonzero(report.shares.of("store", "C")))
     if threads >= elements:
         return None
-    facts = ((trial.FAILING, case), ("Stored", f"{elements} elements, by {threads} threads"))
+    facts = ((FAILING, case), ("Stored", f"{elements} elements, by {threads} threads"))
     return Finding("few-threads-work", facts, {"threads": threads, "elements": elements})
 
 

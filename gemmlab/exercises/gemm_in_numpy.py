@@ -11,7 +11,7 @@ from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.matrices import Case, Run, case
 from gemmlab.exercises.source import short
 from gemmlab.exercises.unreadable import Unreadable
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),
@@ -55,7 +55,7 @@ def judge(answer: Any) -> Finding:
         if found is None:
             runs.append(Run(each, known, outcome.value.astype(np.float64)))
             continue
-        facts = (("Smallest failing case", str(each)), *found.facts)
+        facts = ((FAILING, str(each)), *found.facts)
         stopped = Finding(found.diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
         if found.diagnosis != "raises":
             return stopped
@@ -85,7 +85,7 @@ def _reads_c(answer: Any, cases: tuple[Case, ...], given: list[tuple]) -> Findin
     for each, outcome in zip(unread, outcomes, strict=False):
         if outcome.fault:
             facts = (
-                ("Smallest failing case", str(each)),
+                (FAILING, str(each)),
                 ("Found", "the values are right, but elements of C are read on the way"),
             )
             return Finding("beta-zero-reads-c", facts, {"case": str(each)})

@@ -14,7 +14,7 @@ from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.launches import Launch, Launched, launched
 from gemmlab.exercises.matrices import Case, Run
 from gemmlab.exercises.plain import difference
-from gemmlab.exercises.verdict import Finding
+from gemmlab.exercises.verdict import FAILING, Finding
 from gemmlab.simt import Hazard, Report
 from gemmlab.tiling import Tiling
 
@@ -111,7 +111,7 @@ def _run(case: Case, item: Launched) -> Run:
 def _without_trial(case: Case, found: Finding, anew: bool = False) -> Finding:
     """The finding for a case that could not be simulated to its end."""
     p = case.problem
-    facts = (("Smallest failing case", str(case)), *found.facts)
+    facts = ((FAILING, str(case)), *found.facts)
     unset = found.details.get("error") == "NameError" and any(
         "before it is assigned" in text for _, text in found.facts
     )
@@ -127,7 +127,7 @@ def _hazard(trial: Trial) -> Finding:
     """The first hazard of a trial, and the first wrong value if there is one."""
     hazard = trial.report.hazards[0]
     problem = trial.run.case.problem
-    facts: tuple[tuple[str, str], ...] = (("Smallest failing case", str(trial.run.case)),)
+    facts: tuple[tuple[str, str], ...] = ((FAILING, str(trial.run.case)),)
     details: dict[str, Any] = {"shape": (problem.m, problem.n, problem.k)}
     if trial.run.wrong.any():
         facts, details = matrices.first_wrong(trial.run)
@@ -151,7 +151,7 @@ def _hazard(trial: Trial) -> Finding:
 
 def _changed(trial: Trial) -> Finding:
     p = trial.run.case.problem
-    facts = (("Smallest failing case", str(trial.run.case)), ("You changed", trial.changed))
+    facts = ((FAILING, str(trial.run.case)), ("You changed", trial.changed))
     return Finding("inputs-changed", facts, {"shape": (p.m, p.n, p.k), "changed": trial.changed})
 
 

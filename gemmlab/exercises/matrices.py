@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.exercises import evidence
+from gemmlab.exercises.verdict import FAILING
 from gemmlab.problem import Gemm, Operands
 
 SEED = 4
@@ -212,7 +213,7 @@ def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
     expected, got = float(run.reference[i, j]), float(run.result[i, j])
     p = run.case.problem
     facts = (
-        ("Smallest failing case", str(run.case)),
+        (FAILING, str(run.case)),
         ("First wrong element", f"C[{i}, {j}]: expected {expected:g}, got {got:g}"),
     )
     details = {"shape": (p.m, p.n, p.k), "index": (i, j), "expected": expected, "got": got}

@@ -11,7 +11,7 @@ from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.scaled import scaled
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import Report, cuda
 
@@ -128,19 +128,19 @@ def _loads(report: Report, k: int, case: str) -> Finding | None:
     loaded, wavefronts = counters["global_load_bytes"], counters["shared_load_wavefronts"]
     if loaded > once:
         fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
-        return Finding("loaded-twice", ((trial.FAILING, case), fact))
+        return Finding("loaded-twice", ((FAILING, case), fact))
     if copied.max() > UNEVEN * copied.mean():
         fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
-        return Finding("few-lanes-copy", ((trial.FAILING, case), fact))
+        return Finding("few-lanes-copy", ((FAILING, case), fact))
     if not report.instructions["inst_mma"]:
-        return Finding("no-mma", ((trial.FAILING, case),))
+        return Finding("no-mma", ((FAILING, case),))
     single = report.instructions["inst_shared_load"]
     if single:
         fact = ("Shared loads", f"{single} of single elements, where ldmatrix needs none")
-        return Finding("elements-loaded", ((trial.FAILING, case), fact))
+        return Finding("elements-loaded", ((FAILING, case), fact))
     if wavefronts > WAVEFRONTS * steps:
         fact = ("Wavefronts", f"{wavefronts} of shared loads, at most {WAVEFRONTS * steps} asked")
-        return Finding("bank-conflicts", ((trial.FAILING, case), fact), {"wavefronts": wavefronts})
+        return Finding("bank-conflicts", ((FAILING, case), fact), {"wavefronts": wavefronts})
     return None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gemmlab.exercises import evidence, guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 
 # (m, n, k), smallest first.
 CASES = ((1, 1, 1), (2, 3, 1), (2, 3, 4), (5, 2, 3), (4, 4, 4), (7, 6, 9))
@@ -86,7 +86,7 @@ def _watched(answer: Any, a: np.ndarray, b: np.ndarray) -> tuple[Any, int, int, 
 def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) -> Finding | None:
     """What is wrong with one call, or None."""
     m, n, k = case
-    facts: tuple[tuple[str, str], ...] = (("Smallest failing case", f"m={m}, n={n}, k={k}"),)
+    facts: tuple[tuple[str, str], ...] = ((FAILING, f"m={m}, n={n}, k={k}"),)
     if outcome.fault:
         f = outcome.fault
         return Finding(f.diagnosis, (*facts, *f.facts), f.details)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.exercises import guard
 from gemmlab.exercises.source import short
-from gemmlab.exercises.verdict import Finding
+from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING, Finding
 
 _LARGEST = 10**300  # beyond it, whole numbers have no quotients
 Instead = Mapping[str, Callable[..., Any]]
@@ -43,7 +43,7 @@ def judge(
     given: list[Any] = []
     for i, (case, outcome) in enumerate(zip(every, outcomes, strict=False)):
         anew = i >= len(cases)
-        label = "A case drawn anew" if anew else "Smallest failing case"
+        label = DRAWN_ANEW if anew else FAILING
         facts = ((label, f"{name}({', '.join(map(show, case))})"),)
         details = {"case": case, "expected": expected[i], "function": name}
         if outcome.fault:

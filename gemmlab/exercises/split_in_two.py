@@ -12,7 +12,7 @@ import numpy as np
 from gemmlab.exercises import guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 from gemmlab.numerics import round_to
 
 SCALE = 2048
@@ -91,7 +91,7 @@ def _drawn_anew() -> list[float]:
 
 
 def _label(x: float) -> str:
-    return "Smallest failing case" if x in CASES else "A case drawn anew"
+    return FAILING if x in CASES else DRAWN_ANEW
 
 
 def _numbers(value: Any) -> tuple[float, float] | None:

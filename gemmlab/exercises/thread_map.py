@@ -10,7 +10,7 @@ from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence, guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
@@ -92,10 +92,10 @@ def _one(
     short_of = size in down - needed
     if min(size) < 1:
         diagnosis = "grid-rounded-down" if short_of else "grid-empty"
-        return Finding(diagnosis, ((trial.FAILING, case), launched), {"grid": size})
+        return Finding(diagnosis, ((FAILING, case), launched), {"grid": size})
     too_large = size[0] * size[1] > max(x * y for x, y in needed)
     if size[0] * size[1] > MOST * max(x * y for x, y in needed):
-        return Finding("grid-too-large", ((trial.FAILING, case), launched), {"grid": size})
+        return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
 
     rng = np.random.default_rng(seed)
     a = rng.permutation(np.arange(1, m * n + 1)).astype(np.float32).reshape(m, n)
@@ -115,7 +115,7 @@ def _one(
         facts = (*found.facts, launched)
         return Finding(_why(alpha, a, b, short_of), facts, found.details | {"grid": size})
     if too_large:
-        return Finding("grid-too-large", ((trial.FAILING, case), launched), {"grid": size})
+        return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
     return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
 
 
@@ -129,7 +129,7 @@ def _shared_out(
     if stored <= most:
         return None
     facts = (
-        (trial.FAILING, case),
+        (FAILING, case),
         ("Stored by one thread", f"{stored} elements; its share is {most}"),
     )
     return Finding("few-threads-work", facts, {"stored": stored, "share": most})

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+# Labels of the fact that names the case of a verdict.
+FAILING, DRAWN_ANEW = "Smallest failing case", "A case drawn anew"
+
 
 @dataclass(frozen=True)
 class Diagnosis:

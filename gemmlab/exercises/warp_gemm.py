@@ -10,7 +10,7 @@ from numpy import float32, uint32
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
-from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import cuda
@@ -74,7 +74,7 @@ def judge(answer: Any) -> Finding:
                 trial.launch(kernel, (1,), (32,), case, a, b, other)
             return Finding(_why(a, b, c, other), found.facts, found.details)
         if not report.instructions["inst_mma"]:
-            return Finding("no-mma", ((trial.FAILING, case),))
+            return Finding("no-mma", ((FAILING, case),))
     return _made_by_mma(kernel)
 
 
@@ -89,7 +89,7 @@ def _made_by_mma(kernel: trial.Kernel) -> Finding:
     if found:
         i, j = found.details.get("index", (0, 0))
         text = f"C[{i}, {j}] is {c[i, j]!r}; a Tensor Core gives {expected[i, j]!r}"
-        return Finding("mma-ignored", ((trial.FAILING, case), ("Result", text)), found.details)
+        return Finding("mma-ignored", ((FAILING, case), ("Result", text)), found.details)
     values = f"right for k = {', '.join(map(str, CASES))} and for numbers drawn anew"
     return Finding("passed", (("Values", values), ("Made by", "the Tensor Core, to the bit")))
 

@@ -15,9 +15,7 @@ from matplotlib.figure import Figure
 from gemmlab import plots
 from gemmlab.explorers.canvas import Canvas
 from gemmlab.explorers.png import png
-
-DOTS = 96  # of a page's pixels in an inch
-SHARP = 2  # pixels of a picture for each of the page's, along x and y: for dense screens
+from gemmlab.plots.figures import DENSITY, DPI
 
 
 class Picture:
@@ -64,7 +62,7 @@ class Panel:
 
     def __init__(self, figure: Figure) -> None:
         Canvas(figure)
-        figure.set_dpi(SHARP * DOTS)
+        figure.set_dpi(DENSITY * DPI)
         self.figure = figure
         self.png = b""
         self.view = widgets.HTML(layout={"max_width": "100%", "margin": "0"})
@@ -97,7 +95,7 @@ class Panel:
 
     def show(self, description: str, faded: bool = False) -> None:
         """Show what was drawn last."""
-        height, width = (size // SHARP for size in self._pixels.shape[:2])
+        height, width = (size // DENSITY for size in self._pixels.shape[:2])
         if height:
             # Its size is known and it is decoded at once: nothing jumps or blinks in between.
             self.view.value = (

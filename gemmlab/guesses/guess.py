@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
 from collections.abc import Callable
 from typing import Any
 
+from gemmlab.arguments import finite_number
 from gemmlab.guesses.answer import Answer
 from gemmlab.markdown import Markdown
 
@@ -40,10 +39,11 @@ class Guess:
         if number is Ellipsis:
             self.number = None
             return Markdown("No guess yet: put a number in place of `...`.")
-        if not _readable(number):
+        try:
+            self.number = finite_number(self.key, number)
+        except (TypeError, ValueError):
             kept = "" if self.number is None else f" Still kept: {self._with_unit(self.number)}."
             return Markdown(f"`{number!r:.60}` is no number; use one, such as 8 or 0.5.{kept}")
-        self.number = float(number)
         return Markdown(f"Kept: **{self._with_unit(self.number)}**.")
 
     def reveal(self) -> Markdown:
@@ -71,12 +71,6 @@ class Guess:
     def _with_unit(self, number: float) -> str:
         unit = _ONE.sub(r"\1", self.unit) if number == 1 else self.unit
         return f"{_shown(number)} {unit}"
-
-
-def _readable(number: Any) -> bool:
-    if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        return False
-    return math.isfinite(number)
 
 
 def _shown(number: float) -> str:

@@ -31,7 +31,7 @@ TRANSACTIONS = {
             "wavefronts": "passes that they take",
         }.items()
     },
-    "shared_bank_conflicts": "passes of shared memory beyond those that the accesses need",
+    "shared_bank_conflicts": "wavefronts of shared memory beyond those that the accesses need",
     "barriers": "waits of a whole block, each counted once a block",
     "l2_hits": "sectors that the L2 held",
     "l2_misses": "sectors that it did not hold",

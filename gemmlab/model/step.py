@@ -15,8 +15,8 @@ from gemmlab.tiling import Tiling
 class Step:
     """What a step of a block that stages its tiles consists of [cycle].
 
-    load : L1 passes on the tiles' elements; wait : a round trip to DRAM; store : shared memory
-    takes them; multiply : FMAs, or shared loads where these take longer
+    load : L1's wavefronts of the tiles' elements; wait : a round trip to DRAM; store : shared
+    memory takes them; multiply : FMAs, or shared loads where these take longer
     """
 
     load: float

@@ -44,9 +44,9 @@ def lines(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 
 def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """Passes that shared memory needs for each warp; `width` bytes a lane, `addresses` (..., 32).
+    """Wavefronts of shared memory for each warp; `width` bytes a lane, `addresses` (..., 32).
 
-    One pass serves each bank one 4-byte word, to any number of lanes: as many passes as the
+    A wavefront serves each bank one 4-byte word, to any number of lanes: there are as many as the
     busiest bank has distinct words. Accesses of 8 bytes go half a warp at a time and of 16 bytes a
     quarter. That holds for stores; for loads see `load_wavefronts`.
 
@@ -58,7 +58,7 @@ def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndar
 
 
 def load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """Passes that a load from shared memory needs: wide ones may take less than `wavefronts`.
+    """Wavefronts of a load from shared memory: wide ones may take less than `wavefronts`.
 
     Two neighbouring groups of lanes go together where each lane x of both has its address in common
     with lane x XOR 1, or each with lane x XOR 2. Measured with Nsight Compute on an H200: exact for
@@ -133,7 +133,7 @@ def _merging(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarra
 
 
 def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """Passes that each warp needs without bank conflicts: one for each group that has a lane.
+    """Wavefronts of each warp without bank conflicts: one for each group that has a lane.
 
     >>> lanes, first_row = 16 * np.arange(32), np.arange(32) < 8
     >>> int(least_wavefronts(lanes, first_row, 16))
@@ -167,11 +167,12 @@ SHARED_PASSES = {
 
 
 def l1_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """Passes through L1's data stage that each warp's global load needs, its lines being in L1.
+    """Wavefronts of L1's data stage for each warp's global load, its lines being in L1.
 
-    The same rule as shared memory's, `wavefronts`: L1 is the same 32 banks, and one pass may take
-    words of many lines. Measured with Nsight Compute on an H200: exact for 349 address patterns
-    (tests/hardware/checks/loads.py) of strides from 0 to 16388 B, widths 1, 2, 4 and 8 B, random.
+    The same rule as shared memory's, `wavefronts`: L1 is the same 32 banks, and a wavefront may
+    take words of many lines. Measured with Nsight Compute on an H200: exact for 349 address
+    patterns (tests/hardware/checks/loads.py) of strides from 0 to 16388 B, widths 1, 2, 4 and 8 B,
+    random.
 
     >>> every_32nd, every_33rd = 128 * np.arange(32), 132 * np.arange(32)
     >>> [int(l1_wavefronts(a, np.ones(32, bool), 4)) for a in (every_32nd, every_33rd)]

@@ -15,7 +15,7 @@ class Work:
     flops : operations that each pipe executes, whole tiles included [FLOP]; a pipe is named by its
         format, as in `Device.peak`: "float32" for FMAs, "float16" or "tf32" for Tensor Cores
     l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
-    l1_wavefronts : passes through the L1 and shared-memory pipe, one a cycle; where a global access
+    l1_wavefronts : of the L1 and shared-memory pipe, one a cycle; where a global access
         waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
     chain : (round trips to DRAM, FMAs) that one thread must do one after the other
     """

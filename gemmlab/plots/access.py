@@ -124,10 +124,10 @@ def lines(access: Access, warps: Iterable[int]) -> Cells:
 
 
 def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
-    """The passes that shared memory takes, and who is served in each of them by each bank.
+    """The wavefronts of shared memory, and who is served in each of them by each bank.
 
-    A pass serves each bank one word, to any number of lanes; a bank that is asked for several
-    words serves them in as many passes, the lowest first.
+    A wavefront serves each bank one word, to any number of lanes; a bank that is asked for several
+    words serves them in as many wavefronts, the lowest first.
     """
     chosen = list(warps)
     rows: list[str] = []

@@ -4,7 +4,9 @@ import ast
 import json
 import math
 import re
+from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,7 +97,8 @@ def test_a_measured_answer_allows_for_its_spread():
 
 
 @pytest.mark.parametrize(
-    "nonsense", ["32", None, True, math.nan, math.inf, [4], 1j, np.ones(2), object()]
+    "nonsense",
+    ["32", None, True, math.nan, math.inf, 10**400, [4], 1j, np.complex64(1), np.ones(2), object()],
 )
 def test_what_is_no_number_is_refused_and_changes_nothing(nonsense):
     four = of_four()
@@ -137,11 +140,15 @@ def test_an_answer_is_a_number_that_no_mistake_shares(key):
 # ------------------------------------------------------------------------------------ in chapters
 
 
+@dataclass(frozen=True)
 class Asked:
-    """A question as a chapter asks it: its key, its name there, and the cells it passes."""
+    """A question as a chapter asks it: the chapter's cells, the cell that asks, name and key."""
 
-    def __init__(self, notebook, cells, at, name, key):
-        self.notebook, self.cells, self.at, self.name, self.key = notebook, cells, at, name, key
+    notebook: Path
+    cells: list[dict]
+    at: int
+    name: str
+    key: str
 
     @property
     def revealed_at(self) -> int:

@@ -53,6 +53,7 @@ def column(out):
     t = cuda.threadIdx.x
     tile[t, 0] = 1
     padded[t, 0] = 1
+    cuda.syncthreads()
     out[t] = tile[t, 0] + padded[t, 0]
 
 
@@ -65,7 +66,7 @@ def test_counters_of_shared_memory_and_line_by_line():
     lines = {report.source.code(line): counts for line, counts in report.by_line.items()}
     assert lines["tile[t, 0] = 1"]["shared_store_wavefronts"] == 32
     assert lines["padded[t, 0] = 1"]["shared_store_wavefronts"] == 1
-    assert report.counters["barriers"] == 0
+    assert report.counters["barriers"] == 1
 
 
 def evaluated_once(x, out):
@@ -74,6 +75,7 @@ def evaluated_once(x, out):
         out[i] = 1
     if 100 < x[i] < x[i + 1000]:
         out[i] = 2
+    cuda.syncthreads()
     out[int(x[i])] += 1
 
 

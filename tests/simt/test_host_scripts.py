@@ -16,18 +16,13 @@ from gemmlab.simt.cuda.kernels import SimulatedKernel
 from tests.support.host_scripts import SCRIPTS, with_gemmlab
 from tests.support.paths import ROOT
 
-RANDOM = pytest.mark.xfail(
-    reason="numba.cuda.random is not simulated yet",
-    raises=(ImportError, AssertionError),
-    strict=True,
-)
+RANDOM = pytest.mark.xfail(reason="numba.cuda.random is not simulated yet", strict=True)
 
 
 def each(scripts):
-    marked = [
-        pytest.param(s, id=s.stem, marks=RANDOM if s.stem == "monte_carlo" else ()) for s in scripts
-    ]
-    return pytest.mark.parametrize("script", marked)
+    marks = {"monte_carlo": RANDOM}
+    listed = [pytest.param(s, id=s.stem, marks=marks.get(s.stem, ())) for s in scripts]
+    return pytest.mark.parametrize("script", listed)
 
 
 def printed_with_another_import(script, folder):

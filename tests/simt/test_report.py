@@ -117,7 +117,7 @@ def test_the_listing_has_every_line_with_its_counters():
 
 def long_line(x, out):
     if cuda.grid(1) >= 0:
-        out[cuda.grid(1)] = x[cuda.grid(1)] + x[cuda.grid(1)] * float32(2) + x[0] * float32(3)
+        out[cuda.grid(1)] = x[cuda.grid(1)] + x[31 - cuda.grid(1)] * float32(2) + x[0] * float32(3)
 
 
 def test_long_lines_go_on_below():

@@ -59,14 +59,14 @@ class DeviceArray(Copies, np.ndarray):
 
     def __getitem__(self, index: Any) -> Any:
         _check_index(index)
-        return self._with(super().__getitem__(index), lambda a: a[index])
+        return self._with(super().__getitem__(index), lambda a: a[_elements(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         _check_index(index)
         super().__setitem__(index, np.asarray(value))
         if self.unwritten is not None:
             unwritten = getattr(value, "unwritten", None)
-            self.unwritten[index] = False if unwritten is None else unwritten
+            self.unwritten[_elements(index)] = False if unwritten is None else unwritten
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
         """Assign to elements, as `array[key] = value` does."""
@@ -165,14 +165,19 @@ def _check_alike(one: Any, other: np.ndarray) -> None:
 
 
 def _check_index(index: Any) -> None:
-    """Elements and slices alone can be taken from memory that is not the host's."""
+    """Elements, slices and fields alone can be taken from memory that is not the host's."""
     for part in index if isinstance(index, tuple) else (index,):
         whole = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
-        if not (whole or isinstance(part, slice) or part is Ellipsis):
+        if not (whole or isinstance(part, (slice, str)) or part is Ellipsis):
             raise NotImplementedError(
                 f"a device array cannot be indexed with {part!r}; use integers and slices, or "
                 "copy_to_host() first"
             )
+
+
+def _elements(index: Any) -> Any:
+    """The elements of an index: all of them where it is the name of a field."""
+    return Ellipsis if isinstance(index, str) else index
 
 
 def check_contiguous(array: np.ndarray) -> None:

@@ -24,10 +24,10 @@ LOADS = {space: f"inst_{space}_load" for space in SPACES}
 STORES = {space: f"inst_{space}_store" for space in SPACES}
 
 
-def load(m: Machine, array: Array, index: Any, line: int) -> Any:
+def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) -> Any:
     """`array[index]` for each active lane, or a view where fewer indices than dimensions are given.
 
-    Lanes that are off get an arbitrary value.
+    Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
     if not isinstance(array, Array):
         raise TypeError(f"line {line}: {array!r} is not an array")
@@ -36,8 +36,9 @@ def load(m: Machine, array: Array, index: Any, line: int) -> Any:
         return found
     if mask is False:
         return array.dtype.type(0)
-    m.tally.tick(line, LOADS[array.space])
-    count_access(m, line, "load", array, found, mask)
+    if counted:
+        m.tally.tick(line, LOADS[array.space])
+        count_access(m, line, "load", array, found, mask)
     value = fetch(m, line, array, found, mask)
     return value if array.owner.exact is None else _exact_too(m, array, found, value)
 
@@ -55,18 +56,26 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     return array.buffer[at]
 
 
-def store(m: Machine, array: Array, index: Any, value: Any, line: int) -> None:
-    """`array[index] = value` for each active lane."""
+def store(
+    m: Machine, array: Array, index: Any, value: Any, line: int, counted: bool = True
+) -> tuple[Any, Mask]:
+    """`array[index] = value` for each active lane; returns the elements and their lanes."""
     found, mask = locate(m, array, index, line, "write")
     if isinstance(found, Array):
         raise TypeError(f"line {line}: assign to single elements of {array.name}, one at a time")
-    if mask is False:
-        return
-    if array.space == "constant":
-        raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+    if mask is not False:
+        if array.space == "constant":
+            raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+        if counted:
+            count_store(m, array, found, mask, line)
+        put(m, line, array, found, mask, value)
+    return found, mask
+
+
+def count_store(m: Machine, array: Array, at: Any, mask: Mask, line: int) -> None:
+    """Count a store to the elements `at` by the lanes of `mask`."""
     m.tally.tick(line, STORES[array.space])
-    count_access(m, line, "store", array, found, mask)
-    put(m, line, array, found, mask, value)
+    count_access(m, line, "store", array, at, mask)
 
 
 def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.simt.memory import access
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.identity_cache import IdentityCache
-from gemmlab.simt.numbers.masks import both
+from gemmlab.simt.numbers.masks import Mask, both, either
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -24,6 +24,7 @@ class Memory:
     static_bytes : of the shared arrays whose size the source states
     dynamic : the shadow of dynamic shared memory
     counted, again : transactions of accesses, by their pattern and by identity
+    together : stores of the branches of an `if` that are counted as one, by its place
     located : elements by array and index; extents : least and greatest value of an index
     """
 
@@ -33,6 +34,7 @@ class Memory:
         self.static_bytes = 0
         self.dynamic: SharedShadow | None = None
         self.counted: dict[tuple, tuple[int, int, int]] = {}
+        self.together: dict[tuple, list[tuple[int, Array, Any, Mask]]] = {}
         self.located, self.again = IdentityCache(256), IdentityCache(256)
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
 
@@ -42,13 +44,44 @@ class Memory:
             return self._item(array, index, line)
         return access.load(self.m, array, index, line)
 
+    def load_again(self, array: Any, index: Any, line: int) -> Any:
+        """An element that the thread has in a register: checked, but not counted."""
+        if isinstance(array, tuple):
+            return self._item(array, index, line)
+        return access.load(self.m, array, index, line, counted=False)
+
+    def load_once(self, array: Any, index: Any, line: int, loops: int) -> Any:
+        """An element that is loaded in the first turn of so many loops around it."""
+        first = all(loop.turns == 1 for loop in self.m.loops.open[-loops:])
+        return (self.load if first else self.load_again)(array, index, line)
+
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
+        access.store(self.m, self._stored(array, value, line), index, value, line)
+
+    def _stored(self, array: Any, value: Any, line: int) -> Array:
+        """The array, where the value can be stored to it."""
         if not isinstance(array, Array):
             raise TypeError(f"line {line}: {array!r} does not support item assignment")
         if value is None:
             raise TypeError(f"line {line}: None is not a number, and cannot be stored")
-        access.store(self.m, array, index, value, line)
+        return array
+
+    def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
+        """As `store`, of a branch whose store is one with that of the other branch."""
+        array = self._stored(array, value, line)
+        at, mask = access.store(self.m, array, index, value, line, counted=False)
+        if mask is not False:
+            self.together.setdefault(place, []).append((line, array, at, mask))
+
+    def count_together(self, place: tuple) -> None:
+        """Count the stores of both branches of the `if` at `place` as one."""
+        branches = self.together.pop(place, [])
+        if branches:
+            (line, array, at, mask), *others = branches
+            for _, _, there, lanes in others:
+                at, mask = np.where(self.m.lanes.full(mask), at, there), either(mask, lanes)
+            access.count_store(self.m, array, at, mask, line)
 
     def _item(self, items: tuple, index: Any, line: int) -> Any:
         """The item of a tuple of each active lane; a negative index counts from its end."""

@@ -60,7 +60,9 @@ COLUMNS = (
     Column(GLOBAL, "sect/req", _ratio(_sectors, _requests), "sectors per request"),
     Column(SHARED, "requests", _total("shared", "requests"), "warp instructions that access it"),
     Column(SHARED, "wavefronts", _total("shared", "wavefronts"), "passes that they take"),
-    Column(SHARED, "conflicts", _named("shared_bank_conflicts"), "passes due to bank conflicts"),
+    Column(
+        SHARED, "conflicts", _named("shared_bank_conflicts"), "wavefronts due to bank conflicts"
+    ),
     Column(ATOMICS, "global", _named("global_atomic_requests"), "of the requests, the atomics"),
     Column(ATOMICS, "shared", _named("shared_atomic_requests"), "of the requests, the atomics"),
     Column(BLOCK, "barriers", _named("barriers"), "barriers, counted once a block"),

@@ -48,7 +48,7 @@ class Access:
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """Passes that shared memory needs for each warp, (warps,)."""
+        """Wavefronts of shared memory for each warp, (warps,)."""
         taken, _ = transactions.SHARED_PASSES[self.merges]
         return taken(self.addresses, self.active, self.itemsize)
 

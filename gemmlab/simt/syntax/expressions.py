@@ -14,6 +14,7 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
+from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.shapes import computed_part
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
@@ -67,6 +68,7 @@ class Expressions(ast.NodeTransformer):
         names = inspect.getclosurevars(function)
         self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
+        self.left_out = left_out(source.tree, self.static)
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -208,9 +210,17 @@ class Expressions(ast.NodeTransformer):
         return ast.Call(self.constant(slice, node), parts, [])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return on_machine(
-            "memory.load", self.visit(node.value), self.visit(node.slice), ast.Constant(node.lineno)
-        )
+        return self.load(node, self.visit(node.value), self.visit(node.slice))
+
+    def load(self, node: ast.Subscript, array: ast.expr, index: ast.expr) -> ast.expr:
+        """The element of `node`, loaded as often as the compiler leaves it."""
+        line = ast.Constant(node.lineno)
+        if node in self.left_out.again:
+            return on_machine("memory.load_again", array, index, line)
+        if node in self.left_out.once:
+            turns = ast.Constant(self.left_out.once[node])
+            return on_machine("memory.load_once", array, index, line, turns)
+        return on_machine("memory.load", array, index, line)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if any(k.arg is None for k in node.keywords):

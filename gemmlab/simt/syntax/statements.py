@@ -97,7 +97,7 @@ class Statements(Expressions):
             raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
         # Array and index are evaluated once.
         element = load_name(ARRAY), load_name(INDEX)
-        value = self.operation(node, on_machine("memory.load", *element, line), None, node.value)
+        value = self.operation(node, self.load(target, *element), None, node.value)
         return [
             set_name(ARRAY, self.visit(target.value)),
             set_name(INDEX, self.visit(target.slice)),
@@ -106,10 +106,19 @@ class Statements(Expressions):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         test = on_machine("branches.if_", self.visit(node.test), ast.Constant(node.lineno))
-        out: list[ast.stmt] = [ast.If(test, self.block(node.body), [])]
+        ways = self.block(node.body), self.block(node.orelse)
+        after: list[ast.stmt] = [ast.Expr(on_machine("branches.end_if"))]
+        if node in self.left_out.together:
+            place = ast.Constant((node.lineno, node.col_offset))
+            for way in ways:
+                store = way[-1].value  # type: ignore[attr-defined]
+                store.func.attr = "store_together"
+                store.args.append(place)
+            after.append(ast.Expr(on_machine("memory.count_together", place)))
+        out: list[ast.stmt] = [ast.If(test, ways[0], [])]
         if node.orelse:
-            out.append(ast.If(on_machine("branches.else_"), self.block(node.orelse), []))
-        return [*out, ast.Expr(on_machine("branches.end_if"))]
+            out.append(ast.If(on_machine("branches.else_"), ways[1], []))
+        return out + after
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         test = on_machine("loops.while_", self.visit(node.test), ast.Constant(node.lineno))

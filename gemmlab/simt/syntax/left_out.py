@@ -1,0 +1,275 @@
+"""Which loads and stores of a kernel its compiler leaves out.
+
+The rules were read off the PTX that Numba-CUDA makes of small kernels, and are compared with it by
+a test. An element is `known` to a thread while its value stands in a register: from a load or a
+store of it until something could change it, which is a store to an array that may be the same (of
+global arrays all may be, of shared ones none), a barrier, a fence, an atomic, or a call of a device
+function. Dead code, and stores that a later one replaces, are counted although a compiler drops
+them too: kernels that anybody means have none.
+
+    again     a load of a known element
+    once      a load in a loop whose element stays known from turn to turn: made in the first turn
+    together  `if` and `else`, directly in a loop, that end by a store to one element whose index
+              does not change in the loop: one store
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gemmlab.simt.syntax.known import Arrays, Known, Static, common, without
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The accesses that are left out: subscripts, and statements `if`.
+
+    once : with the number of loops around the load of which only the first turn makes it
+    """
+
+    again: set[ast.Subscript] = field(default_factory=set)
+    once: dict[ast.Subscript, int] = field(default_factory=dict)
+    together: set[ast.If] = field(default_factory=set)
+
+
+@dataclass
+class Loop:
+    """A loop that is read: what stays known from turn to turn, and what is known where it ends.
+
+    certain : whether it is begun in each turn of the loop around it, and makes a turn
+    sure : whether each turn comes to the place that is read now
+    """
+
+    stays: set[str]
+    changed: frozenset[str]
+    certain: bool
+    sure: bool = True
+    breaks: list[Known] = field(default_factory=list)
+    continues: list[Known] = field(default_factory=list)
+
+
+def left_out(tree: ast.FunctionDef, static: Static) -> LeftOut:
+    """The accesses of a kernel that its compiler leaves out; `static` knows names outside it."""
+    flow = Flow(tree, static)
+    flow.block(tree.body, {})
+    return flow.found
+
+
+class Flow:
+    """Reads a function in the order in which it runs, and keeps what is known on the way."""
+
+    def __init__(self, tree: ast.FunctionDef, static: Static) -> None:
+        self.static, self.arrays = static, Arrays(tree, static)
+        self.found = LeftOut()
+        self.loops: list[Loop] = []
+        self.trials = 0  # loops that are read only to learn what stays known
+
+    # Expressions
+
+    def read(self, node: ast.AST, known: Known) -> Known:
+        """What is known after an expression."""
+        if isinstance(node, ast.BoolOp):
+            first, *rest = node.values
+            known = self.read(first, known)
+            self._perhaps(rest, known)
+            return known
+        if isinstance(node, ast.IfExp):
+            known = self.read(node.test, known)
+            ways = [self._perhaps([way], known) for way in (node.body, node.orelse)]
+            return common(*ways)
+        for child in ast.iter_child_nodes(node):
+            known = self.read(child, known)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            return self._load(node, known)
+        if isinstance(node, ast.Call):
+            return without(known, places=self.arrays.changed_by(node))
+        return known
+
+    def _perhaps(self, nodes: list[ast.expr], known: Known) -> Known:
+        """What is known after expressions that not every thread comes to."""
+        before = self.loops[-1].sure if self.loops else True
+        self._unsure()
+        for node in nodes:
+            known = self.read(node, known)
+        if self.loops:
+            self.loops[-1].sure = before
+        return known
+
+    def _unsure(self) -> None:
+        if self.loops:
+            self.loops[-1].sure = False
+
+    def _load(self, node: ast.Subscript, known: Known) -> Known:
+        text = ast.unparse(node)
+        if text in known:
+            self._mark(self.found.again.add, node)
+            return known
+        depth = 0
+        for loop in reversed(self.loops):
+            if text not in loop.stays or not loop.sure:
+                break
+            depth += 1
+            if not loop.certain:
+                break
+        if depth:
+            self._mark(lambda load: self.found.once.update({load: depth}), node)
+        return {**known, text: self.arrays.element(node)}
+
+    def _mark(self, note: Callable, node: ast.AST) -> None:
+        if not self.trials:
+            note(node)
+
+    # Statements
+
+    def block(self, statements: list[ast.stmt], known: Known | None) -> Known | None:
+        """What is known after statements; None where no thread goes on behind them."""
+        for statement in statements:
+            if known is None:
+                return None
+            known = self.statement(statement, known)
+        return known
+
+    def statement(self, node: ast.stmt, known: Known) -> Known | None:
+        """What is known after a statement; None where no thread goes on behind it."""
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            return self._assign(node, known)
+        if isinstance(node, ast.If):
+            return self._if(node, known)
+        if isinstance(node, (ast.For, ast.While)):
+            return self._loop(node, known)
+        known = self.read(node, known)
+        if isinstance(node, (ast.Break, ast.Continue)) and self.loops:
+            ends = self.loops[-1].breaks if isinstance(node, ast.Break) else None
+            (self.loops[-1].continues if ends is None else ends).append(known)
+        if isinstance(node, (ast.Break, ast.Continue, ast.Return)):
+            return None
+        return known
+
+    def _assign(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign, known: Known) -> Known:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        updates = isinstance(node, ast.AugAssign)
+        if updates:
+            known = self._place(node.target, known)
+            if isinstance(node.target, ast.Subscript):
+                known = self._load(node.target, known)
+        if node.value is not None:
+            known = self.read(node.value, known)
+        for target in targets:
+            known = self._store(target, known if updates else self._place(target, known))
+        return known
+
+    def _place(self, target: ast.expr, known: Known) -> Known:
+        """What is known after the index of a target, of which each is evaluated once."""
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        for part in parts:
+            if isinstance(part, ast.Subscript):
+                known = self.read(part.value, self.read(part.slice, known))
+        return known
+
+    def _store(self, target: ast.expr, known: Known) -> Known:
+        if isinstance(target, ast.Tuple):
+            for part in target.elts:
+                known = self._store(part, known)
+            return known
+        if isinstance(target, ast.Subscript):
+            known = without(known, places=self.arrays.places(target))
+            return {**known, ast.unparse(target): self.arrays.element(target)}
+        return without(known, names=frozenset(_names(target)))
+
+    def _if(self, node: ast.If, known: Known) -> Known | None:
+        both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        known = self.read(node.test, known)
+        surely = self.loops[-1].sure if self.loops else True
+        if self.loops and surely:
+            self._together(node)
+        self._unsure()
+        then = known
+        if both:  # where the branch is taken, all parts of its test have been read
+            for part in node.test.values[1:]:  # type: ignore[attr-defined]
+                then = self._quietly(part, then)
+        ways = self.block(node.body, then), self.block(node.orelse, known)
+        leaves = any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(node))
+        if self.loops:
+            self.loops[-1].sure = surely and not leaves
+        after = [way for way in ways if way is not None]
+        return common(*after) if after else None
+
+    def _quietly(self, node: ast.expr, known: Known) -> Known:
+        self.trials += 1
+        known = self.read(node, known)
+        self.trials -= 1
+        return known
+
+    def _together(self, node: ast.If) -> None:
+        """Note an `if` whose last store, and that of its `else`, are one."""
+        ends = [way[-1] for way in (node.body, node.orelse) if way]
+        targets = [e.targets[0] for e in ends if isinstance(e, ast.Assign) and len(e.targets) == 1]
+        one = len(targets) == 2 and len({ast.unparse(t) for t in targets}) == 1
+        if one and isinstance(targets[0], ast.Subscript):
+            element = self.arrays.element(targets[0])
+            if not element.names & self.loops[-1].changed:
+                self._mark(self.found.together.add, node)
+
+    def _loop(self, node: ast.For | ast.While, known: Known) -> Known | None:
+        always = _always_turns(node, self.static)
+        certain = always and bool(self.loops) and self.loops[-1].sure
+        if isinstance(node, ast.For):
+            known = self.read(node.iter, known)
+        changed = frozenset(n for s in (*node.body, *_target(node)) for n in _assigned(s))
+        loaded = [n for n in ast.walk(node) if isinstance(n, ast.Subscript)]
+        stays = known | {ast.unparse(n): self.arrays.element(n) for n in loaded}
+        stays = {text: e for text, e in stays.items() if not e.names & changed}
+        while True:  # what stays known if all of it does
+            self.trials += 1
+            loop = Loop(set(stays), changed, certain)
+            after, _ = self._turn(node, dict(stays), loop)
+            self.trials -= 1
+            kept = {text: e for text, e in stays.items() if text in after}
+            if len(kept) == len(stays):
+                break
+            stays = kept
+        loop = Loop(set(stays), changed, certain)
+        _, ended = self._turn(node, {t: e for t, e in known.items() if t in stays}, loop)
+        out = common(ended, *loop.breaks) if ended is not None or loop.breaks else None
+        return out if not node.orelse else self.block(node.orelse, ended)
+
+    def _turn(
+        self, node: ast.For | ast.While, known: Known, loop: Loop
+    ) -> tuple[Known, Known | None]:
+        """What is known after a turn of a loop, and where the loop ends of itself."""
+        self.loops.append(loop)
+        ended: Known | None = known
+        if isinstance(node, ast.While):
+            known = ended = self.read(node.test, known)
+            if isinstance(node.test, ast.Constant) and node.test.value:
+                ended = None
+        after = self.block(node.body, known)
+        self.loops.pop()
+        turns = [*loop.continues, *([] if after is None else [after])]
+        return (common(*turns) if turns else {}), ended
+
+
+def _target(node: ast.For | ast.While) -> list[ast.AST]:
+    return [node.target] if isinstance(node, ast.For) else []
+
+
+def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
+    """Whether a loop is over a range of a constant length."""
+    call = node.iter if isinstance(node, ast.For) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    return call.func.id == "range" and all(
+        isinstance(a, ast.Constant) or static(a)[0] for a in call.args
+    )
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _assigned(node: ast.AST) -> set[str]:
+    """The names that a statement, or the target of a loop, gives a value."""
+    stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in stored if isinstance(n.ctx, ast.Store)}
