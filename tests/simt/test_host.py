@@ -191,6 +191,7 @@ def test_what_a_program_asks_of_a_kernel():
         (lambda: cuda.declare_device("f", "int32()"), NotImplementedError, "in Python"),
         (lambda: double[1, 4, "fast"](1), TypeError, "stream='fast'"),
         (lambda: double.forall(-1), ValueError, "ntasks=-1"),
+        (lambda: cuda.device_array(4, strides=(16,)), NotImplementedError, r"strides=\(16,\)"),
         (lambda: cuda.select_device(1), IndexError, "device 1"),
         (lambda: cuda.get_current_device().SPEED, AttributeError, "'SPEED'.*WARP_SIZE"),
         (lambda: cuda.compile_ptx, AttributeError, "nothing is compiled"),

@@ -208,8 +208,10 @@ def _by_columns(array: np.ndarray) -> bool:
     return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
-def _fresh(shape: Any, dtype: Any, order: str) -> np.ndarray:
+def _fresh(shape: Any, dtype: Any, order: str, strides: Any = None) -> np.ndarray:
     """Memory as nobody left it: all bits are one, which is NaN as a float."""
+    if strides is not None:
+        raise NotImplementedError(f"strides={strides!r}: use order, or a slice of a larger array")
     array = np.empty(shape, dtype, order)
     if array.dtype == bool:
         array.fill(True)
@@ -218,8 +220,8 @@ def _fresh(shape: Any, dtype: Any, order: str) -> np.ndarray:
     return array
 
 
-def _unwritten_array(shape: Any, dtype: Any, order: str) -> DeviceArray:
-    result = _fresh(shape, dtype, order).view(DeviceArray)
+def _unwritten_array(shape: Any, dtype: Any, order: str, strides: Any = None) -> DeviceArray:
+    result = _fresh(shape, dtype, order, strides).view(DeviceArray)
     result.unwritten = np.ones(result.shape, bool, order)
     return result
 
@@ -228,7 +230,7 @@ def device_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
 ) -> DeviceArray:
     """An array that nobody has written: its floats are NaN."""
-    return _unwritten_array(shape, dtype, order)
+    return _unwritten_array(shape, dtype, order, strides)
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceArray:
@@ -241,7 +243,7 @@ def mapped_array(
     portable: bool = False, wc: bool = False,
 ) -> SharedArray:  # fmt: skip
     """An array of the host that kernels use in place; its floats are NaN."""
-    return _fresh(shape, dtype, order).view(SharedArray)
+    return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
 def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> Any:
@@ -254,14 +256,14 @@ def managed_array(
     attach_global: bool = True,
 ) -> SharedArray:  # fmt: skip
     """An array that host and kernels both use; its floats are NaN."""
-    return _fresh(shape, dtype, order).view(SharedArray)
+    return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
 def pinned_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C"
 ) -> np.ndarray:
     """An array of the host, which a GPU would copy faster; its floats are NaN."""
-    return _fresh(shape, dtype, order)
+    return _fresh(shape, dtype, order, strides)
 
 
 def pinned_array_like(ary: Any) -> np.ndarray:
