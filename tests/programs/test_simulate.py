@@ -1,8 +1,10 @@
 """`gemmlab simulate`: a program is run as Python runs it, and what its kernels did is told."""
 
 import json
+import os
 import subprocess
 import sys
+from sys import path as search_path
 
 import pytest
 
@@ -42,11 +44,11 @@ def program(tmp_path):
 
 
 def simulate(*arguments, cwd=ROOT, before=""):
-    """The command in a process of its own."""
+    """The command in a process of its own, which finds gemmlab in any folder."""
     code = f"import sys\n{before}\nfrom gemmlab.cli import main\nsys.exit(main(sys.argv[1:]))"
     return subprocess.run(
         [sys.executable, "-c", code, "simulate", *map(str, arguments)],
-        cwd=cwd, capture_output=True, encoding="utf-8",
+        cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, encoding="utf-8",
     )  # fmt: skip
 
 
@@ -136,8 +138,7 @@ def test_a_module_and_its_neighbours(program, tmp_path):
     program("VALUE = 5\n", "beside.py")
     program("import sys, beside\nprint(__name__, beside.VALUE, sys.argv[1:])\n", "main.py")
     assert simulate(tmp_path / "main.py", "x").stdout == "__main__ 5 ['x']\n"
-    assert simulate("-m", "main", "-x", cwd=tmp_path, before=f"sys.path.insert(1, {str(ROOT)!r})"
-                    ).stdout == "__main__ 5 ['-x']\n"  # fmt: skip
+    assert simulate("-m", "main", "-x", cwd=tmp_path).stdout == "__main__ 5 ['-x']\n"
 
 
 WAYS = {
@@ -224,8 +225,8 @@ def test_gemmlabs_own_cuda_is_the_same(program):
 
 
 def test_a_run_leaves_the_process_as_it_was(program):
-    before = sys.argv, sys.path[0], list(sys.meta_path), sys.modules.get("numba.cuda")
+    before = sys.argv, list(search_path), list(sys.meta_path), sys.modules.get("numba.cuda")
     outcome = running.run(str(program("import sys\nsys.argv = [1]\n")))
     assert (outcome.status, outcome.account.rows) == (0, [])
-    assert before == (sys.argv, sys.path[0], sys.meta_path, sys.modules.get("numba.cuda"))
+    assert before == (sys.argv, search_path, sys.meta_path, sys.modules.get("numba.cuda"))
     assert "0 launches" in formats.as_text(outcome)
