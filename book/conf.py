@@ -2,10 +2,12 @@
 
 import filecmp
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
@@ -51,6 +53,28 @@ def forget_widgets(app: Sphinx, _doctree: object) -> None:
     app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
 
 
+def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
+    """Keep a formula and the comma or bracket that touches it on one line.
+
+    Browsers break a line on either side of a formula, whatever stands there.
+    """
+    for formula in list(doctree.findall(nodes.math)):
+        line = formula.parent
+        i = line.index(formula)
+        before, after = line[i - 1] if i else None, line[i + 1] if i + 1 < len(line) else None
+        joined = nodes.inline(classes=["joined"])
+        formula.replace_self(joined)
+        if isinstance(before, nodes.Text):
+            start = re.search(r"\S*$", before).start()
+            joined += nodes.Text(before[start:])
+            line[i - 1] = nodes.Text(before[:start])
+        joined += formula
+        if isinstance(after, nodes.Text):
+            end = re.match(r"\S*", after).end()
+            joined += nodes.Text(after[:end])
+            line[i + 1] = nodes.Text(after[end:])
+
+
 def look_through(app: Sphinx, error: Exception | None) -> None:
     """Fail the build where a page fetches from elsewhere, or an explorer has no film."""
     if error:
@@ -64,6 +88,7 @@ def look_through(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
+    app.connect("doctree-read", join_formulas)
     app.connect("build-finished", look_through)
 
 

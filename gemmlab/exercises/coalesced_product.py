@@ -122,18 +122,22 @@ def _shared_out(report: Report, elements: int, case: str) -> Finding | None:
 
 
 def _traffic(report: Report, case: str) -> Finding:
-    """Whether each product loads its two operands once, in few sectors."""
+    """Whether C is stored once, and each product loads its two operands once, in few sectors."""
     counters = report.counters
     requests, sectors = counters["global_load_requests"], counters["global_load_sectors"]
     loads, needed = counters["global_load_bytes"] // ELEMENT, 2 * _M * _N * _K
+    stores = counters["global_store_bytes"] // ELEMENT
     facts = (
         ("Values", f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"),
         ("Case", case),
         ("Sectors loaded", f"{sectors:,}; budget {budget():,}"),
         ("Sectors per request", f"{sectors / max(requests, 1):.3g}"),
         ("Elements loaded", f"{loads:,}; two for each product: {needed:,}"),
+        ("Elements stored", f"{stores:,}; C has {_M * _N:,}"),
     )
-    details = {"sectors": sectors, "budget": budget(), "loads": loads}
+    details = {"sectors": sectors, "budget": budget(), "loads": loads, "stores": stores}
+    if stores > _M * _N:
+        return Finding("stored-again", facts, details)
     if sectors <= budget():
         return Finding("passed", facts, details)
     return Finding("loaded-again" if loads > needed else "sectors-above-budget", facts, details)
@@ -176,7 +180,12 @@ TASK = Task(
         ),
         "loaded-again": Diagnosis(
             "The result is right, but elements are loaded more often than products need them.",
-            "How often does your inner loop name A[...] and B[...], and what does C[...] += load?",
+            "How many steps does your thread take over k in all, and what does a step load?",
+            "```python\nfor p in range(k):    # once\n    acc += A[..., ...] * B[..., ...]\n```",
+        ),
+        "stored-again": Diagnosis(
+            "The result is right, but elements of C are stored more than once.",
+            "How often does your thread store to C[...], and what would it need to store it once?",
             "```python\nacc += A[..., ...] * B[..., ...]    # the sum stays in a register\n```",
         ),
         "guard-or": Diagnosis(

@@ -15,7 +15,8 @@ from gemmlab.plots.description import alt
 
 DPI = 96  # of a CSS pixel: an inch of a figure is an inch of a page
 DENSITY = 2  # pixels of the picture for one of the page, in each direction
-READABLE = "36rem"  # narrower than this a picture does not shrink: it is moved sideways instead
+# Narrower than this a picture does not shrink: it is moved sideways instead.
+READABLE, LEAST = "36rem", 0.7  # and the least part of its own width
 
 # Ink is dark: in a dark theme the picture lies on its own white paper.
 PAPER = "background:#fff; border:1px solid #d0d0d0; border-radius:6px; padding:4px"
@@ -33,7 +34,8 @@ class Figure(matplotlib.figure.Figure):
             '<figure class="gemmlab-figure" tabindex="0" style="margin:0; overflow-x:auto">'
             f'<img class="dark-light" alt="{html.escape(alt(self))}" width="{width}" '
             f'height="{height}" style="box-sizing:border-box; height:auto; '
-            f'max-width:max(100%, {READABLE}); {PAPER}" src="data:image/png;base64,{data}">'
+            f'max-width:max(100%, {READABLE}, {LEAST * width:.0f}px); {PAPER}" '
+            f'src="data:image/png;base64,{data}">'
             "</figure>"
         )
         return (

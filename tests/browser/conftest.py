@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,10 +17,33 @@ CHROMIUM = next(
     None,
 )
 RUN_ALL = 240_000  # ms that the cells of one notebook may take in all
+# Every code cell has its number again, or one has failed. Cells lose their numbers when they are
+# queued. The notebook is asked, and not the page: a collapsed cell shows no number.
+ALL_RAN = """() => {
+    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
+    const code = cells.filter(cell => cell.type === 'code');
+    const failed = cell => cell.outputs.toJSON().some(told => told.output_type === 'error');
+    return code.some(failed) || code.every(cell => cell.executionCount !== null);
+}"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, help="folder for screenshots of the notebooks")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of `test_speed`: milliseconds from a key to its picture."""
+    rows = [
+        value
+        for report in terminalreporter.getreports("passed")
+        for key, value in getattr(report, "user_properties", ())
+        if key == "from key to picture" and report.when == "call"
+    ]
+    if rows:
+        terminalreporter.write_line(f"{'from key to picture':<24}{'median':>8}{'worst':>8} ms")
+    for name, times in rows:
+        told = f"{name:<24}{statistics.median(times):8.0f}{max(times):8.0f}"
+        terminalreporter.write_line(f"{told}    of {len(times)} keys")
 
 
 @pytest.fixture(scope="session")
@@ -82,17 +106,7 @@ def opened(context, strangers, server: str, screenshots: Path) -> Callable:
             page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
             page.get_by_role("menuitem", name="Run", exact=True).click()
             page.get_by_text("Run All Cells", exact=True).click()
-            # Every code cell has a number again, and none is still marked with a star.
-            page.wait_for_function(
-                """() => {
-                    const prompts = [...document.querySelectorAll(
-                        '.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
-                    const failed = document.querySelector(
-                        "[data-mime-type='application/vnd.jupyter.error']");
-                    return failed || prompts.every(p => /^\\[\\d+\\]:$/.test(p));
-                }""",
-                timeout=RUN_ALL,
-            )
+            page.wait_for_function(ALL_RAN, timeout=RUN_ALL)
             page.wait_for_selector(idle, state="attached", timeout=60_000)
             page.wait_for_timeout(1000)
             page.screenshot(path=screenshots / f"{Path(name).stem}.png")

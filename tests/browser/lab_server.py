@@ -48,6 +48,7 @@ def jupyterlab(folder: Path, home: Path) -> Iterator[str]:
         *start.arguments(folder, first="", browser=False, root=start.is_root()),
         *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
         f"--IdentityProvider.token={token}",
+        "--LabApp.expose_app_in_browser=True",  # as window.jupyterapp: the tests ask the notebook
     ]
     with open(home / "server.log", "wb") as log:
         server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer
 pytestmark = pytest.mark.browser
 
 TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
-FAR_TOO_LONG = 1000  # ms from key to picture: the aim is 200, on a machine with nothing else to do
 
 
 def words(box) -> str:
@@ -55,20 +53,17 @@ def choose(page, control, key: str) -> str:
     return control.input_value()
 
 
-def by_key(page, box) -> dict[str, list[float]]:
-    """Times of all keys of a slider; each has to change picture and caption."""
+def each_key_moves(page, box) -> None:
+    """Each key of a slider changes picture and caption."""
     box.evaluate(TIMER)
     image, handle = box.locator("img").first, box.locator(".noUi-handle").first
-    times = {}
     for key in ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp", "Home", "End"):
         picture, text = digest(image), words(box)
         handle.focus()
-        times[key] = press(page, key)
+        press(page, key)
         assert digest(image) != picture, key
         assert words(box) != text, key
         agrees(box)
-    print(f"\n{ {key: round(time) for key, time in times.items()} } ms from key to picture")
-    return times
 
 
 def no_errors(page) -> None:
@@ -99,8 +94,7 @@ def test_thread_tiles_follow_the_keyboard(console, screenshots: Path):
     kernel, thread, backend = box.locator("select").all()
     backend.select_option("recorded")  # every size can be shown
     page.wait_for_timeout(500)
-    times = by_key(page, box)
-    assert statistics.median(times.values()) < FAR_TOO_LONG
+    each_key_moves(page, box)
     until(page, box, "8192×8192×8192")  # End
     number = box.locator("input[type=text]").first
     assert number.input_value() == "8192"
@@ -167,8 +161,7 @@ def test_rounding_follows_the_keyboard(console, screenshots: Path):
 def test_errors_of_dot_products_follow_the_keyboard(console, screenshots: Path):
     page = console(NUMBERS)
     box = explorer(page, "doterror")
-    times = by_key(page, box)
-    assert statistics.median(times.values()) < FAR_TOO_LONG
+    each_key_moves(page, box)
     until(page, box, f"64 dot products of {LENGTHS[-1]} products, positive, in float16")  # End
     operands, core, values = box.locator("select").all()
     assert f"Tensor Core: largest error {largest_error('sm_90')} u" in words(box)

@@ -1,12 +1,11 @@
 """The course as a learner meets it: JupyterLab in a browser, keys pressed, pictures compared.
 
-Run with `pytest tests/browser`; `-s` shows times, `--screenshots FOLDER` keeps the pictures.
+Run with `pytest tests/browser`; `--screenshots FOLDER` keeps the pictures.
 """
 
 from __future__ import annotations
 
 import hashlib
-import statistics
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,16 @@ pytestmark = pytest.mark.browser
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 ERROR = "[data-mime-type='application/vnd.jupyter.error']"
-# Times each key press up to the moment when the next picture has been decoded.
+# Times each key press up to the moment when the next picture has been decoded; Fragments draws in
+# the page itself, which is done when its words have changed and a frame has passed.
 TIMER = """box => {
     window.pressed = []; window.shown = [];
+    const seen = () => window.shown.push(performance.now());
     document.addEventListener('keydown', () => window.pressed.push(performance.now()), true);
-    box.addEventListener('load', () => window.shown.push(performance.now()), true);
+    box.addEventListener('load', seen, true);
+    if (!box.querySelector('img'))
+        new MutationObserver(() => requestAnimationFrame(seen)).observe(
+            box.querySelector('[role=status]'), {childList: true, subtree: true});
 }"""
 
 
@@ -56,15 +60,6 @@ def press(page, key: str) -> float:
     return page.evaluate("window.shown.at(-1) - window.pressed.at(-1)")
 
 
-def move(page, box, presses: int = 20) -> list[float]:
-    """Focus the first slider, walk it back and forth; milliseconds from key to picture."""
-    box.evaluate(TIMER)
-    box.locator(".noUi-handle").first.focus()
-    times = [press(page, ("ArrowLeft", "ArrowRight")[i % 2]) for i in range(presses)]
-    print(f"\nkey to picture: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms")
-    return times
-
-
 def test_there_are_notebooks():
     assert NOTEBOOKS
 
@@ -90,7 +85,6 @@ def test_the_roofline_follows_the_keyboard(opened, screenshots: Path):
     assert readout.input_value() != shown
     assert " ".join(image.get_attribute("alt").split()) == " ".join(caption(box).split())
     box.screenshot(path=screenshots / "roofline.png")
-    move(page, box)
 
 
 def test_any_size_can_be_typed(opened):
@@ -143,7 +137,6 @@ def test_the_coalescing_explorer_follows_the_keyboard(opened, screenshots: Path)
     assert f"Counted: {sectors(1, 1, 8)} sectors" in " ".join(caption(box).split())
     assert digest(image) not in pictures
     box.screenshot(path=screenshots / "coalescing.png")
-    move(page, box)
 
 
 def test_the_kernel_lab_runs(opened, screenshots: Path):
@@ -161,7 +154,6 @@ def test_the_kernel_lab_runs(opened, screenshots: Path):
     assert "simulated" in caption(box)
     assert box.get_by_role("button", name="Run").is_enabled()
     box.screenshot(path=screenshots / "kernel_lab.png")
-    move(page, box)
 
 
 def test_a_run_can_be_stopped_and_repeated(opened):
@@ -174,8 +166,9 @@ def test_a_run_can_be_stopped_and_repeated(opened):
     page.wait_for_function("box => box.innerText.includes('1024×1024×1024')",
                            arg=box.element_handle())  # fmt: skip
     box.get_by_role("button", name="Run").click()
-    page.wait_for_function("box => box.innerText.includes('running… 0.5')",
-                           arg=box.element_handle())  # fmt: skip
+    page.wait_for_function(  # a report of progress, whenever it comes: the run says 0.0 at first
+        "box => /running… (?!0[.]0)/.test(box.innerText)", arg=box.element_handle()
+    )
     box.get_by_role("button", name="Stop").click()
     page.wait_for_function("box => box.innerText.includes('Stopped')", arg=box.element_handle())
     handle.focus()

@@ -73,7 +73,9 @@ def beside():
 def counters():
     figure, (ax,) = plots.figure(8, 4)
     problem = Gemm(20, 30, 40)
-    plots.counters(ax, predict(problem, H200, kernels.tiled), run(kernels.tiled, problem))
+    plots.counters(
+        ax, predict(problem, H200, kernels.tiled), run(kernels.tiled, problem, "simulator")
+    )
     plots.style.title(ax, "Counters of the tiled kernel")
     plots.provenance(ax, "predicted, and simulated")
     return figure

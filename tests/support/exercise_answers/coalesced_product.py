@@ -55,10 +55,26 @@ def two_sums():
     return kernel
 
 
+def names_it_twice():
+    """The compiler loads an element that it has in a register no second time."""
+
+    def kernel(A, B, C):
+        j, i = cuda.grid(2)
+        if i < C.shape[0] and j < C.shape[1]:
+            acc = float32(0)
+            for p in range(A.shape[1]):
+                acc += A[i, p] * (B[p, j] - 1)
+                acc += A[i, p]
+            C[i, j] = acc
+
+    return kernel
+
+
 RIGHT = {
     "indices by hand, leaving early": (leaves_early,),
     "a loop over the grid": (grid_stride,),
     "two sums": (two_sums,),
+    "A[i, p] named twice, loaded once": (names_it_twice,),
 }
 
 
@@ -132,13 +148,14 @@ WRONG = {
         "a thread is a core", "few-threads-work", (a_row_a_thread,)
     ),
     "sum kept in C": wrong(
-        build_product, "C is as good a place as a register", "loaded-again",
+        build_product, "C is as good a place as a register", "stored-again",
         ("acc = float32(0)", "C[i, j] = 0"), (SUM, "C[i, j] += A[i, p] * B[p, j]"),
         ("            C[i, j] = acc\n", ""),
     ),
-    "loaded twice": wrong(
-        build_product, "the compiler will see it", "loaded-again",
-        (SUM, SUM + "\n                acc += A[i, p] - A[i, p]"),
+    "summed twice": wrong(
+        build_product, "the first sum warms the cache", "loaded-again",
+        (SUM, SUM + "\n            acc = float32(0)\n            for p in range(k):\n"
+         "                " + SUM),
     ),
     "or in the guard": wrong(
         build_product, "one index inside is enough", "guard-or", (GUARD, "i < m or j < n")
