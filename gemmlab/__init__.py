@@ -19,7 +19,7 @@ residual(measurement, prediction)
 simulate(kernel, grid, block, *arguments) -> Report
     any Numba-CUDA kernel on the simulated GPU: counters, and hazards with their lines
 cuda
-    what kernels are written with: `numba.cuda` where it is installed, else its stand-in
+    what kernels are written with: `numba.cuda` where a GPU works, else its stand-in, `simt.cuda`
 instructions, numerics
     Tensor-Core and memory instructions for kernels, and what they compute, to the bit
 records, plots, explorers, exercises, guess, changed_lines
@@ -45,7 +45,7 @@ _LAZY = {
     "Prediction": "model",
     "Report": "simt",
     "changed_lines": "difference",
-    "cuda": "simt.cuda.stand_in",
+    "cuda": "simt.cuda.choice",
     "detect": "detection",
     "exercises": None,
     "explorers": None,

@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, record, check, book."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from gemmlab import doctor, recording, records
 from gemmlab.detection import detect
 from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
+from gemmlab.programs import running as programs
+from gemmlab.programs.formats import FORMATS
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 HANDED_OVER = {  # to run.py, with all their arguments
@@ -53,6 +55,17 @@ def _parser() -> argparse.ArgumentParser:
     for verb, line in HANDED_OVER.items():
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
+
+    add = verbs.add_parser(
+        "simulate",
+        help="run a program of Numba-CUDA on a simulated GPU; status 1 if it has hazards",
+    )
+    add.add_argument("--format", choices=FORMATS, default="text", help="of the account at the end")
+    add.add_argument("--output", type=Path, help="file of the account (default: standard error)")
+    add.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
+    add.add_argument("script", metavar="SCRIPT", help="what `python SCRIPT` would run")
+    add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
+    add.set_defaults(do=_simulate)
 
     add = verbs.add_parser("record", help="measure the kernels on this machine's GPU, keep results")
     names = ",".join(kernel.name for kernel in recording.KERNELS)
@@ -102,6 +115,17 @@ def _run_py(arguments: argparse.Namespace) -> int:
             f"in a clone of it: python run.py {arguments.verb}"
         )
     return runpy.run_path(str(RUN_PY))["main"]([arguments.verb, *arguments.rest])
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    outcome = programs.run(arguments.script, arguments.arguments, module=arguments.module)
+    account = FORMATS[arguments.format](outcome)
+    sys.stdout.flush()
+    if arguments.output:
+        arguments.output.write_text(account, "utf-8")
+    else:
+        print(account, end="", file=sys.stderr)
+    return 1 if outcome.account.hazards else outcome.status
 
 
 def _record(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import pytest
 import gemmlab
 from gemmlab import cli, device, doctor, recording, records
 
-VERBS = ("doctor", "lab", "record", "check", "book")
+VERBS = ("doctor", "lab", "simulate", "record", "check", "book")
 TRUNCATED = '{"schema":1,"kernel":"ti'
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.exercises import guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import Diagnosis, Finding
-from gemmlab.simt import simulate
+from gemmlab.simt import cuda, simulate
 
 T = 4
 STEPS = 3

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.model.transactions import SECTOR
-from gemmlab.simt import Report
+from gemmlab.simt import Report, cuda
 
 # (elements, T, threads of a block), smallest first; the last one is also counted.
 CASES = ((1, 1, 1), (3, 2, 2), (8, 2, 2), (13, 4, 2), (100, 4, 8), (2048, 8, 64))

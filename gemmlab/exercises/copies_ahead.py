@@ -8,7 +8,6 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
@@ -16,7 +15,7 @@ from gemmlab.exercises.launches import Launch, launched
 from gemmlab.exercises.matrices import Case, case
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
-from gemmlab.simt import Report
+from gemmlab.simt import Report, cuda
 from gemmlab.tiling import WARP, Tiling
 
 CASES = (

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import budgets, evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.scaled import scaled
 from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
-from gemmlab.simt import Report
+from gemmlab.simt import Report, cuda
 
 element_c = layout("m16n8k16", "C").element
 CASES = (16, 32, 48)  # k, smallest first

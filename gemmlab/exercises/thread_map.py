@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence, guard
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.source import short
 from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
-from gemmlab.simt import Report
+from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
 CASES = (

@@ -7,13 +7,13 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.exercises import budgets, kernels_on_trial
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 

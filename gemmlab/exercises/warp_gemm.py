@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab import cuda
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import evidence
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
+from gemmlab.simt import cuda
 
 element_a, element_b, element_c = (layout("m16n8k16", x).element for x in "ABC")
 CASES = (16, 32, 48)  # k, smallest first

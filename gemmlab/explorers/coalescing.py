@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
-from gemmlab import cuda, plots, simulate
+from gemmlab import plots, simulate
 from gemmlab.arguments import whole_number
 from gemmlab.explorers.base import Explorer
 from gemmlab.explorers.controls import Number, dropdown
@@ -15,6 +15,7 @@ from gemmlab.explorers.picture import Picture
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number, style
+from gemmlab.simt import cuda
 
 ELEMENTS = {number_format(name).bytes: name for name in ("float16", "float32", "float64")}
 STRIDES, OFFSETS = range(33), range(32)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy import float32
 
-from gemmlab import cuda, kernels
+from gemmlab import kernels
 from gemmlab.backends import run
 from gemmlab.device import RECORDED
 from gemmlab.guesses.answer import Answer
 from gemmlab.model import predict, transactions
 from gemmlab.problem import Gemm
-from gemmlab.simt import simulate
+from gemmlab.simt import cuda, simulate
 from gemmlab.tiling import Tiling
 
 _T = 16

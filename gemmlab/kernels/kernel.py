@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab import cuda
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
 from gemmlab.problem import Arithmetic, Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 Dim = tuple[int, int]

@@ -30,7 +30,7 @@ ORDER = [
     "guesses",
     "plots",
     *("explorers", "exercises"),
-    *("doctor", "recording"),
+    *("doctor", "recording", "programs"),
     *("cli", "__main__"),
 ]
 FACADE_USERS = ("doctor", "cli", "__main__")  # `import gemmlab` may load anything to their left

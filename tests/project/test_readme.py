@@ -1,12 +1,13 @@
 """README.md: its table is what the records say, its code runs, its links lead somewhere."""
 
 import re
+import runpy
 
 import pytest
 from PIL import Image
 
 from book import readme
-from gemmlab import kernels, plots
+from gemmlab import cli, kernels, plots
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -25,10 +26,24 @@ def test_the_picture_is_up_to_date_and_sharp():
     assert f"![{words}](book/images/ladder.png)" in README
 
 
-def test_the_code_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+SIMULATED, TEN_LINES = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+def test_a_kernel_is_simulated(tmp_path, capsys):
+    path = tmp_path / "program.py"
+    path.write_text(SIMULATED, "utf-8")
+    scope = runpy.run_path(str(path))
+    (hazard,) = scope["report"].hazards
+    assert (hazard.kind, hazard.index) == ("out-of-bounds", (64,))
+    assert hazard.code.startswith("y[i] = x[i + 1]")
+    assert capsys.readouterr().out.endswith(f" {hazard.line}\n")
+    assert cli.main(["simulate", str(path)]) == 0  # its own launch collects what it finds
+    assert "program.py on a simulated GPU" in capsys.readouterr().err
+
+
+def test_the_ten_lines_run():
     scope = {}
-    exec(code, scope)
+    exec(TEN_LINES, scope)
     assert scope["m"].passed
     assert dict(scope["m"].counters) == {k: v for k, v in scope["p"].counters.items() if v}
 

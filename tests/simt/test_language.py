@@ -10,7 +10,7 @@ from numpy import float32
 import gemmlab
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt.cuda.stand_in import stand_in
+from gemmlab.simt import cuda as stand_in
 from gemmlab.simt.syntax.names import INTRINSICS
 from tests.support.language_kernels import (
     LANGUAGE,

@@ -12,15 +12,12 @@ import importlib.util
 import io
 import re
 import unittest
-from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gemmlab.simt.cuda.host import SimulatedKernel
-from gemmlab.simt.cuda.stand_in import stand_in
+from gemmlab.simt import cuda as stand_in
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "numba_examples.md"
@@ -62,18 +59,6 @@ SMALLER = {
 }
 
 
-def reduce(function):
-    """`cuda.reduce`, an algorithm of the library, over NumPy: in pairs."""
-
-    def run(values):
-        while values.size > 1:
-            rest = values[values.size & ~1 :]
-            values = np.append(function(values[0:-1:2], values[1::2]), rest)
-        return values[0]
-
-    return run
-
-
 def drawn(states, thread):
     """A device function in place of Numba's generator: the thread's own number."""
     return states[thread]
@@ -88,12 +73,8 @@ def host(monkeypatch):
     from numba.cuda import random
 
     assert numba.cuda is cuda
-    for name in ("jit", "to_device", "device_array", "device_array_like"):
+    for name in ("jit", "to_device", "device_array", "device_array_like", "reduce"):
         monkeypatch.setattr(cuda, name, getattr(stand_in, name))
-    monkeypatch.setattr(cuda, "reduce", reduce)
-    most = SimpleNamespace(max_cooperative_grid_blocks=lambda threads: 1 << 10)
-    overloads = defaultdict(lambda: most)  # a compiled kernel for each signature
-    monkeypatch.setattr(SimulatedKernel, "overloads", overloads, raising=False)
     states = lambda n, seed: np.random.default_rng(seed).random(n, np.float32)  # noqa: E731
     monkeypatch.setattr(random, "create_xoroshiro128p_states", states)
     monkeypatch.setattr(random, "xoroshiro128p_uniform_float32", drawn)

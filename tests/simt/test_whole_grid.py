@@ -7,8 +7,7 @@ import pytest
 from numpy import float64
 
 from gemmlab import device, simulate
-from gemmlab.simt import HazardError
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import HazardError, cuda
 
 
 def total(x, parts, out, waits):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab import cuda
 from gemmlab.instructions import pack_f16x2
 from gemmlab.kernels.fragments.product import B, built, writing
 from gemmlab.kernels.kernel import on_device
+from gemmlab.simt import cuda
 
 
 @on_device

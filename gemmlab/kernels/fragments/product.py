@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy import float16, float32, int32, uint32
 
-from gemmlab import cuda
 from gemmlab.instructions import (
     layout,
     ldmatrix_x4_trans,
@@ -24,6 +23,7 @@ from gemmlab.instructions import (
     store_v8,
 )
 from gemmlab.kernels.kernel import on_device
+from gemmlab.simt import cuda
 from gemmlab.tiling import WARP
 
 SIZES = (16, 32)  # of M

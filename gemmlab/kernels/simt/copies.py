@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 from numpy import int32, uint32
 
-from gemmlab import cuda
 from gemmlab.instructions import cp_async_4, cp_async_16, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import FOUR, reading, tile_shapes
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 RUN = 8  # neighbours along k that cp.async copies to be transposed: 32 bytes, one sector

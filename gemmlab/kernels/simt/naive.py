@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.kernels.kernel import Kernel, one_element_a_thread
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 

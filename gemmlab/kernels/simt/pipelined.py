@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
@@ -34,6 +33,7 @@ from gemmlab.kernels.simt.warp_tiles import (
 )
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from numpy import float32, uint32
 
-from gemmlab import cuda
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 
 from numpy import float32
 
-from gemmlab import cuda
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, elements_held
@@ -29,6 +28,7 @@ from gemmlab.kernels.simt.warp_tiles import (
 )
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.numbers.overflow import convert
+from gemmlab.simt.numbers.types import NumberType
 
 
 class Cast:
@@ -48,6 +49,8 @@ def as_dtype(value: Any) -> np.dtype:
 
 
 def _from_numba(value: Any) -> np.dtype | None:
+    if isinstance(value, NumberType):
+        return value.dtype
     if "numba" not in sys.modules or not type(value).__module__.startswith("numba"):
         return None
     from numba.np.numpy_support import as_dtype as numba_as_dtype

@@ -76,6 +76,18 @@ class Intrinsic:
     def __repr__(self) -> str:
         return f"cuda.{self.path}"
 
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba-CUDA knows its own name of this path."""
+        from numba.cuda.descriptor import cuda_target
+
+        context = cuda_target.typing_context
+        context.refresh()
+        found = numba_namespace()
+        for part in self.path.split("."):
+            found = context.resolve_getattr(found, part)
+        return found
+
     def _misused(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(
             f"cuda.{self.path} has a meaning only inside a kernel; "
@@ -94,20 +106,33 @@ class Namespace:
     """`cuda.shared`, `cuda.local`, `cuda.const`, `cuda.atomic` and `cuda.cg`."""
 
     def __init__(self, name: str) -> None:
+        self._name = name
         for path in INTRINSICS:
             if path.startswith(f"{name}."):
                 setattr(self, path.partition(".")[2], Intrinsic(path))
 
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba-CUDA knows its own namespace of this name."""
+        return numba_namespace(self._name)
 
-class Names:
-    """The names of `cuda` that kernels are written with, as attributes."""
 
-    def __init__(self) -> None:
-        for name in NAMESPACES:
-            setattr(self, name, Namespace(name))
-        for path in INTRINSICS:
-            if "." not in path:
-                setattr(self, path, Intrinsic(path))
+def numba_namespace(name: str | None = None) -> Any:
+    """The Numba type of `numba.cuda`, or of a namespace in it.
+
+    Numba asks a value for it as `_numba_type_` when it compiles a kernel that names the value: so
+    a kernel that is written with the stand-in compiles as if it were written with `numba.cuda`.
+    """
+    from numba import cuda
+    from numba.cuda import types
+
+    return types.Module(cuda if name is None else getattr(cuda, name))
+
+
+def stand_in_names() -> dict[str, Any]:
+    """The names of `cuda` that mean something in a kernel, for the stand-in to have."""
+    plain = {path: Intrinsic(path) for path in INTRINSICS if "." not in path}
+    return plain | {name: Namespace(name) for name in NAMESPACES}
 
 
 def intrinsic_path(value: object) -> str | None:
@@ -133,8 +158,9 @@ def _paths(numba_cuda: ModuleType) -> dict[int, str]:
 
 def is_cuda(value: object) -> bool:
     """Whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
-    if isinstance(value, (Names, Namespace)):
+    if isinstance(value, Namespace):
         return True
     numba_cuda = sys.modules.get("numba.cuda")
     known = [numba_cuda, *(getattr(numba_cuda, name, None) for name in NAMESPACES)]
+    known.append(sys.modules.get("gemmlab.simt.cuda"))
     return value is not None and any(value is k for k in known)

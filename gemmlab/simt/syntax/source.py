@@ -116,5 +116,31 @@ def read_source(function: Callable) -> Source:
     if isinstance(tree, ast.If):
         tree = tree.body[0]
     if not isinstance(tree, ast.FunctionDef):
-        raise UnsupportedError(f"{function!r} is not defined with def")
+        tree = _lambda(function, file)
+        lines = lines[: tree.body[0].end_lineno - first + 1]
     return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))
+
+
+def _lambda(function: Callable, file: str) -> ast.FunctionDef:
+    """A lambda as a function with the same line numbers; UnsupportedError for what is none."""
+    try:
+        module = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # a notebook's cell with commands of its own
+        module = ast.Module([], [])
+    found = [n for n in ast.walk(module) if isinstance(n, ast.Lambda) and _has_code(n, function)]
+    if not found:
+        raise UnsupportedError(f"{function!r} is not defined with def")
+    innermost = max(found, key=lambda node: (node.lineno, node.col_offset))
+    made = ast.parse("def _(): return 0").body[0]
+    made.name, made.args = "lambda", innermost.args
+    made.body = [ast.copy_location(ast.Return(innermost.body), innermost.body)]
+    return ast.copy_location(made, innermost)
+
+
+def _has_code(node: ast.Lambda, function: Callable) -> bool:
+    """Whether the code of `function` lies in the body of a lambda."""
+    body, code = node.body, function.__code__
+    first, last = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    places = [p for p in code.co_positions() if p[2] != p[3]]  # without what has no text
+    inside = all(first <= (p[0], p[2]) and (p[1], p[3]) <= last for p in places)
+    return node.lineno == code.co_firstlineno and inside

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy import float32, int32, uint8, uint32
 
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import cuda
 
 RNG = np.random.default_rng(7)
 

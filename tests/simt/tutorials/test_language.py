@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from numpy import float64
 
 from gemmlab import simulate
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import cuda
+from gemmlab.simt.cuda import types
 
 RNG = np.random.default_rng(7)
 
@@ -150,7 +150,7 @@ def test_names_are_those_of_the_first_launch(monkeypatch):
         x, y = cuda.to_device(np.ones((2, 3)))
         kernel.forall(3)(x)
         simulate(scaled, 1, 3, y)
-        results.append((x.copy_to_host().tolist(), y.tolist()))
+        results.append((x.copy_to_host().tolist(), y.copy_to_host().tolist()))
         monkeypatch.setitem(globals(), "FACTOR", 10.0)
         OFFSETS[0] = 5.0
     OFFSETS[0] = 1.0
@@ -163,7 +163,7 @@ def test_arrays_are_copied_to_the_device_and_back():
     twice = cuda.device_array_like(on_device)
     again = cuda.device_array(4, dtype=np.float64)
 
-    @cuda.jit((float64, float64))
+    @cuda.jit((types.float64[:], types.float64[:]))
     def double(x, y):
         y[cuda.grid(1)] = 2 * x[cuda.grid(1)]
 
@@ -175,7 +175,8 @@ def test_arrays_are_copied_to_the_device_and_back():
     assert x.tolist() == [0, 1, 2, 3]
     again.copy_to_device(host)
     cuda.to_device(x, to=twice)
-    assert (again.tolist(), twice.tolist()) == (host.tolist(), x.tolist())
+    copies = again.copy_to_host().tolist(), twice.copy_to_host().tolist()
+    assert copies == (host.tolist(), x.tolist())
     with pytest.raises(TypeError, match=r"use \[grid, block\]"):
         double[4](on_device, twice)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy import float32, float64, int32, uint8
 
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import cuda
 
 RNG = np.random.default_rng(7)
 THREADS = 64

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy import float32
 
-from gemmlab.simt.cuda.stand_in import stand_in as cuda
+from gemmlab.simt import cuda
 
 RNG = np.random.default_rng(7)
 FULL = 0xFFFFFFFF

@@ -1,0 +1,296 @@
+"""Arrays of the simulated GPU and of the host, as programs of Numba-CUDA make and copy them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+CONTIGUOUS = "make it contiguous first, with np.ascontiguousarray(array)"
+
+
+class Copies:
+    """What arrays of both kinds have that a GPU can use: copies to and from the host."""
+
+    def copy_to_host(self, ary: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
+        """A copy, in `ary` where that is given; TypeError, ValueError unless it is of its kind."""
+        if ary is None:
+            return np.array(self, subok=False)
+        _check_alike(self, ary)
+        ary[...] = np.asarray(self).reshape(ary.shape)
+        return ary
+
+    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
+        """Take the values of `ary`; TypeError, ValueError unless it is of the same kind."""
+        source = np.asanyarray(ary)
+        _check_alike(self, source)
+        self[...] = source.reshape(self.shape)
+
+
+class DeviceArray(Copies, np.ndarray):
+    """An array of the simulated GPU, which kernels alone compute with.
+
+    As of Numba's, one can take elements and slices of it, assign to them, and copy it; arithmetic
+    and methods such as `sum` are for arrays of the host. NumPy's functions take it as a copy.
+
+    unwritten : which elements nobody has written, as an array of its shape; None for none
+    """
+
+    unwritten: np.ndarray | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """What NumPy's function gives for a copy on the host."""
+        if any(isinstance(out, DeviceArray) for out in options.get("out", ())):
+            raise TypeError(f"{ufunc.__name__} cannot write to a device array; write a kernel")
+        on_host = [np.asarray(i) if isinstance(i, DeviceArray) else i for i in inputs]
+        return getattr(ufunc, method)(*on_host, **options)
+
+    def _no_operator(self, *others: Any) -> Any:
+        return NotImplemented
+
+    __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = _no_operator
+    __mul__ = __rmul__ = __imul__ = __matmul__ = __rmatmul__ = __imatmul__ = _no_operator
+    __truediv__ = __rtruediv__ = __itruediv__ = __floordiv__ = __rfloordiv__ = _no_operator
+    __ifloordiv__ = __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _no_operator
+    __and__ = __rand__ = __iand__ = __or__ = __ror__ = __ior__ = _no_operator
+    __xor__ = __rxor__ = __ixor__ = __lt__ = __le__ = __gt__ = __ge__ = _no_operator
+
+    def __getitem__(self, index: Any) -> Any:
+        _check_index(index)
+        return self._with(super().__getitem__(index), lambda a: a[_elements(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _check_index(index)
+        super().__setitem__(index, np.asarray(value))
+        if self.unwritten is not None:
+            unwritten = getattr(value, "unwritten", None)
+            self.unwritten[_elements(index)] = False if unwritten is None else unwritten
+
+    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
+        """Assign to elements, as `array[key] = value` does."""
+        self[key] = value
+
+    def getitem(self, item: Any, stream: Any = 0) -> Any:
+        """An element or a slice, as `array[item]` is."""
+        return self[item]
+
+    def _with(self, result: Any, same: Any) -> Any:
+        """`result`, a view of this array, with the `same` view of what is unwritten."""
+        if isinstance(result, DeviceArray) and self.unwritten is not None:
+            result.unwritten = same(self.unwritten)
+        return result
+
+    def reshape(self, *shape: Any, order: str = "C") -> DeviceArray:
+        """The same memory in another shape; NotImplementedError where that takes a copy."""
+        result = self._with(super().reshape(*shape, order=order),
+                            lambda a: a.reshape(*shape, order=order))  # fmt: skip
+        if self.size and not np.shares_memory(result, self):
+            raise NotImplementedError("this shape needs a copy; copy_to_host() first")
+        return result
+
+    def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
+        """The same memory in one dimension; NotImplementedError where that takes a copy."""
+        return self.reshape(-1, order=order)
+
+    def squeeze(self, axis: Any = None, stream: Any = 0) -> DeviceArray:
+        """The same memory without dimensions of 1."""
+        return self._with(super().squeeze(axis), lambda a: a.squeeze(axis))
+
+    def transpose(self, axes: Any = None) -> DeviceArray:
+        """A copy with rows and columns swapped, of a matrix alone, as of Numba's."""
+        if axes is not None and tuple(axes) == tuple(range(self.ndim)):
+            return self
+        if self.ndim != 2:
+            raise NotImplementedError("a device array of two dimensions alone can be transposed")
+        result = np.array(np.asarray(self).T, order="C").view(DeviceArray)
+        result.unwritten = None if self.unwritten is None else self.unwritten.T.copy()
+        return result
+
+    @property
+    def T(self) -> DeviceArray:
+        """A copy with rows and columns swapped."""
+        return self.transpose()
+
+    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceArray]:
+        """Views of `section` elements each, the last one perhaps shorter."""
+        if self.ndim != 1:
+            raise ValueError(f"an array of {self.ndim} dimensions cannot be split; ravel() it")
+        return (self[begin : begin + section] for begin in range(0, self.size, section))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a device array cannot be pickled; copy_to_host() first")
+
+    def __repr__(self) -> str:
+        return f"<device array {self.shape} of {self.dtype}; copy_to_host() shows its values>"
+
+    __str__ = __repr__
+
+
+class _Missing:
+    """A method of NumPy's arrays that an array of a GPU does not have."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, array: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"a device array has no {self.name}; copy_to_host() first, or write a kernel"
+        )
+
+
+OF_THE_HOST = (
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose"),
+    *("clip", "compress", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot"),
+    *("fill", "flatten", "item", "max", "mean", "min", "nonzero", "partition", "prod", "put"),
+    *("repeat", "resize", "round", "searchsorted", "sort", "std", "sum", "swapaxes", "take"),
+    *("tobytes", "tofile", "tolist", "trace", "var"),
+)
+for method in OF_THE_HOST:
+    setattr(DeviceArray, method, _Missing(method))
+
+
+class SharedArray(Copies, np.ndarray):
+    """An array of the host that kernels use in place: mapped, managed or pinned."""
+
+
+def _check_alike(one: Any, other: np.ndarray) -> None:
+    """As Numba asks of a copy: the same type, and the same shape but for dimensions of 1."""
+    if one.dtype != other.dtype:
+        raise TypeError(f"incompatible dtype: {one.dtype} vs. {other.dtype}")
+    shapes = [tuple(n for n in array.shape if n != 1) for array in (one, other)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"incompatible shape: {one.shape} vs. {other.shape}")
+
+
+def _check_index(index: Any) -> None:
+    """Elements, slices and fields alone can be taken from memory that is not the host's."""
+    for part in index if isinstance(index, tuple) else (index,):
+        whole = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
+        if not (whole or isinstance(part, (slice, str)) or part is Ellipsis):
+            raise NotImplementedError(
+                f"a device array cannot be indexed with {part!r}; use integers and slices, or "
+                "copy_to_host() first"
+            )
+
+
+def _elements(index: Any) -> Any:
+    """The elements of an index: all of them where it is the name of a field."""
+    return Ellipsis if isinstance(index, str) else index
+
+
+def check_contiguous(array: np.ndarray) -> None:
+    """ValueError for an array of the host that cannot be copied as one piece of memory."""
+    if not (array.flags.c_contiguous or array.flags.f_contiguous or 0 in array.strides):
+        raise ValueError(
+            f"an array of shape {array.shape} and strides {array.strides} B is not contiguous and "
+            f"cannot be copied to a GPU in one piece; {CONTIGUOUS}"
+        )
+
+
+def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: Any = None) -> DeviceArray:
+    """A copy of an array, in `to` where that is given; ValueError unless it is contiguous."""
+    array = np.asanyarray(obj)
+    if not isinstance(array, DeviceArray):
+        check_contiguous(array)
+    if to is not None:
+        to.copy_to_device(array)
+        return to
+    result = _unwritten_array(array.shape, array.dtype, "F" if _by_columns(array) else "C")
+    if copy:
+        result[...] = array
+        result.unwritten = getattr(array, "unwritten", None)
+    return result
+
+
+def _by_columns(array: np.ndarray) -> bool:
+    return array.flags.f_contiguous and not array.flags.c_contiguous
+
+
+def _fresh(shape: Any, dtype: Any, order: str, strides: Any = None) -> np.ndarray:
+    """Memory as nobody left it: all bits are one, which is NaN as a float."""
+    if strides is not None:
+        raise NotImplementedError(f"strides={strides!r}: use order, or a slice of a larger array")
+    array = np.empty(shape, dtype, order)
+    if array.dtype == bool:
+        array.fill(True)
+    elif array.size:
+        array.ravel("K").view(np.uint8)[...] = 0xFF
+    return array
+
+
+def _unwritten_array(shape: Any, dtype: Any, order: str, strides: Any = None) -> DeviceArray:
+    result = _fresh(shape, dtype, order, strides).view(DeviceArray)
+    result.unwritten = np.ones(result.shape, bool, order)
+    return result
+
+
+def device_array(
+    shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
+) -> DeviceArray:
+    """An array that nobody has written: its floats are NaN."""
+    return _unwritten_array(shape, dtype, order, strides)
+
+
+def device_array_like(ary: Any, stream: Any = 0) -> DeviceArray:
+    """An array that nobody has written, of the shape and the type of another one."""
+    return _unwritten_array(ary.shape, ary.dtype, "F" if _by_columns(ary) else "C")
+
+
+def mapped_array(
+    shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
+    portable: bool = False, wc: bool = False,
+) -> SharedArray:  # fmt: skip
+    """An array of the host that kernels use in place; its floats are NaN."""
+    return _fresh(shape, dtype, order, strides).view(SharedArray)
+
+
+def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> Any:
+    """The same of the shape and the type of another one."""
+    return mapped_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
+
+
+def managed_array(
+    shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
+    attach_global: bool = True,
+) -> SharedArray:  # fmt: skip
+    """An array that host and kernels both use; its floats are NaN."""
+    return _fresh(shape, dtype, order, strides).view(SharedArray)
+
+
+def pinned_array(
+    shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C"
+) -> np.ndarray:
+    """An array of the host, which a GPU would copy faster; its floats are NaN."""
+    return _fresh(shape, dtype, order, strides)
+
+
+def pinned_array_like(ary: Any) -> np.ndarray:
+    """The same of the shape and the type of another one."""
+    return pinned_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
+
+
+@contextmanager
+def pinned(*arylist: np.ndarray) -> Iterator[None]:
+    """Arrays of the host that a GPU copies faster in the body."""
+    yield
+
+
+@contextmanager
+def mapped(*arylist: np.ndarray, **options: Any) -> Iterator[Any]:
+    """Arrays of the host that kernels use in place in the body; one, or a list of several."""
+    views = [array.view(SharedArray) for array in arylist]
+    yield views[0] if len(views) == 1 else views
+
+
+def is_cuda_array(obj: Any) -> bool:
+    """Whether `obj` is an array of a GPU, which here is the simulated one."""
+    return isinstance(obj, DeviceArray)
+
+
+def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
+    """An array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
+    if not is_cuda_array(obj):
+        raise TypeError(f"a {type(obj).__name__} is no array of the simulated GPU; use to_device")
+    return obj

@@ -1,0 +1,23 @@
+"""Which `cuda` a program gets that asks gemmlab for one."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from gemmlab.driver import gpu_status, numba_cuda
+from gemmlab.simt import cuda as stand_in
+
+
+def chosen() -> ModuleType:
+    """`numba.cuda` where a GPU works, else the stand-in; and the stand-in where it took its place.
+
+    Only the driver is asked where there is none; where it finds a GPU, Numba runs a kernel on it,
+    once a process.
+    """
+    if sys.modules.get("numba.cuda") is stand_in:  # a program under `gemmlab simulate`
+        return stand_in
+    return numba_cuda() if gpu_status().works else stand_in
+
+
+cuda = chosen()

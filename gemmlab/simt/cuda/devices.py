@@ -1,0 +1,197 @@
+"""The GPU that is simulated, as a program asks for it: its limits, its memory, its context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+from gemmlab.device import RECORDED
+from gemmlab.device import Device as DeviceFile
+from gemmlab.device import device as device_called
+
+# Attributes by the CUDA Driver API's names -> from the numbers of a device's file.
+ATTRIBUTES = {
+    "MAX_THREADS_PER_BLOCK": lambda d: d.threads_per_block,
+    "MAX_BLOCK_DIM_X": lambda d: d.threads_per_block,
+    "MAX_BLOCK_DIM_Y": lambda d: d.threads_per_block,
+    "MAX_BLOCK_DIM_Z": lambda d: 64,
+    "MAX_GRID_DIM_X": lambda d: 2**31 - 1,
+    "MAX_GRID_DIM_Y": lambda d: 65_535,
+    "MAX_GRID_DIM_Z": lambda d: 65_535,
+    "MAX_SHARED_MEMORY_PER_BLOCK": lambda d: d.shared_bytes_per_block_default,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": lambda d: d.shared_bytes_per_block,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": lambda d: d.shared_bytes_per_sm,
+    "MAX_REGISTERS_PER_BLOCK": lambda d: d.registers_per_sm,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": lambda d: d.registers_per_sm,
+    "MAX_THREADS_PER_MULTI_PROCESSOR": lambda d: d.threads_per_sm,
+    "MAX_BLOCKS_PER_MULTIPROCESSOR": lambda d: d.blocks_per_sm,
+    "MULTIPROCESSOR_COUNT": lambda d: d.sms,
+    "WARP_SIZE": lambda d: d.warp_size,
+    "TOTAL_CONSTANT_MEMORY": lambda d: 65_536,
+    "L2_CACHE_SIZE": lambda d: d.l2_bytes,
+    "CLOCK_RATE": lambda d: round(d.clock / 1e3),  # kHz
+    "COMPUTE_CAPABILITY_MAJOR": lambda d: d.compute_capability[0],
+    "COMPUTE_CAPABILITY_MINOR": lambda d: d.compute_capability[1],
+    "COOPERATIVE_LAUNCH": lambda d: 1,
+    "UNIFIED_ADDRESSING": lambda d: 1,
+    "MANAGED_MEMORY": lambda d: 1,
+    "CAN_MAP_HOST_MEMORY": lambda d: 1,
+    "INTEGRATED": lambda d: 0,
+}
+
+
+class MemoryInfo(NamedTuple):
+    """Memory of a GPU [B]."""
+
+    free: int
+    total: int
+
+
+class Device:
+    """The simulated GPU, the only one that there is, with the attributes of CUDA's."""
+
+    id = 0
+    uuid = "GPU-simulated"
+    supports_float16, supports_bfloat16 = True, False
+
+    def __init__(self, simulated: DeviceFile) -> None:
+        self.simulated = simulated
+        self.name = f"{simulated.title} (simulated)"
+        self.compute_capability = simulated.compute_capability
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ATTRIBUTES:
+            return ATTRIBUTES[name](self.simulated)
+        known = ", ".join(ATTRIBUTES)
+        raise AttributeError(f"the simulated GPU has no attribute {name!r}; it has {known}")
+
+    def reset(self) -> None:
+        """Forget what the GPU holds, which here is nothing."""
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is held."""
+
+    def __repr__(self) -> str:
+        return f"<CUDA device 0 '{self.name}'>"
+
+
+class Context:
+    """The context of the simulated GPU."""
+
+    @property
+    def device(self) -> Device:
+        return current_device()
+
+    def get_memory_info(self) -> MemoryInfo:
+        """The memory of the GPU's data sheet, all of it free: arrays are in the host's."""
+        total = self.device.simulated.dram_bytes
+        return MemoryInfo(total, total)
+
+    def synchronize(self) -> None:
+        """Wait for the simulated GPU, which has always finished."""
+
+    def reset(self) -> None:
+        """Forget what the GPU holds, which here is nothing."""
+
+
+class Devices:
+    """`cuda.gpus`: the GPUs that there are, which is one."""
+
+    @property
+    def lst(self) -> list[Device]:
+        return [current_device()]
+
+    @property
+    def current(self) -> Device:
+        return current_device()
+
+    def __getitem__(self, number: int) -> Device:
+        return select_device(number)
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.lst)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return f"<Managed Device {self.current!r}>"
+
+
+gpus = Devices()
+_context = Context()
+
+
+@cache
+def current_device() -> Device:
+    """The simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
+    return Device(device_called(RECORDED))
+
+
+get_current_device = current_device
+
+
+def select_device(device_id: int) -> Device:
+    """The GPU of a number; IndexError unless it is 0."""
+    if device_id != 0:
+        raise IndexError(f"device {device_id!r} is not there; the simulated GPU is device 0")
+    return current_device()
+
+
+def list_devices() -> Devices:
+    """The GPUs that there are."""
+    return gpus
+
+
+def current_context(devnum: int | None = None) -> Context:
+    """The context of the simulated GPU."""
+    return _context
+
+
+def is_available() -> bool:
+    """Whether kernels run: they do, on the simulator."""
+    return True
+
+
+def is_supported_version() -> bool:
+    """Whether the CUDA Toolkit is one that works; none is needed."""
+    return True
+
+
+def is_float16_supported() -> bool:
+    """Whether kernels can compute with float16."""
+    return True
+
+
+def is_bfloat16_supported() -> bool:
+    """Whether kernels can compute with bfloat16: not on the simulator."""
+    return False
+
+
+def detect() -> bool:
+    """Print which GPU is simulated; returns True, as there is one."""
+    gpu = current_device()
+    major, minor = gpu.compute_capability
+    print(f"Found 1 CUDA devices\nid 0    {gpu.name}\n{'Compute Capability':>40}: {major}.{minor}")
+    print("Summary:\n\t1/1 devices are supported, by simulation")
+    return True
+
+
+def close() -> None:
+    """Give back what the GPU holds, which here is nothing."""
+
+
+@contextmanager
+def defer_cleanup() -> Iterator[None]:
+    """Memory is given back when Python does so, in the body and outside."""
+    yield
+
+
+def require_context(function: Any) -> Any:
+    """A function that needs a context, which there always is."""
+    return function

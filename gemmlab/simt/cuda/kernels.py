@@ -1,0 +1,207 @@
+"""Kernels and device functions as programs define and launch them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.cuda.arrays import DeviceArray, check_contiguous
+from gemmlab.simt.cuda.compiled import Compiled, Overloads
+from gemmlab.simt.cuda.launches import launched
+from gemmlab.simt.cuda.signatures import Argument, converted, declared, type_of
+from gemmlab.simt.cuda.streams import Stream
+from gemmlab.simt.report.report import Report
+
+FORALL_THREADS = 256  # of a block where the caller leaves the choice
+
+# Options of `cuda.jit` that change how Numba compiles, not what a kernel means.
+OPTIONS = (
+    *("cache", "debug", "device", "extensions", "fastmath", "forceinline", "inline"),
+    *("launch_bounds", "lineinfo", "link", "lto", "max_registers", "nopython", "opt"),
+    *("shared_memory_carveout", "cooperative", "abi", "abi_info"),
+)
+
+
+class DeviceFunction:
+    """A function that kernels call. The simulator runs it, Numba compiles it into a kernel."""
+
+    def __init__(self, py_func: Callable, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func, self.targetoptions = py_func, options
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The function as `numba.cuda` has it; kept, because Numba's types do not hold it."""
+        from numba import cuda
+
+        return cuda.jit(**self.targetoptions)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba-CUDA knows it, when a kernel that it compiles calls it."""
+        return self.compiled._numba_type_
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.py_func(*args, **keywords)
+
+
+class SimulatedKernel:
+    """A kernel defined with the stand-in: launched as on a GPU, it runs on the simulator.
+
+    Numbers and NumPy arrays of the scopes around it are those of its first launch, as Numba
+    freezes them when it compiles; the memory of a `DeviceArray` is read anew.
+    """
+
+    def __init__(
+        self, py_func: Callable, options: dict[str, Any], signatures: list[tuple[Argument, ...]]
+    ) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func, self.targetoptions = py_func, options
+        self.declared = signatures
+        self.program: dict = {}  # the function and its device functions, rewritten when first met
+        self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
+        self.specialized = False
+
+    @property
+    def signatures(self) -> list[tuple[Argument, ...]]:
+        """The types of arguments that it was declared for, or launched with."""
+        return list(self.overloads)
+
+    nopython_signatures = signatures
+
+    def __getitem__(self, launch: tuple) -> Callable:
+        """kernel[grid, block, stream, shared_bytes], to be called with the arguments."""
+        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
+            raise TypeError(
+                f"{self.__name__}[{launch!r}] does not say how to launch; use [grid, block], or "
+                "[grid, block, stream, shared_bytes]"
+            )
+        return self.configure(*launch)
+
+    def configure(
+        self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
+    ) -> Callable:
+        """The same as kernel[griddim, blockdim, stream, sharedmem]."""
+        if not (stream is None or isinstance(stream, Stream) or stream == 0):
+            raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
+
+        def run(*args: object) -> Report:
+            values = self._arguments(args)
+            report = launched(self, griddim, blockdim, values, sharedmem)
+            types = tuple(map(type_of, values))
+            self.overloads.setdefault(types, Compiled(self, types))
+            return report
+
+        return run
+
+    def _arguments(self, args: tuple) -> tuple:
+        """What a launch hands over: the arrays of `In`, `Out` and `InOut`, declared numbers."""
+        values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
+        for value in values:
+            if isinstance(value, np.ndarray) and not isinstance(value, DeviceArray):
+                check_contiguous(value)
+        return converted(self.__name__, self.declared, values) if self.declared else tuple(values)
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
+        """A launch of at least `ntasks` threads, in blocks of `tpb`; none where there are none."""
+        if ntasks < 0:
+            raise ValueError(f"ntasks={ntasks} is negative; use the number of elements")
+        if ntasks == 0:
+            return lambda *args: None
+        threads = tpb or FORALL_THREADS
+        return self[-(-ntasks // threads), threads, stream, sharedmem]
+
+    def specialize(self, *args: Any) -> SimulatedKernel:
+        """The kernel for arguments of these types alone."""
+        if self.specialized:
+            raise RuntimeError(f"{self.__name__} is specialized already")
+        only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])
+        only.specialized = True
+        return only
+
+    def compile(self, sig: Any) -> Compiled:
+        """What is known of the kernel for the types of a signature."""
+        [types] = declared(sig)
+        return self.overloads.setdefault(types, Compiled(self, types))
+
+    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
+        """Blocks that can wait for each other; see `Compiled`."""
+        return Compiled(self, ()).max_cooperative_grid_blocks(blockdim, dynsmemsize)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("inspect_", "get_")):
+            raise NotImplementedError(
+                f"{self.__name__}.{name}: nothing is compiled on the simulated GPU; "
+                "numba.cuda.compile_ptx(function, signature, cc=(9, 0)) compiles without a GPU"
+            )
+        raise AttributeError(f"kernel {self.__name__} has no attribute {name!r}")
+
+    def __call__(self, *args: object) -> Any:
+        raise TypeError(f"launch it as {self.__name__}[grid, block](...)")
+
+
+class Transfer:
+    """An array of the host as an argument: `In` is copied to the GPU, `Out` and `InOut` back."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def handed_over(self) -> Any:
+        """The array that the kernel works with."""
+        return self.value
+
+
+class In(Transfer):
+    """An array that is copied to the GPU and not back: what a kernel writes to it is lost."""
+
+    def handed_over(self) -> Any:
+        return np.array(self.value)
+
+
+class Out(Transfer):
+    """An array that is copied back from the GPU."""
+
+
+class InOut(Transfer):
+    """An array that is copied to the GPU and back."""
+
+
+def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
+    """Mark a kernel, or with `device` a function that kernels call.
+
+    In the place of the function may be a signature, as in `jit("void(float32[:])")`, or a list of
+    them: numbers are then converted to its types, and other arrays refused, as by Numba. Options
+    on how to compile change nothing here.
+
+    Raises TypeError for an option that is none, NotImplementedError for code of another language.
+    """
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise TypeError(f"{unknown[0]!r} is no option of jit; use {', '.join(OPTIONS)}")
+    if options.get("link"):
+        raise NotImplementedError(
+            f"link={options['link']!r}: code of another language cannot be simulated; write the "
+            "function in Python with jit(device=True)"
+        )
+    plain = getattr(func_or_sig, "py_func", func_or_sig)  # of what `njit` made, too
+    function = plain if hasattr(plain, "__code__") else None
+    if device:
+        given = {"device": True, **options}
+        return _marked(function, lambda f: DeviceFunction(f, given))
+    signatures = declared(func_or_sig) if function is None and func_or_sig is not None else []
+    return _marked(function, lambda f: SimulatedKernel(f, options, signatures))
+
+
+def _marked(function: Callable | None, mark: Callable) -> Any:
+    return mark if function is None else mark(function)
+
+
+def declare_device(name: str, sig: Any, *args: Any, **options: Any) -> Any:
+    """Refuse a device function that is written in another language."""
+    raise NotImplementedError(
+        f"{name}: code of another language cannot be simulated; write it in Python with "
+        "jit(device=True)"
+    )

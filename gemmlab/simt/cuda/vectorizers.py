@@ -1,0 +1,111 @@
+"""`vectorize` for a GPU: a function of numbers made into a kernel that takes arrays."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.cuda import names as cuda
+from gemmlab.simt.cuda.arrays import DeviceArray, device_array
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
+from gemmlab.simt.cuda.signatures import declared
+from gemmlab.simt.numbers.types import TYPES
+
+TEXT = """\
+def {name}({parameters}, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = function({elements})
+"""
+
+
+class Vectorized:
+    """A function of arrays, element by element, with NumPy's broadcasting; one thread each.
+
+    types : (of the arguments, of the result) for each signature; the first one to which the
+        arguments can be cast safely is used, as by NumPy's ufuncs
+    """
+
+    def __init__(self, function: Callable, types: list[tuple[tuple, np.dtype]]) -> None:
+        self.function, self.types = DeviceFunction(function, {"device": True}), types
+        self.__name__, self.nin = function.__name__, len(inspect.signature(function).parameters)
+        self.kernel = self._kernel()
+
+    def _kernel(self) -> SimulatedKernel:
+        """The kernel, with a text of its own where `inspect` finds it."""
+        names = [f"x{i}" for i in range(self.nin)]
+        text = TEXT.format(
+            name=f"vectorized_{self.__name__.strip('<>')}",
+            parameters=", ".join(names),
+            elements=", ".join(f"{name}[i]" for name in names),
+        )
+        file = f"<vectorize {self.__name__} with {self.nin} arguments>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        scope: dict[str, Any] = {"cuda": cuda, "function": self.function}
+        exec(compile(text, file, "exec"), scope)
+        [kernel] = [v for k, v in scope.items() if k.startswith("vectorized_")]
+        return jit(kernel)
+
+    def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
+        """The result for arrays or numbers: on the device if an argument is."""
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__} takes {self.nin} arguments, not {len(args)}")
+        given = [np.asarray(a) for a in args]
+        types, of_result = self._types(given)
+        whole = np.broadcast_arrays(*given)
+        shape = whole[0].shape
+        flat = [np.ravel(a).astype(t) for a, t in zip(whole, types, strict=True)]
+        result = device_array(whole[0].size, of_result)
+        self.kernel.forall(result.size, stream=stream)(*flat, result)
+        result = result.reshape(shape)
+        if out is not None:
+            out[...] = np.asarray(result)
+            return out
+        if any(isinstance(a, DeviceArray) for a in args):
+            return result
+        return result.copy_to_host() if shape else result.copy_to_host()[()]
+
+    def _types(self, given: list[np.ndarray]) -> tuple[tuple, np.dtype]:
+        for types, of_result in self.types:
+            if all(np.can_cast(a.dtype, t) for a, t in zip(given, types, strict=True)):
+                return types, of_result
+        known = "; ".join(", ".join(map(str, types)) for types, _ in self.types)
+        names = ", ".join(str(a.dtype) for a in given)
+        raise TypeError(f"{self.__name__} is declared for ({known}), not for ({names})")
+
+
+def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: Any) -> Any:
+    """Make a function of numbers one of arrays, as in ``vectorize(["float32(float32)"])``.
+
+    Raises TypeError without signatures, which a GPU needs.
+    """
+    if callable(ftylist_or_function) or not ftylist_or_function:
+        raise TypeError('a GPU needs signatures: write vectorize(["float32(float32)"])')
+    given = ftylist_or_function if isinstance(ftylist_or_function, list) else [ftylist_or_function]
+    types = [_types(signature) for signature in given]
+    return lambda function: Vectorized(getattr(function, "py_func", function), types)
+
+
+def _types(signature: Any) -> tuple[tuple, np.dtype]:
+    """The types of arguments and of the result; TypeError for a signature without a result."""
+    [arguments] = declared(signature)
+    made = (
+        eval(signature, {"__builtins__": {}}, dict(TYPES)) if isinstance(signature, str) else None
+    )
+    result = getattr(made or signature, "return_type", None)
+    if result is None:
+        raise TypeError(f"{signature!r} does not say what it returns; write 'float32(float32)'")
+    [[of_result]] = declared((result,))
+    return tuple(a.dtype for a in arguments), of_result.dtype
+
+
+def guvectorize(*args: Any, **options: Any) -> Any:
+    """Refuse generalised functions, which are not simulated."""
+    raise NotImplementedError(
+        "guvectorize is not simulated; write a kernel with cuda.jit that has a thread for each "
+        "element of the outer dimensions"
+    )

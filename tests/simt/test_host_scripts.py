@@ -1,0 +1,118 @@
+"""Whole programs of Numba-CUDA: with another import, under `gemmlab simulate`, and compiled."""
+
+import contextlib
+import io
+import runpy
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab.programs.in_place import _vectorize
+from gemmlab.simt import cuda
+from gemmlab.simt.cuda.kernels import SimulatedKernel
+from tests.support.host_scripts import SCRIPTS, with_gemmlab
+from tests.support.paths import ROOT
+
+RANDOM = pytest.mark.xfail(reason="numba.cuda.random is not simulated yet", strict=True)
+
+
+def each(scripts):
+    marks = {"monte_carlo": RANDOM}
+    listed = [pytest.param(s, id=s.stem, marks=marks.get(s.stem, ())) for s in scripts]
+    return pytest.mark.parametrize("script", listed)
+
+
+def printed_with_another_import(script, folder):
+    copy = folder / script.name
+    copy.write_text(with_gemmlab(script.read_text("utf-8")), "utf-8")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        runpy.run_path(str(copy), run_name="__main__")
+    return out.getvalue()
+
+
+def simulated(*arguments, before=""):
+    code = f"{before}\nfrom gemmlab.cli import main\nsys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}", "simulate", *map(str, arguments)],
+        cwd=ROOT, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+@each(SCRIPTS)
+def test_a_script_runs_with_its_import_changed_and_with_nothing_changed(script, tmp_path):
+    printed = printed_with_another_import(script, tmp_path)
+    answer = simulated(script)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == printed
+    assert "0 hazards" in answer.stderr.splitlines()[0]
+
+
+def test_numba_need_not_be_installed():
+    """All in one process, in which it cannot be imported."""
+    scripts = [str(s) for s in SCRIPTS if s.stem != "monte_carlo"]
+    code = f"""
+import sys
+sys.modules["numba"] = None
+from gemmlab.programs.running import run
+for script in {scripts!r}:
+    outcome = run(script)
+    assert outcome.status == 0 and not outcome.numba and not outcome.account.hazards, script
+    assert sys.modules["numba"] is None
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert len(answer.stdout.splitlines()) >= len(scripts)
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """`numba.cuda` with the simulator's host half: kernels are written with Numba's own names."""
+    import numba
+    from numba import cuda as numbas
+
+    with monkeypatch.context() as patch:
+        for name in cuda.__all__:
+            if hasattr(numbas, name) and name != "types":
+                patch.setattr(numbas, name, getattr(cuda, name))
+        patch.setattr(numba, "vectorize", _vectorize(numba.vectorize))
+        yield patch
+
+
+def numba_types(arguments):
+    from numba.cuda import types
+    from numba.cuda.np.numpy_support import from_dtype
+
+    found = [from_dtype(np.dtype(a.dtype)) for a in arguments]
+    return tuple(
+        types.Array(t, a.ndim, "C") if a.ndim else t for t, a in zip(found, arguments, strict=True)
+    )
+
+
+@pytest.mark.ptxas
+@each(SCRIPTS)
+def test_the_kernels_of_a_script_compile(script, host, monkeypatch):
+    with contextlib.redirect_stdout(io.StringIO()):
+        names = runpy.run_path(str(script), run_name="__main__")
+    host.undo()
+    from numba import cuda as numbas
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(
+        dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0))
+    )
+    kernels = [value for value in names.values() if isinstance(value, SimulatedKernel)]
+    for kernel in kernels:
+        for signature in kernel.signatures:
+            text, _ = numbas.compile_ptx(kernel.py_func, numba_types(signature), cc=(9, 0))
+            assert ".visible .entry" in text
+    assert kernels or script.stem in ("ufuncs",)
+
+
+def test_there_are_ten():
+    assert len(SCRIPTS) >= 10

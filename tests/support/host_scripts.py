@@ -1,0 +1,21 @@
+"""The host scripts of `tests/simt/host_scripts`: whole programs in the style of Numba's manual."""
+
+import re
+
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "tests" / "simt" / "host_scripts"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+
+
+def with_gemmlab(text):
+    """A program with its imports of Numba changed to those of gemmlab, and nothing else."""
+    text = re.sub(r"^from numba\.cuda\b", "from gemmlab.simt.cuda", text, flags=re.M)
+    return re.sub(r"^from numba import (.*)$", _imports, text, flags=re.M)
+
+
+def _imports(line):
+    names = [name.strip() for name in line[1].split(",")]
+    others = [name for name in names if name != "cuda"]
+    lines = ["from gemmlab import cuda"] if "cuda" in names else []
+    return "\n".join(lines + [f"from gemmlab.simt.cuda import {name}" for name in others])
