@@ -12,7 +12,7 @@ from typing import Any
 
 from gemmlab.programs import plain_numba
 from gemmlab.simt import cuda
-from gemmlab.simt.cuda import arrays, devices, kernels
+from gemmlab.simt.cuda import arrays, devices, kernels, random
 
 CUDA = "numba.cuda"
 
@@ -57,6 +57,7 @@ def parts() -> dict[str, ModuleType]:
         f"{CUDA}.cudadrv.devicearray": devicearray,
         f"{CUDA}.api": arrays,
         f"{CUDA}.decorators": kernels,
+        f"{CUDA}.random": random,
     }
     return found
 

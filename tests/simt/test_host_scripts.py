@@ -16,13 +16,9 @@ from gemmlab.simt.cuda.kernels import SimulatedKernel
 from tests.support.host_scripts import SCRIPTS, with_gemmlab
 from tests.support.paths import ROOT
 
-RANDOM = pytest.mark.xfail(reason="numba.cuda.random is not simulated yet", strict=True)
-
 
 def each(scripts):
-    marks = {"monte_carlo": RANDOM}
-    listed = [pytest.param(s, id=s.stem, marks=marks.get(s.stem, ())) for s in scripts]
-    return pytest.mark.parametrize("script", listed)
+    return pytest.mark.parametrize("script", scripts, ids=lambda script: script.stem)
 
 
 def printed_with_another_import(script, folder):
@@ -53,7 +49,7 @@ def test_a_script_runs_with_its_import_changed_and_with_nothing_changed(script, 
 
 def test_numba_need_not_be_installed():
     """All in one process, in which it cannot be imported."""
-    scripts = [str(s) for s in SCRIPTS if s.stem != "monte_carlo"]
+    scripts = [str(s) for s in SCRIPTS]
     code = f"""
 import sys
 sys.modules["numba"] = None

@@ -30,38 +30,13 @@ BENIGN = {
     "graphs.breadth_first_level_by_level": {"global-race"},
 }
 
-SPINS = "a lane that spins keeps from running the one that it waits for"
-
 # Cases that fail, and what is wrong with the simulator.
 FAILING = {
-    "dynamic.edit_distances_with_rows_that_change_places": (
-        "local arrays that change places in a loop of a length of its own do so in all lanes"
-    ),
-    "idioms.box_with_names": "named tuples are refused as arguments",
-    "idioms.constants_of_the_type_of_an_array": "`x.dtype.type` is refused",
     "idioms.cube_as_a_row": "`reshape` is refused",
-    "idioms.function_within_a_kernel": "functions within a kernel are refused",
-    "idioms.local_arrays_chosen_by_each_thread": (
-        "a local array chosen by some lanes is chosen by all"
-    ),
     "idioms.numbers_in_the_plane": "arrays of complex numbers are refused",
-    "idioms.operators_as_functions": "functions of `operator` are refused",
-    "idioms.particles_in_parallel_arrays_and_a_tuple": "tuples are refused as arguments",
-    "idioms.particles_in_records": "arrays of records are refused",
-    "idioms.roots_with_assertions": "`assert` and `raise` are refused",
-    "idioms.states_with_names": "members of an IntEnum are refused",
-    "idioms.weights_that_may_be_missing": "None is refused as an argument",
     "learning.nearest_neighbours_of_points": "a local array cannot be filled by `array[:] = value`",
-    "locks.consumer_before_its_producer": SPINS,
-    "locks.lock_taken_by_one_thread_of_a_block": SPINS,
-    "locks.lock_that_spins": SPINS,
-    "locks.lock_with_tickets": SPINS,
-    "locks.table_with_open_addresses": "`in` is refused",
-    "monte_carlo.numbers_of_splitmix": "whole numbers above 2**63 are refused",
-    "scans.scan_in_which_each_block_waits_for_the_one_before": SPINS,
     "simulation.fourier_transform_with_two_roots": "arrays of complex numbers are refused",
     "simulation.paths_of_lorenz": "`x, y, z = array[i]` does not unpack a row",
-    "sparse.product_in_small_dense_blocks": "`divmod` is refused",
     "strings.brackets_balanced": "`ord` is refused",
     "strings.cipher_of_caesar": "`ord` is refused",
 }

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy import float32, float64, uint64
 
+from gemmlab.simt.cuda.arrays import DeviceArray, to_device
+
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
 _JUMP = (0xBEAC0467EBA5FACB, 0xD86B048B86AA9922)  # the polynomial of 2**64 steps
 
@@ -59,11 +61,11 @@ def xoroshiro128p_normal_float64(states, index):
 
 def create_xoroshiro128p_states(
     n: int, seed: int, subsequence_start: int = 0, stream: Any = 0
-) -> np.ndarray:
+) -> DeviceArray:
     """States of `n` generators, 2⁶⁴ steps apart, from the subsequence `subsequence_start` on."""
     states = np.empty(n, xoroshiro128p_dtype)
     init_xoroshiro128p_states(states, seed, subsequence_start, stream)
-    return states
+    return to_device(states)
 
 
 def init_xoroshiro128p_states(

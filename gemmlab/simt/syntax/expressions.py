@@ -294,5 +294,5 @@ class Expressions(ast.NodeTransformer):
                 "known, and give it a name",
             )
         dtype = given.get("dtype")
-        if dtype is not None and self.static(dtype)[1] in (bool, int, float):
+        if dtype is not None and any(self.static(dtype)[1] is t for t in (bool, int, float)):
             raise self.refuse(node, ast.unparse(dtype), "use a type with a size, such as float32")

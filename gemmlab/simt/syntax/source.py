@@ -57,8 +57,8 @@ class Source:
     def stored_parameters(self) -> set[str]:
         """The parameters that the kernel may store to.
 
-        Those whose elements are assigned; all of them, where an array gets a second name that
-        hides what is stored to: a view, or a device function's parameter.
+        Those whose elements are assigned or updated by atomics; all of them, where an array gets a
+        second name that hides what is stored to: a view, or a device function's parameter.
         """
         parameters = {a.arg for a in self.tree.args.args}
         nodes = list(ast.walk(self.tree))
@@ -76,17 +76,24 @@ class Source:
             for target in n.targets
             if isinstance(target, ast.Name)
         }
+        calls = [n for n in nodes if isinstance(n, ast.Call)]
+        atomics = [n for n in calls if _is_atomic(n.func)]
+        updated = {_root(n.args[0]) for n in atomics if n.args}
         arguments = [
             a
-            for n in nodes
-            if isinstance(n, ast.Call)
-            for a in (*n.args, *(keyword.value for keyword in n.keywords))
+            for n in calls
+            for a in (*n.args[n in atomics :], *(keyword.value for keyword in n.keywords))
         ]
         passed = {a.id for a in arguments if isinstance(a, ast.Name) and id(a) not in owned}
         viewed = {_root(a) for a in arguments if isinstance(a, ast.Subscript)}  # or an element
-        if stored <= parameters | made and not passed & parameters:
-            return (stored | viewed) & parameters
+        if stored | updated <= parameters | made and not passed & parameters:
+            return (stored | viewed | updated) & parameters
         return parameters
+
+
+def _is_atomic(function: ast.expr) -> bool:
+    """Whether a call is of `cuda.atomic`, whose functions store to their first argument alone."""
+    return ast.unparse(function).startswith("cuda.atomic.")
 
 
 def _root(node: ast.expr) -> str:
