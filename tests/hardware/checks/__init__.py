@@ -10,6 +10,7 @@ from tests.hardware.checks import (
     loads,
     products,
     random_kernels,
+    realistic,
     resources,
     sanitizer,
     wide_accesses,
@@ -22,7 +23,7 @@ CHECKS = {
     for module in (
         *(ladder, dot_products, resources, random_kernels, products, language),
         *(instructions, layouts),
-        *(counters, wide_accesses, loads),
+        *(counters, realistic, wide_accesses, loads),
         sanitizer,
     )
 }
