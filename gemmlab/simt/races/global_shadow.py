@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.release import Releases, together
 from gemmlab.simt.races.runs import Runs, run_of
 from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.races.visits import Now
@@ -92,9 +92,13 @@ class GlobalShadow(Shadow):
     def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
         ordered = super()._ordered(touches, lane, now)
         if self.fences:
-            _, epochs, _, fences = self.visits.moments(touches)
-            others, epoch = self.visits.lanes(touches), np.broadcast_to(now.epoch, lane.shape)
-            for i in np.flatnonzero(~ordered).tolist():
-                old = int(others[i]), int(epochs[i]), int(fences[i])
-                ordered[i] = self.releases.orders(old, int(lane[i]), int(epoch[i]), self.threads)
+            which = np.flatnonzero(~ordered)
+            old, lanes = touches[which], lane[which]
+            epoch = np.broadcast_to(now.epoch, lane.shape)[which]
+            for block, some in together(old, lanes, self.threads):
+                by = self.visits.lanes(old[some.start])
+                _, then, _, fences = self.visits.moments(old[some.start])
+                made = int(by), int(then), int(fences)
+                asked = block, lanes[some].tolist(), int(epoch[some.start])
+                ordered[which[some]] = self.releases.order(made, *asked, self.threads)
         return ordered
