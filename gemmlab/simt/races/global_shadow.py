@@ -95,10 +95,10 @@ class GlobalShadow(Shadow):
             which = np.flatnonzero(~ordered)
             old, lanes = touches[which], lane[which]
             epoch = np.broadcast_to(now.epoch, lane.shape)[which]
+            by, (_, then, _, fences) = self.visits.lanes(old), self.visits.moments(old)
             for block, some in together(old, lanes, self.threads):
-                by = self.visits.lanes(old[some.start])
-                _, then, _, fences = self.visits.moments(old[some.start])
-                made = int(by), int(then), int(fences)
-                asked = block, lanes[some].tolist(), int(epoch[some.start])
+                first = some.start
+                made = int(by[first]), int(then[first]), int(fences[first])
+                asked = block, lanes[some].tolist(), int(epoch[first])
                 ordered[which[some]] = self.releases.order(made, *asked, self.threads)
         return ordered
