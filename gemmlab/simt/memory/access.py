@@ -128,7 +128,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
             f"{m.calls.source.code(line)}"
         )
     mask, offset = m.masks[-1], array.offset
-    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
+    shape: list = []
+    strides: list = []
+    if len(parts) < array.ndim:
+        shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
         if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
@@ -146,7 +149,7 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
             offset = moved if type(offset) is np.int64 and offset == 0 else offset + moved
     if shape:
         return array.view(tuple(shape), tuple(strides), offset), mask
-    if np.ndim(array.offset) > 0 and isinstance(mask, np.ndarray):
+    if isinstance(array.offset, np.ndarray) and array.offset.ndim and isinstance(mask, np.ndarray):
         offset = np.where(mask, offset, 0)  # a view may begin anywhere in lanes that are off
     plain = met and mask is m.masks[-1] and not any(type(p) is Wrapped for p in parts)
     if plain and same_in_blocks(np.asarray(offset), mask):

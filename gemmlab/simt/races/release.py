@@ -138,9 +138,12 @@ class Releases:
         What releases it comes later than the last fence before it.
         """
         by, then, fences = old
-        later = [fence.epoch for fence in self.fenced.get(by, ()) if fence.number > fences]
-        releases, found = self.of_block.get(by // threads, []), {}
+        releases = self.of_block.get(by // threads, [])
         first = bisect_right(releases, self.times[fences], key=lambda release: release.time)
+        if first == len(releases):
+            return {}
+        found: dict[Hashable, int] = {}
+        later = [fence.epoch for fence in self.fenced.get(by, ()) if fence.number > fences]
         for release in releases[first:]:
             if by == release.lane:
                 covers = fences < release.fence.number
@@ -153,6 +156,9 @@ class Releases:
 
 def together(at: np.ndarray, lanes: np.ndarray, threads: int) -> Iterator[tuple[int, slice]]:
     """The lanes of an access in groups of one block and one value of `at`, in order."""
+    if len(at) == 1:
+        yield int(lanes[0]) // threads, slice(0, 1)
+        return
     blocks = lanes // threads
     starts = np.flatnonzero((np.diff(at) != 0) | (np.diff(blocks) != 0)) + 1
     starts = [0, *starts.tolist()] if len(at) else []
