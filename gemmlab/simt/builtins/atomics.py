@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.memory.access import locate
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.memory.indices import locate
 from gemmlab.simt.races.tracking import track_global, track_shared
 
 if TYPE_CHECKING:
