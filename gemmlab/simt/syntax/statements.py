@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 
-from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
+from gemmlab.simt.syntax.constants import ATTRIBUTES
+from gemmlab.simt.syntax.expressions import Expressions
 from gemmlab.simt.syntax.nodes import (
     ARRAY,
     INDEX,
