@@ -99,13 +99,14 @@ def _cells(m: Machine, array: Array, at: Any) -> Any:
 
 def load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     """The elements `at` of each lane's own array; a hazard where it has not written them."""
+    owner = array.owner  # which knows what has been written, by views too
     if np.ndim(at) == 0:
-        written, value = array.shadow[int(at)], array.buffer[int(at)].copy()
+        written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
     else:
         cells = at * m.lanes.place.size + m.lanes.place
         value = array.buffer.reshape(-1).take(cells)
-        whole = array.shadow.shape == array.buffer.shape
-        written = array.shadow.reshape(-1).take(cells if whole else at)
+        whole = owner.shadow.shape == array.buffer.shape
+        written = owner.shadow.reshape(-1).take(cells if whole else at)
     unset = both(mask, ~written)
     if unset is not False:
         first = int(m.lanes.of(at, unset)[0][0])
@@ -117,13 +118,13 @@ def load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
 
 def store_local(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
     """Set the elements `at` of each lane's own array in the lanes of `mask`."""
-    everywhere = mask is None
-    if np.ndim(at) == 0 and (everywhere or array.shadow[int(at)].all()):
+    owner, everywhere = array.owner, mask is None
+    if np.ndim(at) == 0 and (everywhere or owner.shadow[int(at)].all()):
         np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
-        array.shadow[int(at)] = True
+        owner.shadow[int(at)] = True
         return
-    if array.shadow.shape != array.buffer.shape:
-        array.shadow = np.broadcast_to(array.shadow, array.buffer.shape).copy()
+    if owner.shadow.shape != array.buffer.shape:
+        owner.shadow = np.broadcast_to(owner.shadow, array.buffer.shape).copy()
     cells, places = m.lanes.of(at * m.lanes.place.size + m.lanes.place, mask)
     array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
-    array.shadow.reshape(-1)[cells] = True
+    owner.shadow.reshape(-1)[cells] = True
