@@ -34,7 +34,7 @@ from gemmlab.simt.report.trace import Trace
 from gemmlab.simt.syntax.source import read_source
 
 # Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
-LANES = 1 << 16
+LANES = 1 << 17
 SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
 MAX_THREADS = 1024
 MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
@@ -75,7 +75,7 @@ def simulate(
         block 0 are kept in `Report.trace`
     shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
 
-    Blocks run in batches of at most 65536 threads, which bounds memory; all at once where the
+    Blocks run in batches of at most 131072 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
     Where threads spin for others, the launch runs block by block or thread by thread instead
     (`simt.machine.fibers`), with as many blocks begun as a GPU holds; that takes longer.

@@ -215,3 +215,29 @@ def test_dynamic_arrays_of_two_types_are_the_same_memory():
     np.testing.assert_array_equal(out, np.arange(7, -1, -1) + x + 3)
     simulate(same_bytes, 1, 8, out, shared_bytes=32)
     assert (out == 0x3F800000).all()
+
+
+def rows_and_columns(x, out, columns, down, along, start):
+    s = cuda.shared.array(1200, float32)
+    t = cuda.threadIdx.x
+    for i in range(t, 1200, cuda.blockDim.x):
+        s[i] = x[i] + cuda.blockIdx.x
+    cuda.syncthreads()
+    out[cuda.grid(1)] = s[start + t // columns * down + t % columns * along]
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8, 16, 32, 64])
+@pytest.mark.parametrize(("down", "along"), [(0, 1), (1, 0), (16, 1), (1, 17), (0, 0), (2, 3)])
+def test_lanes_load_what_stands_in_a_row_or_a_column(columns, down, along):
+    """Where the elements of lanes have one distance, a view finds them, and not their indices."""
+    x, out = integers(1200), np.zeros(3 * 64, np.float32)
+    simulate(rows_and_columns, 3, 64, x, out, columns, down, along, 5)
+    t = np.arange(64)
+    expected = x[5 + t // columns * down + t % columns * along]
+    assert np.array_equal(out.reshape(3, 64), expected + np.arange(3).reshape(3, 1))
+
+
+def test_lanes_load_in_descending_order():
+    x, out = integers(1200), np.zeros(64, np.float32)
+    simulate(rows_and_columns, 1, 64, x, out, 64, 0, -1, 100)
+    assert np.array_equal(out, x[100 - np.arange(64)])
