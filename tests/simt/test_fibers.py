@@ -451,3 +451,21 @@ def test_a_hazard_of_one_lane_ends_those_that_wait():
     with pytest.raises(HazardError, match="out-of-bounds"):
         simulate(fails_while_others_wait, 1, 4, numbers(1), numbers(4))
     assert threading.active_count() == 1
+
+
+def waits_for_a_lane_then_the_grid(flag, x, out):
+    i = cuda.grid(1)
+    x[i] = i
+    if cuda.threadIdx.x == 5:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+    if cuda.threadIdx.x == 6:
+        cuda.atomic.exch(flag, 0, 1)
+    cuda.cg.this_grid().sync()
+    out[i] = x[x.size - 1 - i]
+
+
+def test_lanes_that_have_waited_wait_for_the_whole_grid():
+    x, out = numbers(64), numbers(64)
+    simulate(waits_for_a_lane_then_the_grid, 2, 32, numbers(1), x, out)
+    assert np.array_equal(out, np.arange(63, -1, -1))

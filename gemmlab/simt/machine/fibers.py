@@ -258,7 +258,7 @@ class Fibers:
             machine.waits.epoch = epoch
         for array in m.memory.global_arrays:
             if array.shadow is not None:
-                array.shadow.order(epoch)
+                array.shadow.order()
 
     def _join(self, key: tuple, named: Any, call: tuple) -> Meeting:
         """Come to a meeting, and wait until all have, or nobody else can."""
