@@ -107,7 +107,7 @@ def _within(
     if wraps is not False:
         place = _asked_for(m, array, parts, m.lanes.first(wraps))
         text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
-        m.findings.note(line, wraps, text)
+        m.findings.note("negative-index", line, wraps, text)
     return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
 
 
