@@ -112,7 +112,8 @@ def hazards() -> str:
     for name, path in WRONG.items():
         expected, fault = load(path).EXPECT, fault_line(name)
         if name in missing:
-            rows.append([f"`{name}`", f"{expected}, line {fault}", *["not yet recorded" for _ in TOOLS]])
+            cells = ["not yet recorded" for _ in TOOLS]
+            rows.append([f"`{name}`", f"{expected}, line {fault}", *cells])
             continue
         cells, said = [], False
         for tool in TOOLS:

@@ -55,8 +55,11 @@ SHUFFLES: dict[str, Callable] = {
 }
 
 
-def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
-    """The `value` of another lane of the warp; a hazard where that lane does not take part."""
+def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any, has: Any = None) -> Any:
+    """The `value` of another lane of the warp; a hazard where that lane does not take part.
+
+    has : which lanes have a value; None for all
+    """
     on = taking_part(m, mask, name, "inst_shuffle")
     operand = m.lanes.in_warps(np.asarray(where).astype(np.int64))
     lane = np.broadcast_to(np.arange(WARP), operand.shape)
@@ -67,6 +70,13 @@ def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
         other = int(source.reshape(lost.shape)[m.lanes.first(lost)])
         text = f"thread {{thread}} reads lane {other} in cuda.{name}, which does not take part"
         m.findings.hazard("uninitialised-read", m.calls.line, lost, text)
+    if has is not None:
+        there = np.take_along_axis(m.lanes.in_warps(has), source, axis=-1)
+        unset = (on & present & ~there).reshape(m.lanes.shape)
+        if unset.any():
+            other = int(source.reshape(unset.shape)[m.lanes.first(unset)])
+            text = f"thread {{thread}} reads lane {other} in cuda.{name}, which has no value"
+            m.findings.hazard("uninitialised-read", m.calls.line, unset, text)
     return m.lanes.of_warps(np.take_along_axis(m.lanes.in_warps(value), source, axis=-1))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
-from gemmlab.simt.numbers.masks import Mask, Masks
-from gemmlab.simt.numbers.no_numbers import Unassigned, shown
+from gemmlab.simt.numbers.masks import Mask, Masks, either
+from gemmlab.simt.numbers.no_numbers import Partly, Unassigned, shown
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -29,6 +29,8 @@ class Frame:
     value : what it returns, by lane
     counters : of the lines that it has executed
     only : variables that no other lanes have assigned than those of a mask
+    assigned : the lanes that have assigned a variable, where some may read it that have not
+    without_value : the lanes that have ended without a value, where others return one
     """
 
     source: Source
@@ -37,6 +39,8 @@ class Frame:
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
+    assigned: dict[str, Mask] = field(default_factory=dict)
+    without_value: Mask = False
 
 
 class Calls:
@@ -92,6 +96,8 @@ class Calls:
             raise _wrong_arguments(self.called(), function, args) from None
         del self.masks[depth:]
         frame = self.frames.pop()
+        if frame.without_value is not False:
+            return Partly(source.tree.name, frame.value, frame.without_value)
         return frame.value if value is None else value
 
     def inner(self, function: Callable, name: str) -> Callable:
@@ -108,6 +114,11 @@ class Calls:
             earlier = Unassigned("") if frame.value is None else frame.value
             frame.value = merged(self.masks[-1], earlier, value, "return value", line)
         self.masks.drop(frame.depth)
+
+    def without_value(self) -> None:
+        """Note that the active lanes end without a value, where others return one."""
+        frame = self.frames[-1]
+        frame.without_value = either(frame.without_value, self.masks[-1])
 
 
 def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:

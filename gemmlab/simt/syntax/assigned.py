@@ -36,9 +36,15 @@ def unsure(tree: ast.FunctionDef) -> Unsure:
     parameters = frozenset(a.arg for a in tree.args.args)
     after = flow.block(tree.body, parameters)
     returns = [n for n in _own(tree) if isinstance(n, ast.Return)]
-    with_value = [n for n in returns if n.value is not None]
+    with_value = [n for n in returns if gives_value(n)]
     partly = bool(with_value) and (after is not None or len(with_value) < len(returns))
     return Unsure(flow.reads, flow.names, partly)
+
+
+def gives_value(node: ast.Return) -> bool:
+    """Whether a `return` gives a value other than None."""
+    none = isinstance(node.value, ast.Constant) and node.value.value is None
+    return node.value is not None and not none
 
 
 class Flow:

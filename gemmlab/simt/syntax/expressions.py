@@ -15,6 +15,7 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
+from gemmlab.simt.syntax.assigned import unsure
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.literals import folded
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
@@ -53,6 +54,7 @@ class Expressions(ast.NodeTransformer):
         self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
+        self.unsure = unsure(source.tree)
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -104,7 +106,12 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         known, value = self.static(node)
-        return self.constant(value, node) if known else node
+        if known:
+            return self.constant(value, node)
+        if self.is_unsure(node):
+            named = ast.Constant(node.id), ast.Constant(node.lineno)
+            return on_machine("variables.read", load_name(node.id), *named)
+        return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str):
@@ -256,15 +263,40 @@ class Expressions(ast.NodeTransformer):
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        known, function = self.static(node.func)
+        if known and not hasattr(getattr(function, "py_func", function), "__code__"):
+            return self.call(node)
+        return on_machine("variables.returned", self.call(node), ast.Constant(node.lineno))
+
+    def call(self, node: ast.Call) -> ast.expr:
+        """A call; of a device function, what it returns may be missing in some lanes."""
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
         self.check_callee(node)
         # The machine notes where the call is made: for hazards, and to know shared arrays apart.
         place = ast.Constant((self.source.file, node.lineno, node.col_offset))
         arguments = [self.argument(a) for a in node.args]
+        name = self.shuffled(node)
+        if name:
+            arguments[1] = on_machine("variables.offered", load_name(name))
+            arguments.append(on_machine("variables.has", ast.Constant(name)))
         call = on_machine("calls.call", place, self.visit(node.func), *arguments)
         call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
+
+    def shuffled(self, node: ast.Call) -> str:
+        """The variable that a shuffle takes from lanes that may not have assigned it, or "".
+
+        A lane reads that of another one; its own may have no value.
+        """
+        shuffles = (intrinsic_path(self.static(node.func)[1]) or "").startswith("shfl_")
+        value = node.args[1] if shuffles and len(node.args) == 3 else None
+        unsure = isinstance(value, ast.Name) and self.is_unsure(value)
+        return value.id if unsure else ""  # type: ignore[union-attr]
+
+    def is_unsure(self, node: ast.Name) -> bool:
+        """Whether a lane may read a variable that it has not assigned."""
+        return (node.lineno, node.col_offset) in self.unsure.reads
 
     def argument(self, node: ast.expr) -> ast.expr:
         """An argument of a call, which may be text: to print, or the name of a type."""
