@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.simt.builtins.attributes import attribute
+from gemmlab.simt.builtins.warps import Offered
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.memory.records import Record
@@ -71,13 +72,10 @@ class Variables:
             self.m.findings.hazard("uninitialised-read", line, missing, text)
         return value
 
-    def offered(self, value: Any) -> Any:
-        """The value of such a variable for other lanes to read."""
-        return np.False_ if isinstance(value, Unassigned) else value
-
-    def has(self, name: str) -> Any:
-        """Which lanes have assigned such a variable."""
-        return self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
+    def offered(self, value: Any, name: str) -> Offered:
+        """The value of such a variable for other lanes to read, of those that have assigned it."""
+        has = self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
+        return Offered(np.False_ if isinstance(value, Unassigned) else value, has)
 
     def returned(self, value: Any, line: int) -> Any:
         """What a device function returns; a hazard if it ended without a value in some lanes."""

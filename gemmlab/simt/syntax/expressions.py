@@ -278,8 +278,7 @@ class Expressions(ast.NodeTransformer):
         arguments = [self.argument(a) for a in node.args]
         name = self.shuffled(node)
         if name:
-            arguments[1] = on_machine("variables.offered", load_name(name))
-            arguments.append(on_machine("variables.has", ast.Constant(name)))
+            arguments[1] = on_machine("variables.offered", load_name(name), ast.Constant(name))
         call = on_machine("calls.call", place, self.visit(node.func), *arguments)
         call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
