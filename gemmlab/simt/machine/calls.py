@@ -26,6 +26,7 @@ class Frame:
     """A function that is running: the kernel, or a device function that it calls.
 
     depth : of the mask of its lanes in the stack of masks; function : it, in lock-step
+    place : of the call
     value : what it returns, by lane
     counters : of the lines that it has executed
     only : variables that no other lanes have assigned than those of a mask
@@ -36,6 +37,7 @@ class Frame:
     source: Source
     depth: int
     function: Callable | None = None
+    place: tuple = ()
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class Calls:
             raise unsupported(self.source, self.line, name, "write a loop")
         self.masks.append(self.masks[-1])
         depth = len(self.masks) - 1
-        self.frames.append(Frame(source, depth, function))
+        self.frames.append(Frame(source, depth, function, self.place))
         try:
             value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
         except TypeError as error:
