@@ -123,6 +123,25 @@ def in_a_function_of_its_own(x, y):
     y[i] = above(x[i])
 
 
+def of_the_function_around(x, y):
+    i = cuda.grid(1)
+    if x[i] > 0:
+        v = x[i]
+
+    def more(value):
+        return value + v  # fault
+
+    y[i] = more(1)
+
+
+def in_a_lambda(x, y):
+    i = cuda.grid(1)
+    if x[i] > 0:
+        v = x[i]
+    more = lambda value: value + v  # fault # noqa: E731
+    y[i] = more(1)
+
+
 def in_a_warp(x, y):
     i = cuda.grid(1)
     if i % 32 != 3:
@@ -133,7 +152,7 @@ def in_a_warp(x, y):
 WRONG = [
     *(in_a_branch, in_one_way_of_three, behind_a_return, updated, after_a_loop, after_a_break),
     *(in_the_first_turn, in_a_condition, as_an_index, of_a_tuple, an_array),
-    *(in_a_function_of_its_own, in_a_warp),
+    *(in_a_function_of_its_own, of_the_function_around, in_a_lambda, in_a_warp),
 ]
 
 
@@ -308,6 +327,17 @@ def a_closure(x, y):
         y[i] = more(1)
 
 
+def a_closure_that_comes_first(x, y):
+    i = cuda.grid(1)
+
+    def more(value):
+        return value + v if value > 0 else 0
+
+    if x[i] > 0:
+        v = x[i]
+    y[i] = more(min(x[i], 1))
+
+
 def a_function_where_needed(x, y):
     i = cuda.grid(1)
     if cuda.blockDim.x == 32:
@@ -329,6 +359,7 @@ RIGHT = {
     one_lane_for_its_warp: lambda x: np.arange(64) - 2,
     some_signs: lambda x: np.sign(x) + (x > 0),
     a_closure: lambda x: np.where(x > 0, x + 1, 0),
+    a_closure_that_comes_first: lambda x: np.where(x > 0, x + 1, 0),
     a_function_where_needed: lambda x: 2 * x,
 }
 
@@ -342,7 +373,8 @@ def test_a_read_by_lanes_that_have_assigned_is_none(kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel", [under_the_same_condition, under_a_narrower_condition, some_signs]
+    "kernel",
+    [under_the_same_condition, under_a_narrower_condition, some_signs, a_closure_that_comes_first],
 )
 def test_code_that_no_lane_comes_to_reads_nothing(kernel):
     x, y = arrays()

@@ -26,7 +26,7 @@ class Frame:
     """A function that is running: the kernel, or a device function that it calls.
 
     depth : of the mask of its lanes in the stack of masks; function : it, in lock-step
-    place : of the call
+    place : of the call; outer : the function in which this one is defined, if in one
     value : what it returns, by lane
     counters : of the lines that it has executed
     only : variables that no other lanes have assigned than those of a mask
@@ -38,6 +38,7 @@ class Frame:
     depth: int
     function: Callable | None = None
     place: tuple = ()
+    outer: Frame | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
@@ -84,12 +85,15 @@ class Calls:
 
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
         """Run a device function for the active lanes; returns its value."""
-        if any(frame.function is function for frame in self.frames):
+        return self._run(Frame(source, len(self.masks), function, self.place), args, keywords)
+
+    def _run(self, frame: Frame, args: tuple, keywords: dict[str, Any]) -> Any:
+        source, function, depth = frame.source, frame.function, frame.depth
+        if any(running.function is function for running in self.frames):
             name = f"{source.tree.name}, which calls itself,"
             raise unsupported(self.source, self.line, name, "write a loop")
         self.masks.append(self.masks[-1])
-        depth = len(self.masks) - 1
-        self.frames.append(Frame(source, depth, function, self.place))
+        self.frames.append(frame)
         try:
             value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
         except TypeError as error:
@@ -97,14 +101,20 @@ class Calls:
                 raise
             raise _wrong_arguments(self.called(), function, args) from None
         del self.masks[depth:]
-        frame = self.frames.pop()
+        self.frames.pop()
         if frame.without_value is not False:
             return Partly(source.tree.name, frame.value, frame.without_value)
         return frame.value if value is None else value
 
     def inner(self, function: Callable, name: str) -> Callable:
         """What a kernel calls by the name of a function that it defines itself."""
-        return lambda *args: self.run(self.source, function, *args)
+        outer = self.frames[-1]
+
+        def call(*args: Any) -> Any:
+            frame = Frame(outer.source, len(self.masks), function, self.place, outer)
+            return self._run(frame, args, {})
+
+        return call
 
     def return_(self, value: Any, line: int) -> None:
         """Stop the active lanes until the end of the function, which gets `value` for them."""

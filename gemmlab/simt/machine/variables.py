@@ -16,6 +16,7 @@ from gemmlab.simt.numbers.no_numbers import Partly, Unassigned
 from gemmlab.simt.numbers.values import Range, like
 
 if TYPE_CHECKING:
+    from gemmlab.simt.machine.calls import Frame
     from gemmlab.simt.machine.machine import Machine
 
 NUMBERS = (np.ndarray, np.generic)
@@ -62,7 +63,14 @@ class Variables:
 
         What no lane reads is False, which changes the type of nothing that it is computed with.
         """
-        missing = without(self.masks[-1], self.calls.frames[-1].assigned.get(name, False))
+        return self._read(value, name, line, self.calls.frames[-1])
+
+    def read_outer(self, value: Any, name: str, line: int) -> Any:
+        """The same of a variable of the function in which the one that runs is defined."""
+        return self._read(value, name, line, self.calls.frames[-1].outer)
+
+    def _read(self, value: Any, name: str, line: int, frame: Frame) -> Any:
+        missing = without(self.masks[-1], frame.assigned.get(name, False))
         if isinstance(value, Unassigned):
             if missing is not False and self.m.apart is None:
                 return value  # nobody has assigned it: an error wherever it is used

@@ -22,11 +22,13 @@ class Unsure:
     """What is not sure in a function.
 
     reads : where its variables are read before they are sure; names : of these variables
+    outer : where functions that are defined in it read them
     ends : whether it may come to its end, or `return` without a value, and returns one elsewhere
     """
 
     reads: set[Place] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    outer: set[Place] = field(default_factory=set)
     ends: bool = False
 
 
@@ -38,7 +40,7 @@ def unsure(tree: ast.FunctionDef) -> Unsure:
     returns = [n for n in _own(tree) if isinstance(n, ast.Return)]
     with_value = [n for n in returns if gives_value(n)]
     partly = bool(with_value) and (after is not None or len(with_value) < len(returns))
-    return Unsure(flow.reads, flow.names, partly)
+    return Unsure(flow.reads, flow.names, flow.outer, partly)
 
 
 def gives_value(node: ast.Return) -> bool:
@@ -56,6 +58,7 @@ class Flow:
         self.variables = stored - functions
         self.reads: set[Place] = set()
         self.names: set[str] = set()
+        self.outer: set[Place] = set()
         self.breaks: list[list[Sure]] = []
 
     def block(self, statements: list[ast.stmt], sure: Sure) -> Sure:
@@ -69,6 +72,7 @@ class Flow:
     def statement(self, node: ast.stmt, sure: frozenset[str]) -> Sure:
         """What is sure after a statement."""
         if isinstance(node, ast.FunctionDef):
+            self._inner(node, sure)
             return sure
         if isinstance(node, ast.If):
             self.read(node.test, sure)
@@ -102,11 +106,22 @@ class Flow:
         for part in _own(node):
             if isinstance(part, ast.Name) and not _is_store(part):
                 self._name(part, sure)
+            elif isinstance(part, ast.Lambda):
+                self._inner(part, sure)
 
     def _name(self, node: ast.Name, sure: frozenset[str]) -> None:
         if node.id in self.variables - sure:
             self.reads.add((node.lineno, node.col_offset))
             self.names.add(node.id)
+
+    def _inner(self, node: ast.FunctionDef | ast.Lambda, sure: frozenset[str]) -> None:
+        """Look at a function in the function: what is sure here is so wherever it is called."""
+        names = [n for n in _own(node) if isinstance(n, ast.Name)]
+        own = {n.id for n in names if _is_store(n)} | {a.arg for a in node.args.args}
+        for name in names:
+            if name.id in self.variables - sure - own:
+                self.outer.add((name.lineno, name.col_offset))
+                self.names.add(name.id)
 
 
 def _common(*ways: Sure) -> Sure:

@@ -55,6 +55,7 @@ class Expressions(ast.NodeTransformer):
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
         self.unsure = unsure(source.tree)
+        self.outer_reads = self.unsure.outer
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -111,6 +112,9 @@ class Expressions(ast.NodeTransformer):
         if self.is_unsure(node):
             named = ast.Constant(node.id), ast.Constant(node.lineno)
             return on_machine("variables.read", load_name(node.id), *named)
+        if (node.lineno, node.col_offset) in self.outer_reads:
+            named = ast.Constant(node.id), ast.Constant(node.lineno)
+            return on_machine("variables.read_outer", load_name(node.id), *named)
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

@@ -183,6 +183,7 @@ class Statements(Expressions):
         own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_read(n)}
         outer = self.locals, self.unsure
         self.locals, self.unsure = self.locals | own | set(names), unsure(node)
+        self.outer_reads = self.outer_reads | self.unsure.outer
         start = self.unassigned(own - set(names))
         body = start + self.block(node.body) + self.without_value()
         self.locals, self.unsure = outer
