@@ -59,10 +59,14 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
 def store(
     m: Machine, array: Array, index: Any, value: Any, line: int, counted: bool = True
 ) -> tuple[Any, Mask]:
-    """`array[index] = value` for each active lane; returns the elements and their lanes."""
+    """`array[index] = value` for each active lane; returns the elements and their lanes.
+
+    A slice gets the value in all of its elements, which are counted; it has no lanes to return.
+    """
     found, mask = locate(m, array, index, line, "write")
     if isinstance(found, Array):
-        raise TypeError(f"line {line}: assign to single elements of {array.name}, one at a time")
+        _fill(m, found, mask, value, line)
+        return found, False
     if mask is not False:
         if array.space == "constant":
             raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
@@ -72,6 +76,18 @@ def store(
             _show(m, line, "store", array, found, mask)
         put(m, line, array, found, mask, value)
     return found, mask
+
+
+def _fill(m: Machine, view: Array, mask: Mask, value: Any, line: int) -> None:
+    """Store a number to all elements of a view, whose shape may differ between lanes."""
+    for index in np.ndindex(*(int(np.max(size)) for size in view.shape)):
+        inside = mask
+        for place, size in zip(index, view.shape, strict=True):
+            inside = both(inside, np.less(place, size)[()])
+        if inside is not False:
+            m.masks.append(inside)
+            store(m, view, tuple(map(np.int64, index)), value, line)
+            m.masks.pop()
 
 
 def _show(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
@@ -161,13 +177,14 @@ def _run(m: Machine, at: Any) -> slice | None:
 
 
 def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
+    owner = array.owner  # which knows what has been written, by views too
     if np.ndim(at) == 0:
-        written, value = array.shadow[int(at)], array.buffer[int(at)].copy()
+        written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
     else:
         cells = at * m.lanes.place.size + m.lanes.place
         value = array.buffer.reshape(-1).take(cells)
-        whole = array.shadow.shape == array.buffer.shape
-        written = array.shadow.reshape(-1).take(cells if whole else at)
+        whole = owner.shadow.shape == array.buffer.shape
+        written = owner.shadow.reshape(-1).take(cells if whole else at)
     unset = both(mask, ~written)
     if unset is not False:
         first = int(m.lanes.of(at, unset)[0][0])
@@ -178,13 +195,13 @@ def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any
 
 
 def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
-    everywhere = mask is None
-    if np.ndim(at) == 0 and (everywhere or array.shadow[int(at)].all()):
+    owner, everywhere = array.owner, mask is None
+    if np.ndim(at) == 0 and (everywhere or owner.shadow[int(at)].all()):
         np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
-        array.shadow[int(at)] = True
+        owner.shadow[int(at)] = True
         return
-    if array.shadow.shape != array.buffer.shape:
-        array.shadow = np.broadcast_to(array.shadow, array.buffer.shape).copy()
+    if owner.shadow.shape != array.buffer.shape:
+        owner.shadow = np.broadcast_to(owner.shadow, array.buffer.shape).copy()
     cells, places = m.lanes.of(at * m.lanes.place.size + m.lanes.place, mask)
     array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
-    array.shadow.reshape(-1)[cells] = True
+    owner.shadow.reshape(-1)[cells] = True
