@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.simt.builtins.attributes import attribute
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
-from gemmlab.simt.memory.records import Record
+from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, without
 from gemmlab.simt.numbers.no_numbers import Unassigned, shown
 from gemmlab.simt.numbers.values import Range, like
@@ -34,6 +34,8 @@ class Variables:
         """The value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
+        elif isinstance(new, Records):
+            new.call(name)
         if isinstance(new, Unassigned):
             raise NameError(f"line {line}: {new.name!r} is read before it is assigned")
         mask, frame = self.masks[-1], self.calls.frames[-1]
