@@ -43,6 +43,14 @@ class Branches:
         self.masks.pop()
         self.others.pop()
 
+    def anybody(self) -> bool:
+        """Whether any lane goes on here, behind a statement that lanes may have left.
+
+        A device function that nobody calls goes on, because its value has a type.
+        """
+        depth = self.tally.calls.frames[-1].depth
+        return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
+
     def and_(self, first: Any, second: Callable) -> Any:
         """The value of `first and second`; `second` is evaluated where `first` is true."""
         return self._united(truth(first), second, lambda: first)
