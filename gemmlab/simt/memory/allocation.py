@@ -63,7 +63,7 @@ def shared_array(
         memory = np.zeros((len(m.lanes.blocks), int(np.prod(sizes)) * dtype.itemsize), np.uint8)
         m.memory.shared[key] = _in_shared(memory, sizes, dtype, alignment, m.lanes.threads)
         m.memory.static_bytes += memory.shape[1]
-        place = f"line {m.calls.line}: {m.calls.source.code(m.calls.line)}\n  "
+        place = f"{m.calls.source.code(m.calls.line)}\n  "
         if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
             raise ValueError(
                 f"{place}shared arrays of {m.memory.static_bytes} B a block are too "
