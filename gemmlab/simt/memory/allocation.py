@@ -23,13 +23,13 @@ STATIC_SHARED_BYTES = 48 * 1024
 SHARED_BYTES = 227 * 1024
 
 
-def check_shared(static: int, dynamic: int, gpu: Device | None, place: str = "") -> None:
+def check_shared(static: int, dynamic: int, gpu: Device | None) -> None:
     """ValueError for more shared memory [B] than `gpu`, or any GPU, has for a block."""
     most = (gpu and gpu.shared_bytes_per_block) or SHARED_BYTES
     if static + dynamic > most:
         arrays = f"{static} B of shared arrays and " if static else ""
         raise ValueError(
-            f"{place}{arrays}shared_bytes={dynamic} are too much for "
+            f"{arrays}shared_bytes={dynamic} are too much for "
             f"{gpu.title if gpu else 'any GPU'}; a block may use {most} B"
         )
 
@@ -63,13 +63,12 @@ def shared_array(
         memory = np.zeros((len(m.lanes.blocks), int(np.prod(sizes)) * dtype.itemsize), np.uint8)
         m.memory.shared[key] = _in_shared(memory, sizes, dtype, alignment, m.lanes.threads)
         m.memory.static_bytes += memory.shape[1]
-        place = f"{m.calls.source.code(m.calls.line)}\n  "
         if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
             raise ValueError(
-                f"{place}shared arrays of {m.memory.static_bytes} B a block are too "
+                f"shared arrays of {m.memory.static_bytes} B a block are too "
                 f"large; use at most {STATIC_SHARED_BYTES} B, or shape 0 with shared_bytes="
             )
-        check_shared(m.memory.static_bytes, m.launch.shared_bytes, m.launch.gpu, place)
+        check_shared(m.memory.static_bytes, m.launch.shared_bytes, m.launch.gpu)
     return m.memory.shared[key]
 
 

@@ -124,7 +124,7 @@ def _number(value: Any) -> Any:
     if isinstance(value, NoNumber):
         value.refuse()
     if not isinstance(value, (bool, int, float, complex)):
-        raise TypeError(f"{shown(value)} is no number; compute with numbers, such as elements")
+        raise TypeError(f"{shown(value)} is no number; compute with elements, as in x[i]")
     return number(value)
 
 

@@ -19,8 +19,6 @@ from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.numbers.overflow import convert
 from gemmlab.simt.numbers.types import NumberType
 
-_INTEGER = np.dtype(np.int64)
-
 
 class Cast:
     """A number type in a kernel: called, it converts; as an argument, it is a dtype."""
@@ -163,9 +161,9 @@ class Range:
     def __init__(self, *bounds: Any) -> None:
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
-        wrong = [b for b in bounds if getattr(b, "dtype", _INTEGER).kind not in "iub"]
-        if wrong:
-            raise TypeError(f"range takes integers, not {shown(wrong[0])}; use int() of it")
+        for bound in bounds:
+            if getattr(bound, "dtype", np.dtype(int)).kind not in "iub":
+                raise TypeError(f"range takes integers, not {shown(bound)}; use int() of it")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         self.bounds = tuple(widen(b) for b in (start, stop, step))
         self.start, self.stop, self.step = self.bounds
