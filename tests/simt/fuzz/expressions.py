@@ -254,29 +254,35 @@ def wrapping() -> Iterator[None]:
         numba.config.OPT, numbers._int_arith_flags = level, flags
 
 
-@wrapping()
 def differences(count: int, seed: int) -> list[str]:
     """Each expression among `count` whose bits differ, with the first arguments for which."""
     texts = []
     generator = Generator(seed)
     for first in range(0, count, BATCH):
         expressions = [generator.expression(4) for _ in range(min(BATCH, count - first))]
-        compiled, kernel = compile_both(expressions)
-        values = arguments(seed + first)
-        found = []
-        for run in (compiled, partial(simulate, kernel, 2, 32, contract=False)):
-            whole = np.zeros((len(expressions), ROWS), np.int64)
-            real = np.zeros((len(expressions), ROWS))
-            run(*values.values(), whole, real)
-            found.append((whole, np.where(np.isnan(real), np.nan, real)))
-        for k, e in enumerate(expressions):
-            expected, got = (np.ascontiguousarray(pair[e.float][k]) for pair in found)
-            wrong = np.flatnonzero(expected.view(np.int64) != got.view(np.int64))
-            if len(wrong):
-                t = wrong[0]
-                used = {n: v[t] for n, v in values.items() if n in e.text}
-                text = f"Numba {expected[t]!r}, simulator {got[t]!r} ({e.type})"
-                texts.append(f"{e.text}\n  {used}\n  {text}")
+        texts += different(expressions, seed + first)
+    return texts
+
+
+@wrapping()
+def different(expressions: list[Expression], seed: int) -> list[str]:
+    """Those of these expressions whose bits differ."""
+    compiled, kernel = compile_both(expressions)
+    values = arguments(seed)
+    texts, found = [], []
+    for run in (compiled, partial(simulate, kernel, 2, 32, contract=False)):
+        whole = np.zeros((len(expressions), ROWS), np.int64)
+        real = np.zeros((len(expressions), ROWS))
+        run(*values.values(), whole, real)
+        found.append((whole, np.where(np.isnan(real), np.nan, real)))
+    for k, e in enumerate(expressions):
+        expected, got = (np.ascontiguousarray(pair[e.float][k]) for pair in found)
+        wrong = np.flatnonzero(expected.view(np.int64) != got.view(np.int64))
+        if len(wrong):
+            t = wrong[0]
+            used = {n: v[t] for n, v in values.items() if n in e.text}
+            text = f"Numba {expected[t]!r}, simulator {got[t]!r} ({e.type})"
+            texts.append(f"{e.text}\n  {used}\n  {text}")
     return texts
 
 
