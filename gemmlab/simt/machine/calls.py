@@ -13,7 +13,7 @@ import numpy as np
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks, either
-from gemmlab.simt.numbers.no_numbers import Partly, Unassigned, shown
+from gemmlab.simt.numbers.no_numbers import NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -135,6 +135,8 @@ class Calls:
 
 def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
     """The error of a call with too few or too many arguments, or of what is no function."""
+    if isinstance(function, NoNumber):
+        function.refuse()
     code = getattr(function, "__code__", None)
     try:
         parameters = list(
@@ -146,4 +148,6 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
     given = len(args) - (len(parameters) - len(names))
     if given == len(names):
         return TypeError(f"{name} has no such named argument; use {', '.join(names)}")
-    return TypeError(f"{name} takes {len(names)} arguments ({', '.join(names)}), not {given}")
+    return TypeError(
+        f"{name} takes {several(len(names), 'argument')} ({', '.join(names)}), not {given}"
+    )

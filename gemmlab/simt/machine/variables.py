@@ -10,7 +10,7 @@ from gemmlab.simt.builtins.attributes import attribute
 from gemmlab.simt.builtins.warps import Offered
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
-from gemmlab.simt.memory.records import Record
+from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, either, without
 from gemmlab.simt.numbers.no_numbers import Partly, Unassigned, shown
 from gemmlab.simt.numbers.values import Range, like
@@ -36,8 +36,10 @@ class Variables:
         """The value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
+        elif isinstance(new, Records):
+            new.call(name)
         if isinstance(new, Unassigned):
-            raise NameError(f"line {line}: {new.name!r} is read before it is assigned")
+            raise NameError(f"{new.name!r} is read before it is assigned")
         mask, frame = self.masks[-1], self.calls.frames[-1]
         if mask is self.masks[frame.depth]:  # all that have not returned
             frame.only.pop(name, None)
@@ -123,10 +125,10 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
         return np.where(mask, new, old)
     for kind in (tuple, Range, Record, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):
-            raise TypeError(f"line {line}: {name!r} changes its type between branches")
+            raise TypeError(f"{name!r} changes its type between branches")
     if isinstance(new, tuple):
         if len(new) != len(old):
-            raise TypeError(f"line {line}: {name!r} changes its length between branches")
+            raise TypeError(f"{name!r} changes its length between branches")
         return like(old, (merged(mask, *pair, name, line) for pair in zip(old, new, strict=True)))
     if isinstance(new, Range):
         pairs = zip(old.bounds, new.bounds, strict=True)
@@ -136,19 +138,19 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
     if isinstance(new, (Array, Choice)):
         return _merged_view(mask, old, new, name, line)
     if (new is None) != (old is None):
-        raise TypeError(f"line {line}: {name!r} is None in some threads; give it a number in all")
+        raise TypeError(f"{name!r} is None in some threads; give it a number in all")
     return np.where(mask, new, old)
 
 
 def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array | Choice:
     """A view of one array whose offset and shape may differ between lanes; or a choice of two."""
     if new.dtype != old.dtype or new.ndim != old.ndim:
-        raise TypeError(f"line {line}: {name!r} changes its type between branches")
+        raise TypeError(f"{name!r} changes its type between branches")
     if new.space == old.space == "local":
         return chosen(mask, old, new)
     if new.space != old.space or new.buffer is not old.buffer or new.strides != old.strides:
         raise TypeError(
-            f"line {line}: {name!r} is one array in some threads and another one in others; "
+            f"{name!r} is one array in some threads and another one in others; "
             "choose between elements, not between arrays"
         )
     pairs = zip(old.shape, new.shape, strict=True)

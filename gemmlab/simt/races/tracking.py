@@ -57,7 +57,7 @@ def track_global(
     """
     if op != "read" and not array.owner.writeable:
         raise ValueError(
-            f"line {line}: {array.name} is read-only on the host and cannot be stored to; pass a "
+            f"{array.name} is read-only on the host and cannot be stored to; pass a "
             f"copy: {m.calls.source.code(line)}"
         )
     elements, places = m.lanes.of(at, mask)
