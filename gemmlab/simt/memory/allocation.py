@@ -54,7 +54,7 @@ def shared_array(m: Machine, shape: Any, dtype: Any = None, alignment: Any = Non
         buffer = np.zeros((len(m.lanes.blocks), size), dtype)
         whole = tuple(np.int64(s) for s in sizes)
         m.memory.shared[key] = Array(
-            "shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads)
+            "shared", buffer, whole, shadow=SharedShadow(size, m.lanes.threads, m.report.releases)
         )
         m.memory.shared[key].alignment = int(alignment or buffer.itemsize)
         m.memory.static_bytes += size * buffer.itemsize
@@ -79,7 +79,8 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
             whole_words = -(-m.launch.shared_bytes // 16) * 16
             memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
             m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
-            shadow = SharedShadow(whole_words // dtype.itemsize, m.lanes.threads)
+            size = whole_words // dtype.itemsize
+            shadow = SharedShadow(size, m.lanes.threads, m.report.releases)
             shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
         m.memory.dynamic.refine(dtype.itemsize)
         size = m.launch.shared_bytes // dtype.itemsize
