@@ -37,6 +37,7 @@ VOTES = (
     *("activemask", "lanemask_lt"),
 )
 
+
 def _nothing(*_: Any) -> None:
     """An instruction without an effect on what is simulated: a nap changes nothing."""
 

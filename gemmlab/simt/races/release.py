@@ -3,8 +3,9 @@
 The rule (`book/hazards.md` says what it claims and what not): an atomic on an element, the
 flag, *releases* what its thread did before its last `cuda.threadfence()`; what threads of its block
 did before a barrier that came before that fence; and what they did before a fence of their own and
-then a barrier. For threads of the same block `cuda.threadfence_block()` is a fence as well. A later atomic on the same flag *acquires* all of that, for its thread at once and
-for its block from the next barrier on.
+then a barrier. For threads of the same block `cuda.threadfence_block()` is a fence as well. A later
+atomic on the same flag *acquires* all of that, for its thread at once and for its block from the
+next barrier on.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
 
