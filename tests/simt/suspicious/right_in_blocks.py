@@ -258,7 +258,7 @@ def mask_from_a_ballot(x, out):
 def until_nobody_goes_on(x, out):
     t = cuda.threadIdx.x
     value = x[t]
-    while cuda.syncthreads_or(value < 50):
+    while cuda.syncthreads_or(int32(value < 50)):
         if value < 50:
             value += 1
     out[t] = value

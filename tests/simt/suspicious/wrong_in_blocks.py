@@ -386,7 +386,7 @@ def one_leaves_before_the_barrier(x, out):
        1, 64, count(64), zeros(64))  # fmt: skip
 def vote_of_some(x, out):
     t = cuda.threadIdx.x
-    # right: more = cuda.syncthreads_or(x[t] > 3)
+    # right: more = cuda.syncthreads_or(int32(x[t] > 3))
     more = 0  # wrong
     if x[t] > 3:  # wrong
         more = cuda.syncthreads_or(1)  # fault, wrong
