@@ -19,10 +19,17 @@ import numpy as np
 
 
 class Fence(NamedTuple):
-    """A fence of a lane: its number in the launch, from 1, and the barrier interval."""
+    """A fence of a lane: its number in the launch, from 1, and the barrier interval.
+
+    of_block : whether other threads of the block alone see by it
+    """
 
     number: int
     epoch: int
+    of_block: bool
+
+
+_NONE = Fence(0, 0, False)
 
 
 class Release(NamedTuple):
@@ -51,14 +58,16 @@ class Releases:
     """The fences of a launch, and the atomics after them.
 
     A lane is block · threads + thread; `fences` counts the calls of fences so far.
+    Most launches ask little of what lanes have fenced, so that calls wait in `calls` until then.
     """
 
     def __init__(self) -> None:
         self.fences = 0
         self.time = 0
-        self.far: dict[int, list[Fence]] = {}  # of each lane, in order: those of the device
-        self.near: dict[int, list[Fence]] = {}  # and those of the device or of the block
+        self.calls: list[tuple[int, np.ndarray, np.ndarray, bool]] = []
+        self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.blocks: set[int] = set()  # that have made a fence
+        self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
         self.last: dict[tuple, tuple] = {}  # of a flag and a lane: what it could release last
         self.flags: set[Hashable] = set()
@@ -68,10 +77,17 @@ class Releases:
     def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         self.fences += 1
-        self.blocks.update((lanes // threads).tolist())
-        for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
-            for fenced in (self.near,) if of_block else (self.near, self.far):
-                fenced.setdefault(lane, []).append(Fence(self.fences, epoch))
+        blocks = np.unique(lanes // threads).tolist()
+        self.blocks.update(blocks)
+        self.last_block = max(self.last_block, blocks[-1])
+        self.calls.append((self.fences, lanes, epochs, of_block))
+
+    def _note_calls(self) -> None:
+        """Note for each lane the fences that wait in `calls`."""
+        for number, lanes, epochs, of_block in self.calls:
+            for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
+                self.fenced.setdefault(lane, []).append(Fence(number, epoch, of_block))
+        self.calls.clear()
 
     def update(
         self, owner: int, at: np.ndarray, lanes: np.ndarray, threads: int, epochs: np.ndarray
@@ -79,10 +95,13 @@ class Releases:
         """Note that `lanes` update the elements `at` of array `owner`, one after the other."""
         if not self.fences:
             return
+        self._note_calls()
         for e, lane, epoch in zip(at.tolist(), lanes.tolist(), epochs.tolist(), strict=True):
             flag, block = (owner, e), lane // threads
             self.time += 1
-            far, near = (kept.get(lane, [Fence(0, 0)])[-1] for kept in (self.far, self.near))
+            fences = self.fenced.get(lane, (_NONE,))
+            far = next((fence for fence in reversed(fences) if not fence.of_block), _NONE)
+            near = fences[-1]
             if block in self.blocks and self.last.get((flag, lane)) != (far, near, epoch):
                 self.last[flag, lane] = far, near, epoch
                 self.of_block[block].append(Release(flag, self.time, lane, far, near, epoch))
@@ -98,9 +117,10 @@ class Releases:
 
         old : the lane of the access, its interval, and `fences` at the time
         """
+        self._note_calls()
         by, then, fences = old
         same = by // threads == lane // threads
-        fenced = (self.near if same else self.far).get(by, ())
+        fenced = [fence for fence in self.fenced.get(by, ()) if same or not fence.of_block]
         later = [fence.epoch for fence in fenced if fence.number > fences]
         for release in self.of_block.get(by // threads, ()):
             fence = release.near if same else release.far

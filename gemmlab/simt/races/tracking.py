@@ -76,7 +76,7 @@ def track_shared(
     """
     shadow, blocks = array.shadow, m.lanes.blocks
     alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
-    may_release = op == "atomic" and m.report.releases.fences > 0
+    may_release = op == "atomic" and m.report.releases.last_block >= int(blocks[0, 0])
     if may_release or not alike or not same_in_blocks(np.asarray(at), mask):
         shadow.widen(len(blocks))
     if shadow.rows > 1:
