@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
+from gemmlab.simt.races.hazards import KINDS
 from tests.simt.suspicious import (
     fault_of,
     right_in_blocks,
@@ -64,3 +65,4 @@ def test_there_are_enough_of_them():
     for trials in (WRONG, RIGHT):
         assert len({trial.name for trial in trials}) == len(trials) >= 40
         assert all(trial.why for trial in trials)
+    assert {trial.kind for trial in WRONG} == KINDS.keys() - {"step-limit"}
