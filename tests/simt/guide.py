@@ -11,26 +11,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
-from types import ModuleType
 
 from numba.cuda.simulator import kernelapi
 
+from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
 from tests.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
 from tests.hardware.store import recorded as recorded_on_gpu
 from tests.simt import numba_simulator as numbas
 from tests.simt.test_peers import EXAMPLES, LEFT_OUT
-from tests.simt.test_realistic import CASES, FAILING, TOPICS
+from tests.simt.test_realistic import CASES, FAILING
 from tests.simt.test_wrong_kernels import MAX_STEPS, findings
 from tests.support.host_scripts import SCRIPTS
 from tests.support.page_tables import table, write
 from tests.support.paths import ROOT
-from tests.support.right_kernels import RIGHT
 from tests.support.wrong_kernels import FILES, load
 
 PAGE = ROOT / "book" / "simulator.md"
 WRONG = {path.stem: load(path) for path in FILES}
 DEVICE = "h200"
+VALUES = "values"  # what `EXPECT` says where no rule of memory is broken
 
 
 # --------------------------------------------------------------------------- realistic kernels
@@ -41,20 +41,15 @@ def topic_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def about(topic: ModuleType) -> str:
-    """What the kernels of a topic are, from the first sentence of its file."""
-    return topic.__doc__.splitlines()[0].rstrip(".")
-
-
 def realistic() -> str:
     """By topic: how many kernels are right here and in Numba's simulator, and how many are not."""
     there = {name: numbas.recorded()[name].measured["outcome"] for name in CASES}
     rows, total = [], Counter()
-    for topic in TOPICS:
-        own = [name for name in CASES if topic_of(name) == topic.__name__.rpartition(".")[2]]
+    for topic in dict.fromkeys(map(topic_of, CASES)):
+        own = [name for name in CASES if topic_of(name) == topic]
         counts = Counter(there[name] for name in own)
         counts["all"], counts["here"] = len(own), sum(name not in FAILING for name in own)
-        rows.append([about(topic), *_cells(counts)])
+        rows.append([topic.replace("_", " "), *_cells(counts)])
         total += counts
     rows.append(["**all**", *(f"**{cell}**" for cell in _cells(total))])
     header = ["kernels", "number", "right here", "right in Numba's simulator"]
@@ -68,9 +63,11 @@ def _cells(counts: Counter) -> list[int]:
 
 
 def refused() -> str:
-    """The realistic kernels that the simulated GPU refuses."""
-    rows = [[f"`{name.partition('.')[2]}`", topic_of(name), why] for name, why in FAILING.items()]
-    return table(["kernel", "topic", "why"], rows) if rows else "It refuses none of them."
+    """The realistic kernels that the simulated GPU does not run."""
+    if not FAILING:
+        return "The simulated GPU runs all of them."
+    rows = [f"- `{name}`: {why}" for name, why in FAILING.items()]
+    return "\n".join(["The simulated GPU does not run these, and says so at their line:", "", *rows])
 
 
 def stopped() -> str:
@@ -112,7 +109,7 @@ def found_here(name: str) -> bool:
     launch = getattr(wrong, "launch", None)
     trials = findings(wrong.kernel, wrong.BASE, launch, max_steps=MAX_STEPS)
     found = next(filter(None, trials), None)
-    if wrong.EXPECT == "values" or found in (None, "values"):
+    if wrong.EXPECT == VALUES or not isinstance(found, Hazard):
         return found == wrong.EXPECT
     return (found.kind, found.line) == (wrong.EXPECT, fault_line(name))
 
@@ -130,7 +127,7 @@ def right_on_gpu(name: str) -> bool:
 
 
 def in_numbas(name: str) -> str:
-    """What Numba's simulator makes of a wrong kernel: stops at the line, or elsewhere, or goes on."""
+    """What Numba's simulator makes of a wrong kernel: where it stops, or how it ends."""
     measured = numbas.recorded()[name].measured
     if measured["outcome"] == numbas.RAISED:
         return "at the line" if measured["line"] == fault_line(name) else "elsewhere"
@@ -139,16 +136,18 @@ def in_numbas(name: str) -> str:
 
 def wrong() -> str:
     """By kind of fault: how many wrong kernels each tool finds."""
-    kinds = Counter(WRONG[name].EXPECT for name in WRONG)
+    by_kind: dict[str, list[str]] = {}
+    for name, kernel in WRONG.items():
+        by_kind.setdefault(kernel.EXPECT, []).append(name)
     rows, total = [], Counter()
-    for kind, number in kinds.most_common():
-        own = [name for name in WRONG if WRONG[name].EXPECT == kind]
+    for kind in sorted(by_kind, key=lambda kind: (kind == VALUES, -len(by_kind[kind]), kind)):
+        own = by_kind[kind]
         counts = Counter(map(in_numbas, own))
-        counts["all"] = number
+        counts["all"] = len(own)
         counts["here"] = sum(map(found_here, own))
         counts["sanitizer"] = sum(map(found_by_sanitizer, own))
         counts["on GPU"] = sum(map(right_on_gpu, own))
-        name = "the result alone is wrong" if kind == "values" else f"`{kind}`"
+        name = "the result alone is wrong" if kind == VALUES else f"`{kind}`"
         rows.append([name, *_verdicts(counts)])
         total += counts
     rows.append(["**all**", *(f"**{cell}**" for cell in _verdicts(total))])
@@ -206,7 +205,7 @@ def intrinsics() -> str:
 
 
 def has(module: kernelapi.FakeCUDAModule, path: str) -> bool:
-    """Whether Numba's simulator gives kernels a name; those of threads are there in threads alone."""
+    """Whether Numba's simulator gives kernels a name; some are there in threads alone."""
     namespace, _, name = path.rpartition(".")
     owner = type(getattr(module, namespace)) if namespace else type(module)
     return hasattr(owner, name) or name in vars(module)

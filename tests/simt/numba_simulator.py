@@ -2,8 +2,8 @@
 
     python -m tests.simt.numba_simulator [--again] [NAME ...]
 
-Each runs apart, in a Python with ``NUMBA_ENABLE_CUDASIM=1``, for at most `SECONDS`; what came out is
-kept in `recorded/numba_simulator.jsonl`, with versions and date, beside the hash of its source. The
+Each runs apart, in a Python with ``NUMBA_ENABLE_CUDASIM=1``, for at most `SECONDS`; what came out
+is kept in `recorded/numba_simulator.jsonl`, with versions and date, and the hash of its source. The
 guide (`book/simulator.md`) puts it beside what this simulator says. What is kept is left as it is,
 unless its source was edited since, or with --again.
 """
@@ -65,7 +65,7 @@ def fingerprint(path: Path) -> str:
 
 
 def numbas() -> ModuleType:
-    """Numba's simulator, which everything that is imported from now on gets for gemmlab's `cuda`."""
+    """Numba's simulator, which is `gemmlab.cuda` to all that is imported from now on."""
     from numba import config, cuda
 
     import gemmlab
@@ -104,7 +104,7 @@ def writeable(argument: object) -> object:
 
 
 def outcome(name: str) -> dict[str, object]:
-    """What becomes of a kernel: how it ended, what was said, and the line of its file that it named."""
+    """How a kernel ended, what was said, and at which line of its file."""
     try:
         return {"outcome": RIGHT if all(results(name)) else WRONG}
     except Exception as error:

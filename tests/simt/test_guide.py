@@ -40,7 +40,12 @@ def test_what_numbas_simulator_said_is_of_these_sources():
 
 
 @pytest.mark.parametrize(
-    "name", ["reductions.sum_with_interleaved_addresses", "reductions.dot_product_of_warps"]
+    "name",
+    [
+        "reductions.sum_with_interleaved_addresses",
+        "reductions.sum_that_ends_in_a_warp",
+        "tiled_guard_or",
+    ],
 )
 def test_numbas_simulator_still_says_what_was_recorded(name):
     pytest.importorskip("numba_cuda")
@@ -83,7 +88,7 @@ def run_cells(folder):
 
 
 def test_its_code_runs_and_says_what_the_text_says(shown):
-    scope, (raised, program, refusals, memory) = shown
+    scope, (raised, program, memory) = shown
     assert raised.startswith("shared-race: thread")
     assert "part[t] += part[t + half]" in raised
     assert scope["hazard"].kind == "shared-race"
@@ -92,7 +97,6 @@ def test_its_code_runs_and_says_what_the_text_says(shown):
     assert "out-of-bounds" in program
     assert "if i <= x.size" in TEXT
     assert program.endswith("echo $?\n1")
-    assert len(refusals.splitlines()) == 5
     assert re.fullmatch(r"\d+ MB for one launch, [\d.]+ GB for thirty at once", memory)
 
 
@@ -121,7 +125,7 @@ def test_its_workflow_tells_a_right_homework_from_a_wrong_one(size, status, tmp_
     assert done.returncode == status
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", TEXT))))
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([\w/.]+)\)", TEXT))))
 def test_its_links_lead_somewhere(target):
     assert (PAGE.parent / target).exists()
 
