@@ -15,7 +15,6 @@ gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import sys
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.backends.gpu import provenance as on_this_machine
-from gemmlab.backends.timing import tokens, version
+from gemmlab.backends.timing import functions_hash, version
 from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.kernels.fragments import (
@@ -211,10 +210,8 @@ def main(out: Path) -> int:
 
 
 def sources() -> str:
-    """SHA-256 of the source of all uses, without comments, docstrings and layout."""
-    modules = (sys.modules[f.__module__] for f in (multiplying, prefix_sum, householder, givens))
-    text = "\n".join(map(tokens, modules))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of the source of all uses and of what their launches ask for."""
+    return functions_hash(launch, multiplying, prefix_sum, householder, givens)
 
 
 def shown(row: dict) -> str:

@@ -50,14 +50,22 @@ def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
 
 
 def source_hash(kernel: Kernel) -> str:
-    """SHA-256 of the kernel's source: its tokens, without comments, docstrings and layout.
+    """SHA-256 of the kernel's source, as `functions_hash` takes it.
 
     It covers `build`, `compile`, `variant` and, where the launch gives shared memory,
-    `shared_bytes`; the functions of `gemmlab.kernels` that these call; and the constants that any
-    of them mentions. Raises TypeError for a call through a module, which it could not follow.
+    `shared_bytes`.
     """
     asked = [f for f in (kernel.compile, kernel.variant) if f is not no_options]
-    to_do = [kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else [])]
+    return functions_hash(kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else []))
+
+
+def functions_hash(*functions: FunctionType) -> str:
+    """SHA-256 of functions' source: its tokens, without comments, docstrings and layout.
+
+    It covers the functions of `gemmlab.kernels` that these call, too, and the constants that any
+    of them mentions. Raises TypeError for a call through a module, which it could not follow.
+    """
+    to_do = list(functions)
     done: list[FunctionType] = []
     text: list[str] = []
     while to_do:

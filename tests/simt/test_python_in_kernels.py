@@ -59,6 +59,10 @@ def members(x, scale, out):
     out[i] += 100 * factor + x[i]
 
 
+def without_scale(x, out):
+    members(x, None, out)
+
+
 @pytest.mark.parametrize("scale", [None, 0, 3])
 def test_none_and_membership(scale):
     x = np.arange(32.0)
@@ -70,7 +74,14 @@ def test_none_and_membership(scale):
             value = scale * (2 - (i in (1, 3, 5)))
             value += 100 * (scale + 1) * (2 if scale > 0 else 1)
         expected.append(value + i)
-    assert outcome(members, x, scale).tolist() == expected
+    found = outcome(without_scale, x) if scale is None else outcome(members, x, scale)
+    assert found.tolist() == expected
+
+
+def test_none_is_no_argument_of_a_kernel():
+    """Numba-CUDA compiles such a kernel, and then does not launch it."""
+    with pytest.raises(TypeError, match=r"argument scale=None is a NoneType; kernels take NumPy"):
+        outcome(members, np.arange(32.0), None)
 
 
 def tuples(both, p, mode, out):

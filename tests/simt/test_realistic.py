@@ -30,17 +30,6 @@ BENIGN = {
     "graphs.breadth_first_level_by_level": {"global-race"},
 }
 
-# Cases that fail, and what is wrong with the simulator.
-FAILING = {
-    "idioms.cube_as_a_row": "`reshape` is refused",
-    "idioms.numbers_in_the_plane": "arrays of complex numbers are refused",
-    "learning.nearest_neighbours_of_points": "a local array cannot be filled by `array[:] = value`",
-    "simulation.fourier_transform_with_two_roots": "arrays of complex numbers are refused",
-    "simulation.paths_of_lorenz": "`x, y, z = array[i]` does not unpack a row",
-    "strings.brackets_balanced": "`ord` is refused",
-    "strings.cipher_of_caesar": "`ord` is refused",
-}
-
 
 def pairs(result):
     """What a case returned, as (left, right, tolerance)."""
@@ -74,15 +63,7 @@ def simulated(case):
     return case(launch), reports
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=FAILING[n]))
-        if n in FAILING
-        else n
-        for n in CASES
-    ],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_right_and_without_hazards(name):
     result, reports = simulated(CASES[name])
     found = [hazard for report in reports for hazard in report.hazards]
@@ -99,4 +80,4 @@ def test_a_case_is_wrong_when_its_kernels_do_nothing(name):
 
 def test_the_collection():
     assert len(CASES) >= 110
-    assert {*BENIGN, *FAILING} <= set(CASES)
+    assert set(BENIGN) <= set(CASES)

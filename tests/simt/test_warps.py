@@ -143,8 +143,8 @@ def block_votes(x, out):
     i, t = cuda.grid(1), cuda.threadIdx.x
     if i < x.size:
         return
-    n = cuda.syncthreads_count(t % 3 == 0)
-    out[i] = n + 100 * cuda.syncthreads_and(t < 40) + 1000 * cuda.syncthreads_or(t == 39)
+    n = cuda.syncthreads_count(int(t % 3 == 0))
+    out[i] = n + 100 * cuda.syncthreads_and(int(t < 40)) + 1000 * cuda.syncthreads_or(int(t == 39))
 
 
 def test_barriers_that_vote():

@@ -18,14 +18,9 @@ SMALL = {
     "transposition": 40,
     "transposition_tiled": 40,
 }
-SPINS = pytest.mark.xfail(
-    strict=True, reason="a lane that spins keeps from running the one that it waits for"
-)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=SPINS) if n == "spin_lock" else n for n in WORKS]
-)
+@pytest.mark.parametrize("name", WORKS)
 def test_work(name):
     launch = WORKS[name].launch(SMALL[name])
     assert launch.turns > 0

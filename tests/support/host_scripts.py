@@ -9,7 +9,7 @@ SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
 def with_gemmlab(text):
-    """A program with its imports of Numba changed to those of gemmlab, and nothing else."""
+    """A program with its imports of Numba changed to the simulated GPU's, and nothing else."""
     text = re.sub(r"^from numba\.cuda\b", "from gemmlab.simt.cuda", text, flags=re.M)
     return re.sub(r"^from numba import (.*)$", _imports, text, flags=re.M)
 
@@ -17,5 +17,5 @@ def with_gemmlab(text):
 def _imports(line):
     names = [name.strip() for name in line[1].split(",")]
     others = [name for name in names if name != "cuda"]
-    lines = ["from gemmlab import cuda"] if "cuda" in names else []
+    lines = ["from gemmlab.simt import cuda"] if "cuda" in names else []
     return "\n".join(lines + [f"from gemmlab.simt.cuda import {name}" for name in others])

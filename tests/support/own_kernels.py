@@ -88,8 +88,11 @@ def uncompilable(alpha, A, B, beta, C):
     """Right on the simulator; Numba finds no one type for `which`."""
     m, n = C.shape
     col, row = cuda.grid(2)
+    if m > 0:  # always
+        which = A
+    else:
+        which = 1
     if row < m and col < n:
-        which = A if row >= 0 else 1
         acc = float32(0)
         for p in range(A.shape[1]):
             acc += which[row, p] * B[p, col]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.memory.access import locate
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.memory.indices import locate
 from gemmlab.simt.races.tracking import track_global, track_shared
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operan
         )
     if name in ("and_", "or_", "xor", "inc", "dec") and array.dtype.kind not in "iu":
         raise TypeError(f"line {line}: cuda.atomic.{name} needs integers, not {array.dtype}")
+    if array.dtype.kind == "c":
+        raise TypeError(f"cuda.atomic.{name} takes no complex numbers; use two arrays of floats")
     found, mask = locate(m, array, index, line, "atomic")
     if isinstance(found, Array):
         raise TypeError(f"line {line}: {array.name} has {array.ndim} dimensions; index them all")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +28,8 @@ def attribute(m: Machine, value: Any, name: str, line: int) -> Any:
         return Cast(value)
     if isinstance(value, Array) and name in VIEWS:
         return VIEWS[name](value)
+    if isinstance(value, (np.ndarray, np.generic)) and name == "conjugate":
+        return lambda: np.conj(value)
     fields = getattr(value, "_fields", "xyz")  # of a named tuple, or of cuda.threadIdx
     if name in fields and hasattr(value, name):
         return getattr(value, name)
@@ -34,15 +38,39 @@ def attribute(m: Machine, value: Any, name: str, line: int) -> Any:
     raise unsupported(m.calls.source, line, f".{name}", has)
 
 
-def _ravel(array: Array) -> Any:
+def _in_shape(array: Array, name: str, shape: tuple) -> Array:
+    """The same elements in another shape."""
     if array.strides != row_major(array.shape):
-        raise TypeError(f"{array.name}.ravel() needs an array without gaps, in C order")
-    return lambda: array.view((array.size,), (1,), array.offset)
+        raise TypeError(f"{array.name}.{name}() needs an array without gaps, in C order")
+    return array.view(shape, row_major(shape), array.offset)
+
+
+def _reshaped(array: Array, *sizes: Any) -> Array:
+    """`array.reshape(sizes)`, of which one may be -1: what is left for it."""
+    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+    if any(np.ndim(size) for size in (*shape, array.size)):
+        raise TypeError(f"{array.name}.reshape() needs sizes that are the same in all threads")
+    known = math.prod(int(size) for size in shape if size != -1)
+    open_ones = sum(int(size == -1) for size in shape)
+    rest = int(array.size) // known if known else 0
+    whole = tuple(np.int64(rest if size == -1 else size) for size in shape)
+    if open_ones > 1 or math.prod(map(int, whole)) != array.size:
+        wanted = ", ".join(str(int(size)) for size in shape)
+        raise ValueError(
+            f"{array.name} has {int(array.size)} elements, which do not make the shape ({wanted})"
+        )
+    return _in_shape(array, "reshape", whole)
+
+
+def _transposed(array: Array) -> Array:
+    return array.view(array.shape[::-1], array.strides[::-1], array.offset)
 
 
 VIEWS = {
-    "T": lambda array: array.view(array.shape[::-1], array.strides[::-1], array.offset),
-    "ravel": _ravel,
+    "T": _transposed,
+    "transpose": lambda array: lambda: _transposed(array),
+    "ravel": lambda array: lambda: _in_shape(array, "ravel", (array.size,)),
+    "reshape": lambda array: partial(_reshaped, array),
     "itemsize": lambda array: np.int64(array.itemsize),
     "nbytes": lambda array: array.size * array.itemsize,
     "strides": lambda array: tuple(np.int64(s * array.itemsize) for s in array.strides),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.warps import taking_part
+from gemmlab.simt.builtins.warps import check_predicate, taking_part
 from gemmlab.simt.report.notes import note_returned
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def syncthreads(m: Machine) -> None:
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
 
 
-def _block_votes(m: Machine, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
+def _block_votes(m: Machine, name: str, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
     """Threads of each block that arrive at a barrier, and those for which `predicate` holds."""
+    check_predicate(name, predicate, "iu")
     on = m.lanes.full(m.masks[-1])
     yes = on & m.lanes.spread(np.not_equal(predicate, 0))
     syncthreads(m)
@@ -52,18 +53,18 @@ def _block_votes(m: Machine, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def syncthreads_count(m: Machine, predicate: Any) -> Any:
     """A barrier; returns the number of the block's threads for which `predicate` holds."""
-    return _block_votes(m, predicate)[1]
+    return _block_votes(m, "syncthreads_count", predicate)[1]
 
 
 def syncthreads_and(m: Machine, predicate: Any) -> Any:
     """A barrier; returns 1 if `predicate` holds for all of the block's threads."""
-    here, yes = _block_votes(m, predicate)
+    here, yes = _block_votes(m, "syncthreads_and", predicate)
     return (here == yes).astype(np.int64)
 
 
 def syncthreads_or(m: Machine, predicate: Any) -> Any:
     """A barrier; returns 1 if `predicate` holds for any of the block's threads."""
-    return (_block_votes(m, predicate)[1] > 0).astype(np.int64)
+    return (_block_votes(m, "syncthreads_or", predicate)[1] > 0).astype(np.int64)
 
 
 def syncwarp(m: Machine, mask: Any = FULL) -> None:

@@ -27,8 +27,13 @@ def popc(value: Any) -> Any:
 
 
 def brev(value: Any) -> Any:
-    """The bits in reverse order, as an unsigned integer of the same size."""
-    bits, width = _unsigned(value)
+    """The bits in reverse order: all 64 of a uint64, the lower 32 of others, as in Numba.
+
+    >>> brev(np.int64(1))
+    np.uint32(2147483648)
+    """
+    width = 64 if np.asarray(value).dtype == np.uint64 else 32
+    bits, _ = _unsigned(value)
     result = np.zeros_like(bits)
     for i in range(width):
         result |= ((bits >> np.uint64(i)) & np.uint64(1)) << np.uint64(width - 1 - i)

@@ -15,9 +15,10 @@ from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Memory, Registers, Tile
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import TENSOR_CORES, tensor_core_of
-from gemmlab.simt.memory.access import check_exact, fetch, put
+from gemmlab.simt.memory.access import fetch, put
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.memory.indices import check_exact
 from gemmlab.simt.memory.wide import Place, count_wide, find
 from gemmlab.simt.numbers.masks import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped

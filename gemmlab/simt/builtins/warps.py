@@ -70,8 +70,21 @@ def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
     return m.lanes.of_warps(np.take_along_axis(m.lanes.in_warps(value), source, axis=-1))
 
 
+def check_predicate(name: str, predicate: Any, kinds: str) -> None:
+    """Refuse a condition of a type that Numba does not take; `kinds` are NumPy's of those it does.
+
+    Barriers that vote take integers alone, and not what a comparison gives.
+    """
+    kind = np.asarray(predicate).dtype
+    if kind.kind not in kinds:
+        instead = "int(condition)" if kind.kind == "b" else "a comparison"
+        instead = instead if "b" in kinds or kind.kind == "b" else "int(x > 0), say"
+        raise TypeError(f"cuda.{name} takes no {kind} in Numba-CUDA; write {instead}")
+
+
 def _vote(m: Machine, name: str, mask: Any, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
     """The lanes that take part, and those for which `predicate` holds, (blocks, warps, 32)."""
+    check_predicate(name, predicate, "biu")
     on = taking_part(m, mask, name, "inst_vote")
     return on, m.lanes.in_warps(np.not_equal(predicate, 0))
 

@@ -20,4 +20,8 @@ def chosen() -> ModuleType:
     return numba_cuda() if gpu_status().works else stand_in
 
 
-cuda = chosen()
+def __getattr__(name: str) -> ModuleType:
+    """`cuda`, chosen anew each time: a program may be simulated in a process that had a GPU."""
+    if name != "cuda":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return chosen()

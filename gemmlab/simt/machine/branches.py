@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
-from gemmlab.simt.numbers.no_numbers import truth
+from gemmlab.simt.numbers.no_numbers import shown, truth
 from gemmlab.simt.report.tally import Tally
 
 
@@ -43,6 +43,14 @@ class Branches:
         self.masks.pop()
         self.others.pop()
 
+    def anybody(self) -> bool:
+        """Whether any lane goes on here, behind a statement that lanes may have left.
+
+        A device function that nobody calls goes on, because its value has a type.
+        """
+        depth = self.tally.calls.frames[-1].depth
+        return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
+
     def and_(self, first: Any, second: Callable) -> Any:
         """The value of `first and second`; `second` is evaluated where `first` is true."""
         return self._united(truth(first), second, lambda: first)
@@ -50,6 +58,25 @@ class Branches:
     def or_(self, first: Any, second: Callable) -> Any:
         """The value of `first or second`; `second` is evaluated where `first` is false."""
         return self._united(truth(first), lambda: first, second)
+
+    def and_last(self, first: Any, second: Callable) -> Any:
+        """The value of `second` where `first` is true, else a 0 of its type."""
+        return self._last(truth(first), second, 0)
+
+    def or_last(self, first: Any, second: Callable) -> Any:
+        """The value of `second` where `first` is false, else a 1 of its type."""
+        test = truth(first)
+        return self._last(not test if isinstance(test, bool) else ~test, second, 1)
+
+    def _last(self, test: Any, second: Callable, otherwise: int) -> Any:
+        if isinstance(test, bool):
+            return second() if test else np.bool_(otherwise)
+        self.masks.append(both(self.masks[-1], test))
+        value = second()
+        self.masks.pop()
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise TypeError(f"{shown(value)} is chosen by and, or; use `x if condition else y`")
+        return np.where(test, value, value.dtype.type(otherwise))[()]
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
         """The value of `then if test else other`, each evaluated where it is chosen."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -24,13 +23,12 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.instructions import KINDS
 from gemmlab.simt.builtins.warps import SHUFFLES
 from gemmlab.simt.machine.calls import Frame
+from gemmlab.simt.machine.deadlocks import finer_grain, give_up
 from gemmlab.simt.machine.lane_counts import count_lanes
-from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.machine import Control, Machine
+from gemmlab.simt.machine.meetings import Fiber, Meeting, held, named_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
 from gemmlab.simt.machine.spinning import Grain, Spin, SpinsError
-from gemmlab.simt.machine.variables import merged
-from gemmlab.simt.numbers.masks import without
 from gemmlab.simt.syntax.source import unsupported
 
 ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
@@ -44,51 +42,6 @@ FIRST, PATIENCE = 2, 64
 
 class Abandoned(BaseException):
     """Ends a fiber that waits, when the launch is over."""
-
-
-@dataclass(eq=False)
-class Fiber:
-    """Lanes of a block that run together: those of `mask`, (1, threads).
-
-    kernel : what they run; at : where they are in it, while they wait; wait : for what
-    baton : released when it is their turn
-    """
-
-    machine: Machine
-    mask: np.ndarray
-    kernel: Callable[[], None]
-    at: Control | None = None
-    wait: Any = None
-    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-
-
-@dataclass(eq=False)
-class Meeting:
-    """A call that is made when all have come: lanes of a block, of a warp, or of the grid.
-
-    key : the machine, None for the grid; the place of the call; which warp, if one
-    fibers, calls : who has come, and with what arguments; here : their lanes
-    named : the lanes that they wait for; None for all of the block
-    """
-
-    key: tuple
-    here: Any = False
-    named: Any = None
-    fibers: list[Fiber] = field(default_factory=list)
-    calls: list[tuple] = field(default_factory=list)
-    held: bool = False
-    result: Any = None
-
-    def join(self, fiber: Fiber, named: Any, call: tuple) -> None:
-        """Add a fiber."""
-        m = fiber.machine
-        self.fibers.append(fiber)
-        self.calls.append(call)
-        self.here = self.here | m.lanes.full(
-            m.masks[-1] if fiber.at is None else fiber.at.masks[-1]
-        )
-        if named is not None:
-            self.named = named if self.named is None else self.named | named
 
 
 class Fibers:
@@ -212,12 +165,12 @@ class Fibers:
             return fiber
         if self.patient:
             self.in_vain += 1
-            finer = self._finer() if self.in_vain > 2 * len(self.patient) else None
+            finer = finer_grain(self) if self.in_vain > 2 * len(self.patient) else None
             if finer:
                 raise SpinsError(finer)
             return self.patient.popleft()
         if self.spinning:
-            self._give_up()
+            give_up(self)
         for meeting in self.meetings.values():  # its function reports who does not come
             return meeting.fibers[0]
         return None
@@ -277,13 +230,13 @@ class Fibers:
         if whom != "block":
             every = (1 << WARP) - 1
             mask = every if whom == "warp" else args[0] if args else keywords.get("mask", every)
-            named = _named(m, mask)
+            named = named_lanes(m, mask)
             if self.grain.name == "lane":
                 warp = m.lanes.first(m.masks[-1])[1] // WARP
         meeting = self._join((m, m.calls.place, warp), named, (args, keywords))
         if not meeting.held:
             meeting.held = True
-            meeting.result = self._held(meeting, function)
+            meeting.result = held(meeting, function, self.alive[m])
         return meeting.result
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
@@ -299,7 +252,7 @@ class Fibers:
             part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
             part.join(fiber, None, ((), {}))
         for part, (_, function) in zip(together.values(), meeting.calls, strict=False):
-            self._held(part, function)
+            held(part, function, self.alive[part.key[0]])
         epoch = max(int(np.max(machine.waits.epoch)) for machine in together)
         for machine in together:
             machine.waits.epoch = epoch
@@ -329,86 +282,9 @@ class Fibers:
         missing = self.alive[m] & ~meeting.here
         return not (missing if meeting.named is None else missing & meeting.named).any()
 
-    def _held(self, meeting: Meeting, function: Callable) -> Any:
-        """What `function` returns for all lanes that have come."""
-        m = meeting.key[0]
-        own = m.masks[:]
-        (args, keywords), *others = meeting.calls
-        for fiber, (more, named) in zip(meeting.fibers[1:], others, strict=True):
-            lanes, line = fiber.mask, m.calls.line
-            args = tuple(merged(lanes, *p, "", line) for p in zip(args, more, strict=True))
-            keywords = {k: merged(lanes, v, named[k], k, line) for k, v in keywords.items()}
-        m.masks[:] = [self.alive[m], meeting.here]
-        result = function(*args, **keywords)
-        m.masks[:] = own
-        return result
-
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
         """A value as a lane by itself uses it: instructions of a warp wait for its lanes."""
         result = translate(value)
         if isinstance(value, KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
         return result
-
-    # The end
-
-    def _give_up(self) -> None:
-        """Nobody can go on: run in finer fibers if that may help, else report a deadlock."""
-        finer = self._finer()
-        if finer:
-            raise SpinsError(finer)
-        lines: dict[tuple, list[Fiber]] = {}
-        for fiber in self.spinning:
-            source = fiber.at.frames[-1].source
-            lines.setdefault((source.file, fiber.wait.line), []).append(fiber)
-        for (_, line), fibers in lines.items():
-            first, m = fibers[0], fibers[0].machine
-            m.go_on(first.at)
-            m.findings.hazard("deadlock", line, first.wait.mask, self._why(first))
-        raise StepLimitError
-
-    def _finer(self) -> Grain | None:
-        """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
-        groups = {}
-        for fiber in (*self.spinning, *self.patient):
-            lanes = fiber.machine.lanes
-            if without(fiber.at.masks[0], fiber.wait.mask) is not False:
-                groups[int(lanes.blocks[0, 0])] = lanes.full(fiber.wait.mask)
-        if not groups:
-            return None
-        return Grain("group", groups) if self.grain.name == "block" else Grain("lane")
-
-    def _why(self, fiber: Fiber) -> str:
-        """What a fiber that spins waits for, and why nobody will set it."""
-        touched = next(t for t in fiber.wait.touched if t.awaited)
-        element = touched.array.element(touched.where[-1][0])
-        text = f"thread {{thread}} spins until {element} changes, which is {touched.values[0]}, "
-        others = [f for f in (*self.spinning, *_waiting(self.meetings)) if f is not fiber]
-        left = self.blocks - self.begun
-        if left:
-            return text + (
-                f"and {self.holder} holds {self.at_once} such blocks at once: "
-                f"{left} do not begin before others have ended"
-            )
-        if not others:
-            return text + "and all other threads have ended"
-        other = others[0]
-        m, thread = other.machine, other.machine.lanes.first(other.at.masks[-1])[1]
-        does = "spins in" if isinstance(other.wait, Spin) else "waits at"
-        line = other.wait.line if isinstance(other.wait, Spin) else other.at.line
-        return text + (
-            f"and all others have ended or wait too: thread {m.lanes.thread_name(thread)} of "
-            f"block {m.lanes.block_name(int(m.lanes.blocks[0, 0]))} {does} line {line}"
-        )
-
-
-def _waiting(meetings: dict[tuple, Meeting]) -> list[Fiber]:
-    return [fiber for meeting in meetings.values() for fiber in meeting.fibers]
-
-
-def _named(m: Machine, mask: Any) -> np.ndarray:
-    """The lanes that the active ones name by a mask of their warp."""
-    bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
-    on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
-    named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
-    return named.any(axis=-2).reshape(m.lanes.shape)

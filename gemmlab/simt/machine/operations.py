@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.masks import both
-from gemmlab.simt.numbers.no_numbers import shown, truth
+from gemmlab.simt.numbers.no_numbers import truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -64,15 +64,6 @@ class Operations:
         result = COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
         return result
-
-    def contains(self, value: Any, items: Any, line: int) -> Any:
-        """`value in items`, of a tuple."""
-        if not isinstance(items, tuple):
-            raise TypeError(f"`in` takes a tuple, not {shown(items)}; write a loop")
-        found = np.bool_(False)
-        for item in items:
-            found = found | self.compare("Eq", value, item, line)
-        return found
 
     def same(self, a: Any, b: Any) -> bool:
         """`a is b`, of which one is None."""

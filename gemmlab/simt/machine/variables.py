@@ -11,7 +11,7 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.memory.records import Record
 from gemmlab.simt.numbers.masks import Mask, without
-from gemmlab.simt.numbers.no_numbers import Unassigned
+from gemmlab.simt.numbers.no_numbers import Unassigned, shown
 from gemmlab.simt.numbers.values import Range, like
 
 if TYPE_CHECKING:
@@ -55,10 +55,17 @@ class Variables:
         return attribute(self.m, value, name, line)
 
     def unpack(self, value: Any, count: int, line: int) -> tuple:
-        """The `count` parts of a tuple."""
-        if not isinstance(value, tuple) or len(value) != count:
-            raise ValueError(f"line {line}: cannot unpack {value!r} into {count} names")
-        return value
+        """The `count` items of a tuple or of an array."""
+        is_array = isinstance(value, (Array, Choice))
+        if not is_array and not isinstance(value, tuple):
+            raise TypeError(f"{shown(value)} cannot be unpacked into {count} names")
+        sizes = value.shape[0] if is_array else len(value)
+        if np.any(np.not_equal(sizes, count)):
+            has = f"{int(np.max(sizes))} items"
+            raise ValueError(f"{shown(value)} has {has}, which are not {count} names")
+        if not is_array:
+            return value
+        return tuple(self.m.memory.load(value, np.int64(i), line) for i in range(count))
 
 
 def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:

@@ -1,4 +1,4 @@
-"""Loads and stores: find the element of each lane, count, check, move the data."""
+"""Loads and stores: count, check, move the data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.numbers.lanes import same_in_blocks
-from gemmlab.simt.numbers.masks import Mask, both, without
+from gemmlab.simt.memory.indices import locate
+from gemmlab.simt.numbers.masks import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
-from gemmlab.simt.numbers.values import widen
-from gemmlab.simt.races.hazards import Element
 from gemmlab.simt.races.tracking import track_global, track_shared
 
 if TYPE_CHECKING:
@@ -61,10 +59,14 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
 def store(
     m: Machine, array: Array, index: Any, value: Any, line: int, counted: bool = True
 ) -> tuple[Any, Mask]:
-    """`array[index] = value` for each active lane; returns the elements and their lanes."""
+    """`array[index] = value` for each active lane; returns the elements and their lanes.
+
+    A slice gets the value in all of its elements, which are counted; it has no lanes to return.
+    """
     found, mask = locate(m, array, index, line, "write")
     if isinstance(found, Array):
-        raise TypeError(f"line {line}: assign to single elements of {array.name}, one at a time")
+        _fill(m, found, mask, value, line)
+        return found, False
     if mask is not False:
         if array.space == "constant":
             raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
@@ -74,6 +76,18 @@ def store(
             _show(m, line, "store", array, found, mask)
         put(m, line, array, found, mask, value)
     return found, mask
+
+
+def _fill(m: Machine, view: Array, mask: Mask, value: Any, line: int) -> None:
+    """Store a number to all elements of a view, whose shape may differ between lanes."""
+    for index in np.ndindex(*(int(np.max(size)) for size in view.shape)):
+        inside = mask
+        for place, size in zip(index, view.shape, strict=True):
+            inside = both(inside, np.less(place, size)[()])
+        if inside is not False:
+            m.masks.append(inside)
+            store(m, view, tuple(map(np.int64, index)), value, line)
+            m.masks.pop()
 
 
 def _show(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
@@ -107,123 +121,6 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         _store_shared(m, array, at, mask, value)
     else:
         _store_local(m, array, at, mask, value)
-
-
-def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[Any, Mask]:
-    """The element of each lane in the array's buffer, and the lanes whose index is valid.
-
-    Lanes that are off get any element. A view instead, where `index` leaves dimensions open. An
-    index outside the array is a hazard; negative ones count from the end, as in Numba.
-    op : what is done with the element: "read", "write" or "atomic"
-    """
-    parts = index if isinstance(index, tuple) else (index,)
-    met = (array, m.masks[-1], *parts) if array.space == "shared" else ()
-    known = m.memory.located.get(met) if met else None
-    if known is not None:
-        return known
-    if len(parts) > array.ndim:
-        raise IndexError(
-            f"line {line}: {array.name} has {array.ndim} dimensions, not {len(parts)}: "
-            f"{m.calls.source.code(line)}"
-        )
-    mask, offset = m.masks[-1], array.offset
-    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
-    for axis in range(len(parts) - 1, -1, -1):
-        part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
-        if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
-            offset = offset + part * stride  # the same for all lanes
-        elif isinstance(part, slice):
-            start = 0 if part.start is None else _bound(part.start, extent)
-            stop = extent if part.stop is None else _bound(part.stop, extent)
-            offset = offset + start * stride
-            shape.insert(0, np.maximum(stop - start, 0))
-            strides.insert(0, stride)
-        else:
-            part, mask = _within(m, array, axis, parts, mask, line, op)
-            moved = part if stride == 1 else part * stride
-            # An index as it is stays the object that caches know.
-            offset = moved if type(offset) is np.int64 and offset == 0 else offset + moved
-    if shape:
-        return array.view(tuple(shape), tuple(strides), offset), mask
-    if np.ndim(array.offset) > 0 and isinstance(mask, np.ndarray):
-        offset = np.where(mask, offset, 0)  # a view may begin anywhere in lanes that are off
-    plain = met and mask is m.masks[-1] and not any(type(p) is Wrapped for p in parts)
-    if plain and same_in_blocks(np.asarray(offset), mask):
-        m.memory.located.put(met, (offset, mask))
-    return offset, mask
-
-
-def _bound(value: Any, extent: Any) -> Any:
-    """The bound of a slice, brought into 0 … extent as Python does it."""
-    value = widen(value)
-    return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)[()]
-
-
-def _within(
-    m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
-) -> tuple[Any, Mask]:
-    """An index counted from 0, and the lanes whose index is inside."""
-    part, extent = parts[axis], array.shape[axis]
-    if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
-        raise TypeError(
-            f"line {line}: {array.name} is indexed with {part.dtype} numbers; use integers: "
-            f"{m.calls.source.code(line)}"
-        )
-    overflown = False
-    if type(part) is Wrapped:
-        overflown = check_exact(m, array, axis, parts, mask, line, op)
-        part = np.asarray(part)[()]
-    if getattr(part, "dtype", None) != np.int64:
-        part = np.asarray(part).astype(np.int64)[()]
-    low, high = m.memory.extent(part)
-    if np.ndim(extent) == 0 and low >= 0 and high < extent:
-        return part, mask
-    if np.ndim(part) > 0 and isinstance(mask, np.ndarray):
-        part = np.where(mask, part, 0)  # it may be outside in lanes that are off
-        if np.ndim(extent) == 0 and part.min() >= 0 and part.max() < extent:
-            return part, mask
-    bad = (part >= extent) | (part < -extent)
-    outside = both(mask, bad)
-    if outside is not False:
-        reported = without(outside, overflown)
-        if reported is not False:
-            lane = m.lanes.first(reported)
-            size = int(m.lanes.spread(extent)[lane])
-            place = _asked_for(m, array, parts, lane)
-            text = f"{place} is outside, its dimension {axis} has {size} elements"
-            m.findings.hazard("out-of-bounds", line, reported, text, element=place, op=op)
-        mask = both(mask, ~bad)
-    if np.ndim(part) == 0:
-        return (part + extent if part < 0 else part), mask
-    wraps = both(mask, part < 0) if low < 0 <= high else False  # x[-1 - i] is meant so
-    if wraps is not False:
-        place = _asked_for(m, array, parts, m.lanes.first(wraps))
-        text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
-        m.findings.note(line, wraps, text)
-    return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
-
-
-def check_exact(
-    m: Machine, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
-) -> Mask:
-    """The lanes whose index has wrapped (`numbers.overflow`); a hazard if there are any."""
-    part = parts[axis]
-    lanes = both(mask, np.asarray(part) != exact(part))
-    if lanes is not False:
-        lane = m.lanes.first(lanes)
-        wrong = _asked_for(m, array, parts, lane)
-        meant = _asked_for(m, array, (*parts[:axis], exact(part), *parts[axis + 1 :]), lane)
-        text = f"thread {{thread}} means {meant} and gets {wrong}"
-        where = f"line {part.line}" if part.line != line else "this line"
-        text += f", because the index wraps in {where}, where it is put into {part.kind}"
-        m.findings.hazard("index-overflow", line, lanes, text, element=wrong, op=op)
-    return lanes
-
-
-def _asked_for(m: Machine, array: Array, parts: tuple, lane: tuple[int, int]) -> Element:
-    """The element that a lane asks for by the indices `parts`."""
-    index = (None if isinstance(p, slice) else int(m.lanes.spread(p)[lane]) for p in parts)
-    return Element(array.name, array.space, tuple(index))
 
 
 def _keep_exact(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
@@ -280,13 +177,14 @@ def _run(m: Machine, at: Any) -> slice | None:
 
 
 def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
+    owner = array.owner  # which knows what has been written, by views too
     if np.ndim(at) == 0:
-        written, value = array.shadow[int(at)], array.buffer[int(at)].copy()
+        written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
     else:
         cells = at * m.lanes.place.size + m.lanes.place
         value = array.buffer.reshape(-1).take(cells)
-        whole = array.shadow.shape == array.buffer.shape
-        written = array.shadow.reshape(-1).take(cells if whole else at)
+        whole = owner.shadow.shape == array.buffer.shape
+        written = owner.shadow.reshape(-1).take(cells if whole else at)
     unset = both(mask, ~written)
     if unset is not False:
         first = int(m.lanes.of(at, unset)[0][0])
@@ -297,13 +195,13 @@ def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any
 
 
 def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
-    everywhere = mask is None
-    if np.ndim(at) == 0 and (everywhere or array.shadow[int(at)].all()):
+    owner, everywhere = array.owner, mask is None
+    if np.ndim(at) == 0 and (everywhere or owner.shadow[int(at)].all()):
         np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
-        array.shadow[int(at)] = True
+        owner.shadow[int(at)] = True
         return
-    if array.shadow.shape != array.buffer.shape:
-        array.shadow = np.broadcast_to(array.shadow, array.buffer.shape).copy()
+    if owner.shadow.shape != array.buffer.shape:
+        owner.shadow = np.broadcast_to(owner.shadow, array.buffer.shape).copy()
     cells, places = m.lanes.of(at * m.lanes.place.size + m.lanes.place, mask)
     array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
-    array.shadow.reshape(-1)[cells] = True
+    owner.shadow.reshape(-1)[cells] = True

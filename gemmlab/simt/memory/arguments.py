@@ -80,8 +80,6 @@ def arrays_in(name: str, value: Any) -> Iterator[Argument]:
 
 def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
     """An argument as the kernel sees it; `arrays` are those in memory, by name."""
-    if value is None:
-        return None
     if isinstance(value, np.ndarray):
         fields = value.dtype.names
         return (
@@ -96,7 +94,7 @@ def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
     except TypeError:
         raise TypeError(
             f"argument {name}={value!r} is a {type(value).__name__}; kernels take NumPy arrays, "
-            "numbers, tuples of these, and None"
+            "numbers, and tuples of these"
         ) from None
 
 

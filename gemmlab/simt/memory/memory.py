@@ -114,6 +114,25 @@ class Memory:
             raise TypeError(f"line {line}: lanes pick from a tuple whose items differ in type")
         return np.choose(index % count, items)
 
+    def contains(self, value: Any, items: Any, line: int) -> Any:
+        """`value in items`, of a tuple, or of an array, of which lanes look until they find it."""
+        if not isinstance(items, (tuple, Array)):
+            raise TypeError(f"`in` takes a tuple or an array, not {shown(items)}; write a loop")
+        compare = self.m.operations.compare
+        found: Any = np.bool_(False)
+        if isinstance(items, tuple):
+            for item in items:
+                found = found | compare("Eq", value, item, line)
+            return found
+        masks = self.m.masks
+        for i in range(int(np.max(items.shape[0]))):
+            masks.append(both(masks[-1], np.less(i, items.shape[0]) & ~found))
+            if masks[-1] is not False:
+                same = compare("Eq", value, self.load(items, np.int64(i), line), line)
+                found = found | (same & self.m.lanes.full(masks[-1]))
+            masks.pop()
+        return found
+
     def extent(self, index: Any) -> tuple[int, int]:
         """The least and the greatest value of an index; kept for the last few arrays."""
         if np.ndim(index) == 0:
@@ -130,6 +149,8 @@ def _stored(value: Any, line: int) -> Any:
     """A number that Python has, such as `x.ndim`, as one of NumPy; an error for what is none."""
     if isinstance(value, NoNumber):
         value.refuse()
+    if isinstance(value, (Array, Choice)):
+        raise TypeError(f"{shown(value)} is assigned as a whole; write a loop over its elements")
     if not isinstance(value, (bool, int, float, complex)):
         text = f"{shown(value)} is not a number, and cannot be stored"
         raise TypeError(f"line {line}: {text}")

@@ -9,9 +9,9 @@ import numpy as np
 
 from gemmlab.instructions.instruction import Instruction, Memory
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.memory.access import check_exact
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
+from gemmlab.simt.memory.indices import check_exact
 from gemmlab.simt.numbers.masks import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import widen

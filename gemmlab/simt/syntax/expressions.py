@@ -1,129 +1,30 @@
-"""Names and expressions of a kernel, rewritten to run over all lanes at once."""
+"""Expressions of a kernel, rewritten to run over all lanes at once."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-import enum
-import inspect
-import types
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
-from gemmlab.simt.syntax.left_out import left_out
+from gemmlab.simt.syntax.constants import Constants
 from gemmlab.simt.syntax.literals import folded
-from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
+from gemmlab.simt.syntax.names import intrinsic_path
 from gemmlab.simt.syntax.nodes import (
     load_name,
     on_machine,
-    place_of,
     plain_parameters,
     thunk,
 )
 from gemmlab.simt.syntax.shapes import computed_part
-from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
-
-# Of values: of indices, arrays, complex numbers, and the whole grid.
-ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
-
-
-def _named(value: Any) -> bool:
-    """Whether a value has names of numbers: an enumeration, or a named tuple."""
-    return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
 
 
 def _is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
-class Expressions(ast.NodeTransformer):
-    """Rewrites expressions; `constants` collects what they name outside the kernel."""
-
-    def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
-        self.source, self.translate = source, translate
-        self.constants: dict[str, Any] = {}
-        self.defaults = function.__defaults__ or ()
-        names = inspect.getclosurevars(function)
-        self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
-        self.place = place_of(source.tree)
-        self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
-        self.left_out = left_out(source.tree, self.static)
-
-    def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
-        line = getattr(node, "lineno", self.source.first_line)
-        return unsupported(self.source, line, what, instead)
-
-    def visit(self, node: ast.AST) -> Any:
-        """What a node becomes, at the place where the node stands; a loop's is that of its head."""
-        made = super().visit(node)
-        head = node.test if isinstance(node, (ast.If, ast.While)) else node
-        head = node.iter if isinstance(node, ast.For) else head
-        for new in made if isinstance(made, list) else [made]:
-            if getattr(new, "end_lineno", None) is None:
-                ast.copy_location(new, head)
-        return made
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Refuse what no method below handles."""
-        kind = type(node)
-        raise self.refuse(node, kind.__name__, INSTEAD.get(kind, "write it in another way"))
-
-    # Names and constants
-
-    def constant(self, value: Any, node: ast.AST) -> ast.Name:
-        try:
-            self.translate(value)
-        except TypeError as error:
-            raise self.refuse(node, ast.unparse(node), str(error)) from None
-        name = f".constant{len(self.constants)}"
-        frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
-        self.constants[name] = value.copy() if frozen else value
-        return load_name(name)
-
-    def static(self, node: ast.expr) -> tuple[bool, Any]:
-        """The value of a global name, or of an attribute of a module, without running it."""
-        if isinstance(node, ast.Name) and node.id not in self.locals:
-            if node.id not in self.scope:
-                raise NameError(
-                    f"name {node.id!r} is not defined\n  line {node.lineno}: "
-                    f"{self.source.code(node.lineno)}"
-                )
-            return True, self.scope[node.id]
-        if isinstance(node, ast.Attribute):
-            known, owner = self.static(node.value)
-            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
-                if not hasattr(owner, node.attr):
-                    raise self.refuse(node, ast.unparse(node), "there is no such name")
-                return True, getattr(owner, node.attr)
-        return False, None
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        known, value = self.static(node)
-        return self.constant(value, node) if known else node
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        if isinstance(node.value, str):
-            raise self.refuse(node, "text", "use numbers; print can write text")
-        if node.value is None:
-            return node
-        return self.constant(node.value, node)
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        known, value = self.static(node)
-        if known:
-            return self.constant(value, node)
-        owner = self.visit(node.value)
-        if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
-            return ast.Attribute(owner, node.attr, ast.Load())
-        name, line = ast.Constant(node.attr), ast.Constant(node.lineno)
-        return on_machine("variables.attribute", owner, name, line)
-
-    # Expressions
+class Expressions(Constants):
+    """Rewrites expressions."""
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
@@ -166,10 +67,25 @@ class Expressions(ast.NodeTransformer):
         return on_machine("operations.unary", name, operand, ast.Constant(node.lineno))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        method = "branches.and_" if isinstance(node.op, ast.And) else "branches.or_"
-        first, *rest = (self.visit(v) for v in node.values)
+        return self.joined(node, "")
+
+    def joined(self, node: ast.BoolOp, last: str) -> ast.expr:
+        """A chain of `and` or `or`; with `last`, of which the value of the last part alone is used.
+
+        So it is of an `and` that is not the last part of an `or`: where an earlier part of it is
+        false, the `or` goes on to its next part. The same holds for an `or` in an `and`.
+        """
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        *inner, end = node.values
+        parts = [
+            self.joined(v, "last")
+            if isinstance(v, ast.BoolOp) and type(v.op) is not type(node.op)
+            else self.visit(v)
+            for v in inner
+        ]
+        first, *rest = [*parts, self.visit(end)]
         for value in rest:
-            first = on_machine(method, first, thunk(value))
+            first = on_machine(f"branches.{name}{last}", first, thunk(value))
         return first
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
@@ -182,11 +98,11 @@ class Expressions(ast.NodeTransformer):
         return self.chain(values, node.ops, ast.Constant(node.lineno))
 
     def membership(self, node: ast.Compare) -> ast.expr:
-        """`a in tuple` and `a is None`, or their opposites."""
+        """`a in items` and `a is None`, or their opposites."""
         (op,), (other,) = node.ops, node.comparators
         pair = self.visit(node.left), self.visit(other)
         if isinstance(op, (ast.In, ast.NotIn)):
-            found = on_machine("operations.contains", *pair, ast.Constant(node.lineno))
+            found = on_machine("memory.contains", *pair, ast.Constant(node.lineno))
         else:
             found = on_machine("operations.same", *pair)
         negative = isinstance(op, (ast.NotIn, ast.IsNot))
@@ -259,12 +175,21 @@ class Expressions(ast.NodeTransformer):
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
         self.check_callee(node)
+        if self.static(node.func) == (True, ord):
+            return self.constant(self.character(node), node)
         # The machine notes where the call is made: for hazards, and to know shared arrays apart.
         place = ast.Constant((self.source.file, node.lineno, node.col_offset))
         arguments = [self.argument(a) for a in node.args]
         call = on_machine("calls.call", place, self.visit(node.func), *arguments)
         call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
+
+    def character(self, node: ast.Call) -> int:
+        """The number of the character in `ord("a")`."""
+        given = [a.value if isinstance(a, ast.Constant) else None for a in node.args]
+        if [isinstance(text, str) and len(text) for text in given] != [1]:
+            raise self.refuse(node, ast.unparse(node), 'write one character, as in ord("a")')
+        return ord(given[0])
 
     def argument(self, node: ast.expr) -> ast.expr:
         """An argument of a call, which may be text: to print, or the name of a type."""

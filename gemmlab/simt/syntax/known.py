@@ -59,6 +59,9 @@ class Arrays:
         named = [(t.id, n.value) for n in made for t in n.targets if isinstance(t, ast.Name)]
         self.everywhere = frozenset({"global"}).union(*(self._made(*name) for name in named))
         self.named = {a.arg: frozenset({"global"}) for a in tree.args.args}
+        swapped = [t for n in made for t in n.targets if isinstance(t, ast.Tuple)]
+        for name in {n.id for t in swapped for n in ast.walk(t) if isinstance(n, ast.Name)}:
+            self.named[name] = self.everywhere  # the compiler loses track of them
         for name, value in named:
             place = self._made(name, value) or self.everywhere
             self.named[name] = self.named.get(name, frozenset()) | place

@@ -231,7 +231,9 @@ class Flow:
                 break
             stays = kept
         loop = Loop(set(stays), changed, certain)
-        _, ended = self._turn(node, {t: e for t, e in known.items() if t in stays}, loop)
+        after, ended = self._turn(node, {t: e for t, e in known.items() if t in stays}, loop)
+        if always:
+            ended = after
         out = common(ended, *loop.breaks) if ended is not None or loop.breaks else None
         return out if not node.orelse else self.block(node.orelse, ended)
 
@@ -256,13 +258,14 @@ def _target(node: ast.For | ast.While) -> list[ast.AST]:
 
 
 def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
-    """Whether a loop is over a range of a constant length."""
+    """Whether a loop is over a range of a constant length, which is not 0."""
     call = node.iter if isinstance(node, ast.For) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
-    return call.func.id == "range" and all(
-        isinstance(a, ast.Constant) or static(a)[0] for a in call.args
-    )
+    values = {name: static(ast.Name(name))[1] for name in _names(call)}
+    if values.pop("range", None) is not range or not all(type(v) is int for v in values.values()):
+        return False
+    return len(eval(ast.unparse(call), {"range": range}, values)) > 0
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 
-from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
+from gemmlab.simt.syntax.constants import ATTRIBUTES
+from gemmlab.simt.syntax.expressions import Expressions
 from gemmlab.simt.syntax.nodes import (
     ARRAY,
     INDEX,
@@ -33,10 +34,14 @@ class Statements(Expressions):
         return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements one after the other; those that no thread comes to are left out."""
         out: list[ast.stmt] = []
-        for statement in statements:
+        for i, statement in enumerate(statements, 1):
             result = self.visit(statement)
             out.extend(result if isinstance(result, list) else [result])
+            if i < len(statements) and _leaves(statement):
+                rest = self.block(statements[i:])
+                return [*out, ast.If(on_machine("branches.anybody"), rest, [])]
         return out or [ast.Pass()]
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
@@ -116,7 +121,10 @@ class Statements(Expressions):
         if node in self.left_out.together:
             place = ast.Constant((node.lineno, node.col_offset))
             for way in ways:
-                store = way[-1].value  # type: ignore[attr-defined]
+                last = way[-1]
+                while isinstance(last, ast.If):  # after a statement that some threads leave
+                    last = last.body[-1]
+                store = last.value  # type: ignore[attr-defined]
                 store.func.attr = "store_together"
                 store.args.append(place)
             after.append(ast.Expr(on_machine("memory.count_together", place)))
@@ -207,3 +215,9 @@ def _text(message: ast.expr | None) -> str:
     if message is None:
         return ""
     return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether threads may leave the function, the loop or its turn in the middle of a statement."""
+    kinds = (ast.Return, ast.Break, ast.Continue)
+    return any(isinstance(node, kinds) for node in ast.walk(statement))

@@ -18,8 +18,7 @@ free, total = cuda.current_context().get_memory_info()
 assert 0 < free <= total
 
 n = 10_000
-host = cuda.pinned_array(n, dtype=np.float32)
-host[:] = np.arange(n)
+host = np.arange(n, dtype=np.float32)
 streams = [cuda.stream(), cuda.stream()]
 start, stop = cuda.event(), cuda.event()
 start.record(streams[0])
@@ -37,6 +36,10 @@ with warnings.catch_warnings():
     assert cuda.event_elapsed_time(start, stop) > 0
 cuda.synchronize()
 np.testing.assert_array_equal(np.concatenate(parts), 2 * np.arange(n, dtype=np.float32))
+
+pinned = cuda.pinned_array(n, dtype=np.float32)
+pinned[:] = host
+np.testing.assert_array_equal(cuda.to_device(pinned).copy_to_host(), host)
 
 shared = cuda.mapped_array(100)
 shared[:] = 1.0

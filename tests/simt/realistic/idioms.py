@@ -180,21 +180,25 @@ def shift_within_one_array(launch):
     return x, np.array([0, *range(59)])
 
 
+@cuda.jit(device=True)
+def maybe_scaled(value, weight):
+    if weight is None:
+        return value
+    return value * weight
+
+
 @cuda.jit
-def maybe_scaled(x, weights, out):
+def scaled_and_plain(x, weights, plain, scaled):
     i = cuda.grid(1)
     if i < x.size:
-        if weights is None:
-            out[i] = x[i]
-        else:
-            out[i] = x[i] * weights[i]
+        plain[i] = maybe_scaled(x[i], None)
+        scaled[i] = maybe_scaled(x[i], weights[i])
 
 
 def weights_that_may_be_missing(launch):
     x, w = np.random.default_rng(9).random((2, 40))
     plain, scaled = np.zeros(40), np.zeros(40)
-    launch(maybe_scaled, 2, 32, x, None, plain)
-    launch(maybe_scaled, 2, 32, x, w, scaled)
+    launch(scaled_and_plain, 2, 32, x, w, plain, scaled)
     return [(plain, x.copy()), (scaled, x * w)]
 
 

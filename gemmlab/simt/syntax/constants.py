@@ -1,0 +1,107 @@
+"""Names of a kernel: its variables, and what is known before it runs, which are constants."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.syntax.left_out import left_out
+from gemmlab.simt.syntax.names import is_cuda
+from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of
+from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
+
+# Of values: of indices, arrays, complex numbers, and the whole grid.
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
+
+
+def _named(value: Any) -> bool:
+    """Whether a value has names of numbers: an enumeration, or a named tuple."""
+    return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
+
+
+class Constants(ast.NodeTransformer):
+    """Rewrites names; `constants` collects what they name outside the kernel."""
+
+    def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
+        self.source, self.translate = source, translate
+        self.constants: dict[str, Any] = {}
+        self.defaults = function.__defaults__ or ()
+        names = inspect.getclosurevars(function)
+        self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.place = place_of(source.tree)
+        self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
+        self.left_out = left_out(source.tree, self.static)
+
+    def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
+        line = getattr(node, "lineno", self.source.first_line)
+        return unsupported(self.source, line, what, instead)
+
+    def visit(self, node: ast.AST) -> Any:
+        """What a node becomes, at the place where the node stands; a loop's is that of its head."""
+        made = super().visit(node)
+        head = node.test if isinstance(node, (ast.If, ast.While)) else node
+        head = node.iter if isinstance(node, ast.For) else head
+        for new in made if isinstance(made, list) else [made]:
+            if getattr(new, "end_lineno", None) is None:
+                ast.copy_location(new, head)
+        return made
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Refuse what no method below handles."""
+        kind = type(node)
+        raise self.refuse(node, kind.__name__, INSTEAD.get(kind, "write it in another way"))
+
+    def constant(self, value: Any, node: ast.AST) -> ast.Name:
+        try:
+            self.translate(value)
+        except TypeError as error:
+            raise self.refuse(node, ast.unparse(node), str(error)) from None
+        name = f".constant{len(self.constants)}"
+        frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
+        self.constants[name] = value.copy() if frozen else value
+        return load_name(name)
+
+    def static(self, node: ast.expr) -> tuple[bool, Any]:
+        """The value of a global name, or of an attribute of a module, without running it."""
+        if isinstance(node, ast.Name) and node.id not in self.locals:
+            if node.id not in self.scope:
+                raise NameError(
+                    f"name {node.id!r} is not defined\n  line {node.lineno}: "
+                    f"{self.source.code(node.lineno)}"
+                )
+            return True, self.scope[node.id]
+        if isinstance(node, ast.Attribute):
+            known, owner = self.static(node.value)
+            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
+                if not hasattr(owner, node.attr):
+                    raise self.refuse(node, ast.unparse(node), "there is no such name")
+                return True, getattr(owner, node.attr)
+        return False, None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known, value = self.static(node)
+        return self.constant(value, node) if known else node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if isinstance(node.value, str):
+            raise self.refuse(node, "text", "use numbers; print can write text")
+        if node.value is None:
+            return node
+        return self.constant(node.value, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        known, value = self.static(node)
+        if known:
+            return self.constant(value, node)
+        owner = self.visit(node.value)
+        if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
+            return ast.Attribute(owner, node.attr, ast.Load())
+        name, line = ast.Constant(node.attr), ast.Constant(node.lineno)
+        return on_machine("variables.attribute", owner, name, line)
