@@ -97,7 +97,7 @@ def test_its_code_runs_and_says_what_the_text_says(shown):
     assert "out-of-bounds" in program
     assert "if i <= x.size" in TEXT
     assert program.endswith("echo $?\n1")
-    assert re.fullmatch(r"\d+ MB for one launch, [\d.]+ GB for thirty at once", memory)
+    assert re.fullmatch(r"\d+ MB for one, [\d.]+ GB for thirty at once", memory)
 
 
 WORKFLOW = re.search(r"```yaml\n(.*?)```", TEXT, re.S)[1]
