@@ -168,9 +168,9 @@ def hook() -> str:
     there = sum(in_numbas(name) == numbas.RIGHT for name in lucky)
     return (
         f"**{len(lucky)} of {len(WRONG)} wrong kernels give the right result on an H200.** They "
-        "lack a barrier, a fence or a bound, and this GPU, in this run, forgave it. "
+        "lack a barrier, a fence or a bound, for instance, and this GPU, in this run, forgave it. "
         f"compute-sanitizer reports {sum(map(found_by_sanitizer, lucky))} of the {len(lucky)}; "
-        f"Numba's own simulator gives the right result for {there}. "
+        f"Numba's own simulator gives the right result for {there}, too. "
         f"The simulated GPU of `gemmlab` finds {sum(map(found_here, lucky))}, each at its line, "
         "without a GPU. What else does it find, and what does it not run?"
     )
