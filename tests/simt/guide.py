@@ -235,7 +235,7 @@ def beside() -> str:
         ["number types", "Numba's, bit by bit", "NumPy's", "the GPU's own"],
         ["time of a kernel", "no: [a prediction](inside.md)", "no", "no"],
     ]  # fmt: skip
-    return table(["", "`gemmlab`", "Numba's simulator", "compute-sanitizer"], rows)
+    return table(["what", "`gemmlab`", "Numba's simulator", "compute-sanitizer"], rows)
 
 
 def origin() -> str:
