@@ -2,7 +2,7 @@
 
     python -m tests.hardware.pages
 
-What stands between the marks ``<!-- table NAME -->`` and ``<!-- end -->`` is replaced.
+They stand between the marks of `tests.support.page_tables`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.hardware.machine import ROOT
 from tests.hardware.probes.counted import CASES
 from tests.hardware.probes.products import gemms, simulated
 from tests.hardware.store import recorded
+from tests.support.page_tables import table, write
 from tests.support.wrong_kernels import load
 
 DEVICE = "h200"
@@ -34,12 +35,6 @@ SHOWN = {
     "shared store wavefronts": "shared_store_wavefronts",
     "bank conflicts": "shared_bank_conflicts",
 }
-
-
-def table(header: list[str], rows: list[list[object]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def counters() -> str:
@@ -196,16 +191,6 @@ TABLES = {
 PAGES = [ROOT / "book" / f"{name}.md" for name in ("hardware", "hazards", "instructions")]
 
 
-def filled(text: str) -> str:
-    """A page with its tables as they are now."""
-    return re.sub(
-        r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)",
-        lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n\n{m[3]}",
-        text,
-        flags=re.DOTALL,
-    )
-
-
 if __name__ == "__main__":
     for page in PAGES:
-        page.write_text(filled(page.read_text("utf-8")), "utf-8", newline="\n")
+        write(page, TABLES)
