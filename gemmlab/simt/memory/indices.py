@@ -35,7 +35,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
             f"{array.name} has {several(array.ndim, 'dimension')}, and {len(parts)} indices here"
         )
     mask, offset = m.masks[-1], array.offset
-    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
+    shape: list = []
+    strides: list = []
+    if len(parts) < array.ndim:
+        shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
         if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
