@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,12 +37,10 @@ VOTES = (
     *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
     *("activemask", "lanemask_lt"),
 )
-# Lock-step execution keeps the order of memory that these ask for; a nap changes nothing.
-FENCES = ("threadfence_block", "nanosleep")
 
 
 def _nothing(*_: Any) -> None:
-    """An instruction without an effect on what is simulated."""
+    """An instruction without an effect on what is simulated: a nap changes nothing."""
 
 
 class Scope:
@@ -67,7 +66,7 @@ class Scope:
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
-        if hasattr(function, "__code__"):
+        if isinstance(function, FunctionType):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
@@ -127,7 +126,7 @@ def _positions(m: Machine) -> dict[str, Any]:
                 raise TypeError("tell the number of dimensions, as in cuda.grid(1)")
             count = int(ndim)
             if not 1 <= count <= 3:
-                raise ValueError(f"line {m.calls.line}: {count} dimensions; use 1, 2 or 3")
+                raise ValueError(f"{count} dimensions; use 1, 2 or 3")
             return values[0] if count == 1 else tuple(values[:count])
 
         return pick
@@ -157,7 +156,8 @@ def _calls(m: Machine) -> dict[str, Callable]:
         **{name: partial(getattr(barriers, name), m) for name in WAITS},
         "threadfence": partial(barriers.threadfence, m),
         "threadfence_system": partial(barriers.threadfence, m),
-        **dict.fromkeys(FENCES, _nothing),
+        "threadfence_block": partial(barriers.threadfence_block, m),
+        "nanosleep": _nothing,
         "cg.this_grid": lambda: whole_grid,
         **{name: partial(getattr(warps, name), m) for name in VOTES},
         **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},

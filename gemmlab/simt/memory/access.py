@@ -11,6 +11,7 @@ from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.indices import locate
 from gemmlab.simt.memory.moving import load_local, shared_values, store_local, store_shared
 from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
 from gemmlab.simt.races.tracking import track_global, track_shared
 
@@ -29,7 +30,7 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
     Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
     if not isinstance(array, Array):
-        raise TypeError(f"line {line}: {array!r} is not an array")
+        raise TypeError(f"{shown(array)} is not an array")
     found, mask = locate(m, array, index, line, "read")
     if isinstance(found, Array):
         return found
@@ -70,7 +71,7 @@ def store(
         return found, False
     if mask is not False:
         if array.space == "constant":
-            raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+            raise TypeError(f"{array.name or 'a constant array'} cannot be written")
         if counted:
             count_store(m, array, found, mask, line)
         else:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.no_numbers import NoNumber
+from gemmlab.simt.numbers.no_numbers import NoNumber, shown
 from gemmlab.simt.numbers.values import number
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
@@ -123,6 +123,8 @@ def _number(value: Any) -> Any:
     """An operand that is no NumPy number, as one."""
     if isinstance(value, NoNumber):
         value.refuse()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise TypeError(f"{shown(value)} is no number; compute with elements, as in x[i]")
     return number(value)
 
 

@@ -79,6 +79,8 @@ def convert(value: Any, dtype: np.dtype, line: int = 0) -> Any:
     """
     if type(value) is dtype.type or (type(value) is np.ndarray and value.dtype == dtype):
         return value
+    if getattr(value, "dtype", dtype).kind == "c" and dtype.kind != "c":
+        raise TypeError(f"a {value.dtype} has no {dtype} that stands for it; use .real or abs()")
     result = np.asarray(value).astype(dtype, copy=False)[()]
     if isinstance(value, Wrapped):
         return wrapped(result, exact(value), value.kind, value.line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.simt.races.release import Releases, together
+from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.runs import Runs, run_of
 from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.races.visits import Now
@@ -21,8 +21,7 @@ class GlobalShadow(Shadow):
     def __init__(
         self, size: int, threads: int, lanes: int, releases: Releases | None = None
     ) -> None:
-        super().__init__(size, threads, lanes)
-        self.releases = releases or Releases()
+        super().__init__(size, threads, lanes, releases)
         self.written = False
         self.unwritten: np.ndarray | None = None
         self.runs: dict[str, Runs] | None = self._no_runs()
@@ -88,17 +87,3 @@ class GlobalShadow(Shadow):
             return None
         unset = self.unwritten[at]
         return unset if unset.any() else None
-
-    def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
-        ordered = super()._ordered(touches, lane, now)
-        if self.fences:
-            which = np.flatnonzero(~ordered)
-            old, lanes = touches[which], lane[which]
-            epoch = np.broadcast_to(now.epoch, lane.shape)[which]
-            by, (_, then, _, fences) = self.visits.lanes(old), self.visits.moments(old)
-            for block, some in together(old, lanes, self.threads):
-                first = some.start
-                made = int(by[first]), int(then[first]), int(fences[first])
-                asked = block, lanes[some].tolist(), int(epoch[first])
-                ordered[which[some]] = self.releases.order(made, *asked, self.threads)
-        return ordered

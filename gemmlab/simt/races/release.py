@@ -3,86 +3,91 @@
 The rule (`book/hazards.md` says what it claims and what not): an atomic on an element, the
 flag, *releases* what its thread did before its last `cuda.threadfence()`; what threads of its block
 did before a barrier that came before that fence; and what they did before a fence of their own and
-then a barrier. A later atomic on the same flag *acquires* all of that, for its thread at once and
-for its block from the next barrier on.
+then a barrier. For threads of the same block `cuda.threadfence_block()` is a fence as well. A later
+atomic on the same flag *acquires* all of that, for its thread at once and for its block from the
+next barrier on.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
 
 
 class Fence(NamedTuple):
-    """A fence of a lane: its number in the launch, from 1, and the barrier interval."""
+    """A fence of a lane: its number in the launch, from 1, and the barrier interval.
+
+    of_block : whether other threads of the block alone see by it
+    """
 
     number: int
     epoch: int
+    of_block: bool
 
 
-NONE = Fence(0, 0)  # of a lane that has made no fence
+_NONE = Fence(0, 0, False)
 
 
 class Release(NamedTuple):
-    """An atomic on `flag` by `lane` in interval `epoch`, after its last `fence`."""
+    """An atomic on `flag` by `lane` in interval `epoch`.
+
+    far, near : the last fence before it, for threads of other blocks and of its own one
+    """
 
     flag: Hashable
     time: int
     lane: int
-    fence: Fence
+    far: Fence
+    near: Fence
     epoch: int
 
 
-@dataclass
-class Updates:
-    """When a block last updated a flag: in interval `epoch`, and in those before it.
-
-    lanes : when each of its lanes did; released : what they could release in this interval
-    """
+class Acquired(NamedTuple):
+    """When a block last updated a flag: in interval `epoch`, and in those before it."""
 
     epoch: int
-    time: int = 0
-    before: int = 0
-    lanes: dict[int, int] = field(default_factory=dict)
-    released: dict[int, Fence] = field(default_factory=dict)
-
-    def acquired(self, epoch: int) -> int:
-        """Until when the block has acquired what the flag releases, in interval `epoch`."""
-        return self.time if self.epoch < epoch else self.before
+    time: int
+    before: int
 
 
 class Releases:
     """The fences of a launch, and the atomics after them.
 
-    A lane is block · threads + thread; `fences` counts the calls of `threadfence` so far. Lanes
-    that wait for a lock ask again and again, so what is done for each must be little: lanes of a
-    block that touch one element are asked about together.
+    A lane is block · threads + thread; `fences` counts the calls of fences so far.
+    Most launches ask little of what lanes have fenced, so that calls wait in `calls` until then.
     """
 
     def __init__(self) -> None:
         self.fences = 0
         self.time = 0
-        self.times = [0]  # after so many fences
+        self.calls: list[tuple[int, np.ndarray, np.ndarray, bool]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.blocks: set[int] = set()  # that have made a fence
+        self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
+        self.last: dict[tuple, tuple] = {}  # of a flag and a lane: what it could release last
         self.flags: set[Hashable] = set()
-        self.updates: dict[tuple, Updates] = {}  # of a flag and a block
+        self.by_lane: dict[tuple, int] = {}  # of a flag and a lane: when it was updated last
+        self.by_block: dict[tuple, Acquired] = {}
 
-    def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray) -> None:
-        """Note that `lanes` call `threadfence`."""
+    def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
+        """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         self.fences += 1
-        self.times.append(self.time)
-        self.blocks.update((lanes // threads).tolist())
-        for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
-            self.fenced.setdefault(lane, []).append(Fence(self.fences, epoch))
+        blocks = np.unique(lanes // threads).tolist()
+        self.blocks.update(blocks)
+        self.last_block = max(self.last_block, blocks[-1])
+        self.calls.append((self.fences, lanes, epochs, of_block))
+
+    def _note_calls(self) -> None:
+        """Note for each lane the fences that wait in `calls`."""
+        for number, lanes, epochs, of_block in self.calls:
+            for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
+                self.fenced.setdefault(lane, []).append(Fence(number, epoch, of_block))
+        self.calls.clear()
 
     def update(
         self, owner: int, at: np.ndarray, lanes: np.ndarray, threads: int, epochs: np.ndarray
@@ -90,77 +95,47 @@ class Releases:
         """Note that `lanes` update the elements `at` of array `owner`, one after the other."""
         if not self.fences:
             return
-        for block, some in together(at, lanes, threads):
-            flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
-            self._update(flag, block, lanes[some].tolist(), epoch)
-
-    def _update(self, flag: Hashable, block: int, lanes: list[int], epoch: int) -> None:
-        """Note that lanes of a block update a flag."""
-        times = range(self.time + 1, self.time + len(lanes) + 1)
-        self.time += len(lanes)
-        known = self.updates.get((flag, block)) or Updates(epoch)
-        if known.epoch != epoch:
-            known.epoch, known.before, known.released = epoch, known.time, {}
-        if block in self.blocks:
-            fences = [self.fenced[lane][-1] if lane in self.fenced else NONE for lane in lanes]
-            if fences != list(map(known.released.get, lanes)):
+        self._note_calls()
+        for e, lane, epoch in zip(at.tolist(), lanes.tolist(), epochs.tolist(), strict=True):
+            flag, block = (owner, e), lane // threads
+            self.time += 1
+            fences = self.fenced.get(lane, (_NONE,))
+            far = next((fence for fence in reversed(fences) if not fence.of_block), _NONE)
+            near = fences[-1]
+            if block in self.blocks and self.last.get((flag, lane)) != (far, near, epoch):
+                self.last[flag, lane] = far, near, epoch
+                self.of_block[block].append(Release(flag, self.time, lane, far, near, epoch))
                 self.flags.add(flag)
-                for lane, fence, time in zip(lanes, fences, times, strict=True):
-                    if known.released.get(lane) != fence:
-                        known.released[lane] = fence
-                        self.of_block[block].append(Release(flag, time, lane, fence, epoch))
-        if flag in self.flags:
-            known.time = self.time
-            known.lanes.update(zip(lanes, times, strict=True))
-            self.updates[flag, block] = known
+            if flag in self.flags:
+                self.by_lane[flag, lane] = self.time
+                known = self.by_block.get((flag, block), Acquired(epoch, 0, 0))
+                before = known.before if known.epoch == epoch else known.time
+                self.by_block[flag, block] = Acquired(epoch, self.time, before)
 
-    def order(
-        self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
-    ) -> bool | list[bool]:
-        """Which accesses of `lanes` now, in interval `epoch` of their block, come after an old one.
+    def orders(self, old: tuple[int, int, int], lane: int, epoch: int, threads: int) -> bool:
+        """Whether an access comes before what `lane` does now, in interval `epoch`.
 
-        old : the lane of the old access, its interval, and `fences` at the time
+        old : the lane of the access, its interval, and `fences` at the time
         """
-        ordered: bool | list[bool] = False
-        for flag, time in self._released(old, threads).items():
-            known = self.updates.get((flag, block))
-            if known is None:
-                continue
-            if time < known.acquired(epoch):
-                return True
-            own = [time < known.lanes.get(lane, 0) for lane in lanes]
-            ordered = [a or b for a, b in zip(ordered, own, strict=True)] if ordered else own
-        return ordered
-
-    def _released(self, old: tuple[int, int, int], threads: int) -> dict[Hashable, int]:
-        """When each flag first released an access.
-
-        What releases it comes later than the last fence before it.
-        """
+        self._note_calls()
         by, then, fences = old
-        releases = self.of_block.get(by // threads, [])
-        first = bisect_right(releases, self.times[fences], key=lambda release: release.time)
-        if first == len(releases):
-            return {}
-        found: dict[Hashable, int] = {}
-        later = [fence.epoch for fence in self.fenced.get(by, ()) if fence.number > fences]
-        for release in releases[first:]:
+        same = by // threads == lane // threads
+        fenced = [fence for fence in self.fenced.get(by, ()) if same or not fence.of_block]
+        later = [fence.epoch for fence in fenced if fence.number > fences]
+        for release in self.of_block.get(by // threads, ()):
+            fence = release.near if same else release.far
             if by == release.lane:
-                covers = fences < release.fence.number
+                covers = fences < fence.number
             else:
-                covers = then < release.fence.epoch or (later and later[0] < release.epoch)
-            if covers:
-                found.setdefault(release.flag, release.time)
-        return found
+                covers = then < fence.epoch or (later and later[0] < release.epoch)
+            if covers and release.time < self._acquired(release.flag, lane, epoch, threads):
+                return True
+        return False
 
-
-def together(at: np.ndarray, lanes: np.ndarray, threads: int) -> Iterator[tuple[int, slice]]:
-    """The lanes of an access in groups of one block and one value of `at`, in order."""
-    if len(at) == 1:
-        yield int(lanes[0]) // threads, slice(0, 1)
-        return
-    blocks = lanes // threads
-    starts = np.flatnonzero((np.diff(at) != 0) | (np.diff(blocks) != 0)) + 1
-    starts = [0, *starts.tolist()] if len(at) else []
-    for start, end in pairwise([*starts, len(at)]):
-        yield int(blocks[start]), slice(start, end)
+    def _acquired(self, flag: Hashable, lane: int, epoch: int, threads: int) -> int:
+        """When the flag was last updated by `lane`, or by its block before its last barrier."""
+        own = self.by_lane.get((flag, lane), 0)
+        block = self.by_block.get((flag, lane // threads))
+        if block is None:
+            return own
+        return max(own, block.time if block.epoch < epoch else block.before)

@@ -55,7 +55,7 @@ def track_global(
     """
     if op != "read" and not array.owner.writeable:
         raise ValueError(
-            f"line {line}: {array.name} is read-only on the host and cannot be stored to; pass a "
+            f"{array.name} is read-only on the host and cannot be stored to; pass a "
             f"copy: {m.calls.source.code(line)}"
         )
     elements, places = m.lanes.of(at, mask)
@@ -74,7 +74,8 @@ def track_shared(
     """
     shadow, blocks = array.shadow, m.lanes.blocks
     alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
-    if not alike or not same_in_blocks(np.asarray(at), mask):
+    may_release = op == "atomic" and m.report.releases.last_block >= int(blocks[0, 0])
+    if may_release or not alike or not same_in_blocks(np.asarray(at), mask):
         shadow.widen(len(blocks))
     if shadow.rows > 1:
         elements, places = m.lanes.of(at, mask)
@@ -86,6 +87,10 @@ def track_shared(
     times = len(blocks) // shadow.rows
     access = Access(line, op, array, places, elements, times, value, compares, _units(array))
     _track(m, access, cells, thread)
+    if may_release:
+        first, threads = int(blocks[0, 0]), m.lanes.threads
+        flags, epochs = cells + first * array.buffer.shape[1], m.waits.epochs(places // threads)
+        m.report.releases.update(id(shadow), flags, places + first * threads, threads, epochs)
 
 
 def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> None:
@@ -100,9 +105,11 @@ def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> 
         i, count = int(unset.argmax()), access.times * int(unset.sum())
         place = access.array.element(access.elements[i])
         m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
-    clashes = getattr(shadow, access.op)(
-        cells, lanes, m.waits.now(access.line, access.parts(access.places))
-    )
+    places = access.parts(access.places)
+    now = m.waits.now(access.line, places)
+    if m.report.releases.fences:
+        now = now._replace(lane=places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
+    clashes = getattr(shadow, access.op)(cells, lanes, now)
     if access.compares:
         shadow.compare(cells, lanes)
     for clash in clashes:
