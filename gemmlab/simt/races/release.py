@@ -11,8 +11,11 @@ Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +32,7 @@ class Fence(NamedTuple):
     of_block: bool
 
 
-_NONE = Fence(0, 0, False)
+_NONE = (Fence(0, 0, False),) * 2  # far and near, of a lane that has made no fence
 
 
 class Release(NamedTuple):
@@ -46,12 +49,22 @@ class Release(NamedTuple):
     epoch: int
 
 
-class Acquired(NamedTuple):
-    """When a block last updated a flag: in interval `epoch`, and in those before it."""
+@dataclass
+class Updates:
+    """When a block last updated a flag: in interval `epoch`, and in those before it.
+
+    lanes : when each of its lanes did; released : after which fences they did in this interval
+    """
 
     epoch: int
-    time: int
-    before: int
+    time: int = 0
+    before: int = 0
+    lanes: dict[int, int] = field(default_factory=dict)
+    released: dict[int, tuple[Fence, Fence]] = field(default_factory=dict)
+
+    def acquired(self, epoch: int) -> int:
+        """Until when the block has acquired what the flag releases, in interval `epoch`."""
+        return self.time if self.epoch < epoch else self.before
 
 
 class Releases:
@@ -59,24 +72,27 @@ class Releases:
 
     A lane is block · threads + thread; `fences` counts the calls of fences so far.
     Most launches ask little of what lanes have fenced, so that calls wait in `calls` until then.
+    Lanes that wait for a lock ask again and again, so what is done for each must be little: lanes
+    of a block that touch one element are asked about together.
     """
 
     def __init__(self) -> None:
         self.fences = 0
         self.time = 0
+        self.times = [0]  # after so many fences
         self.calls: list[tuple[int, np.ndarray, np.ndarray, bool]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
+        self.last: dict[int, tuple[Fence, Fence]] = {}  # far and near, of each lane
         self.blocks: set[int] = set()  # that have made a fence
         self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
-        self.last: dict[tuple, tuple] = {}  # of a flag and a lane: what it could release last
         self.flags: set[Hashable] = set()
-        self.by_lane: dict[tuple, int] = {}  # of a flag and a lane: when it was updated last
-        self.by_block: dict[tuple, Acquired] = {}
+        self.updates: dict[tuple, Updates] = {}  # of a flag and a block
 
     def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         self.fences += 1
+        self.times.append(self.time)
         blocks = np.unique(lanes // threads).tolist()
         self.blocks.update(blocks)
         self.last_block = max(self.last_block, blocks[-1])
@@ -86,7 +102,10 @@ class Releases:
         """Note for each lane the fences that wait in `calls`."""
         for number, lanes, epochs, of_block in self.calls:
             for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
-                self.fenced.setdefault(lane, []).append(Fence(number, epoch, of_block))
+                fence = Fence(number, epoch, of_block)
+                self.fenced.setdefault(lane, []).append(fence)
+                far, _ = self.last.get(lane, _NONE)
+                self.last[lane] = far if of_block else fence, fence
         self.calls.clear()
 
     def update(
@@ -96,46 +115,81 @@ class Releases:
         if not self.fences:
             return
         self._note_calls()
-        for e, lane, epoch in zip(at.tolist(), lanes.tolist(), epochs.tolist(), strict=True):
-            flag, block = (owner, e), lane // threads
-            self.time += 1
-            fences = self.fenced.get(lane, (_NONE,))
-            far = next((fence for fence in reversed(fences) if not fence.of_block), _NONE)
-            near = fences[-1]
-            if block in self.blocks and self.last.get((flag, lane)) != (far, near, epoch):
-                self.last[flag, lane] = far, near, epoch
-                self.of_block[block].append(Release(flag, self.time, lane, far, near, epoch))
+        for block, some in together(at, lanes, threads):
+            flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
+            self._update(flag, block, lanes[some].tolist(), epoch)
+
+    def _update(self, flag: Hashable, block: int, lanes: list[int], epoch: int) -> None:
+        """Note that lanes of a block update a flag."""
+        times = range(self.time + 1, self.time + len(lanes) + 1)
+        self.time += len(lanes)
+        known = self.updates.get((flag, block)) or Updates(epoch)
+        if known.epoch != epoch:
+            known.epoch, known.before, known.released = epoch, known.time, {}
+        if block in self.blocks:
+            fences = [self.last.get(lane, _NONE) for lane in lanes]
+            if fences != list(map(known.released.get, lanes)):
                 self.flags.add(flag)
-            if flag in self.flags:
-                self.by_lane[flag, lane] = self.time
-                known = self.by_block.get((flag, block), Acquired(epoch, 0, 0))
-                before = known.before if known.epoch == epoch else known.time
-                self.by_block[flag, block] = Acquired(epoch, self.time, before)
+                for lane, last, time in zip(lanes, fences, times, strict=True):
+                    if known.released.get(lane) != last:
+                        known.released[lane] = last
+                        self.of_block[block].append(Release(flag, time, lane, *last, epoch))
+        if flag in self.flags:
+            known.time = self.time
+            known.lanes.update(zip(lanes, times, strict=True))
+            self.updates[flag, block] = known
 
-    def orders(self, old: tuple[int, int, int], lane: int, epoch: int, threads: int) -> bool:
-        """Whether an access comes before what `lane` does now, in interval `epoch`.
+    def order(
+        self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
+    ) -> bool | list[bool]:
+        """Which accesses of `lanes` now, in interval `epoch` of their block, come after an old one.
 
-        old : the lane of the access, its interval, and `fences` at the time
+        old : the lane of the old access, its interval, and `fences` at the time
         """
         self._note_calls()
+        ordered: bool | list[bool] = False
+        for flag, time in self._released(old, block, threads).items():
+            known = self.updates.get((flag, block))
+            if known is None:
+                continue
+            if time < known.acquired(epoch):
+                return True
+            own = [time < known.lanes.get(lane, 0) for lane in lanes]
+            ordered = [a or b for a, b in zip(ordered, own, strict=True)] if ordered else own
+        return ordered
+
+    def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
+        """When each flag first released an access, for threads of a block.
+
+        What releases it comes later than the last fence before it.
+        """
         by, then, fences = old
-        same = by // threads == lane // threads
+        releases = self.of_block.get(by // threads, [])
+        first = bisect_right(releases, self.times[fences], key=lambda release: release.time)
+        if first == len(releases):
+            return {}
+        same = by // threads == block
         fenced = [fence for fence in self.fenced.get(by, ()) if same or not fence.of_block]
         later = [fence.epoch for fence in fenced if fence.number > fences]
-        for release in self.of_block.get(by // threads, ()):
+        found: dict[Hashable, int] = {}
+        for release in releases[first:]:
             fence = release.near if same else release.far
             if by == release.lane:
                 covers = fences < fence.number
             else:
                 covers = then < fence.epoch or (later and later[0] < release.epoch)
-            if covers and release.time < self._acquired(release.flag, lane, epoch, threads):
-                return True
-        return False
+            if covers:
+                found.setdefault(release.flag, release.time)
+        return found
 
-    def _acquired(self, flag: Hashable, lane: int, epoch: int, threads: int) -> int:
-        """When the flag was last updated by `lane`, or by its block before its last barrier."""
-        own = self.by_lane.get((flag, lane), 0)
-        block = self.by_block.get((flag, lane // threads))
-        if block is None:
-            return own
-        return max(own, block.time if block.epoch < epoch else block.before)
+
+def together(at: np.ndarray, lanes: np.ndarray, threads: int) -> Iterator[tuple[int, slice]]:
+    """The lanes of an access in groups of one block and one value of `at`, in order."""
+    if len(at) == 1:
+        yield int(lanes[0]) // threads, slice(0, 1)
+        return
+    blocks = lanes // threads
+    starts = np.flatnonzero((np.diff(at) != 0) | (np.diff(blocks) != 0)) + 1
+    starts = [0, *starts.tolist()] if len(at) else []
+    for start, end in pairwise([*starts, len(at)]):
+        yield int(blocks[start]), slice(start, end)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.release import Releases, together
 from gemmlab.simt.races.visits import Now, Visits, distance
 
 # What two threads do to one element, the one at fault first, in words; {} is the other thread.
@@ -224,11 +224,13 @@ class Shadow:
         known = now.sync if now.heard is None else now.heard[now.hearer, other % WARP]
         ordered |= (lane // WARP == other // WARP) & (sync < known)
         if self.fences and now.lane is not None:
+            which = np.flatnonzero(~ordered)
             others, epochs = other + (now.lane - lane), np.broadcast_to(now.epoch, lane.shape)
-            for i in np.flatnonzero(~ordered).tolist():
-                old = int(others[i]), int(epoch[i]), int(fences[i])
-                me = int(now.lane[i]), int(epochs[i])
-                ordered[i] = self.releases.orders(old, *me, self.threads)
+            for block, some in together(touches[which], now.lane[which], self.threads):
+                first, lanes = which[some.start], now.lane[which[some]].tolist()
+                old = int(others[first]), int(epoch[first]), int(fences[first])
+                asked = block, lanes, int(epochs[first]), self.threads
+                ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
