@@ -81,7 +81,7 @@ class Tally:
         """Add amounts to the counters of `line` with these names."""
         key, sums = (self.calls.frames[-1].source, line, names, amounts), self.sums
         sums[key] = sums.get(key, 0) + 1
-        if len(sums) > 1 << 12:
+        if len(sums) > 1 << 9:  # of accesses that differ from turn to turn
             self.settle()
 
     def _turn_to(self, mask: Mask, line: int) -> None:
