@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.exercises.launches import Launch, launched
+from gemmlab.exercises.launches import Launch, fault, launched, threads_of
 from gemmlab.exercises.plain import difference
 from gemmlab.exercises.verdict import FAILING, Finding
 from gemmlab.simt import Report
@@ -56,13 +56,14 @@ def launch(
 
 
 def hazard(report: Report, case: str) -> Finding | None:
-    """The first hazard of a launch: "outside", "two-writers" or "never-ends"; None without any."""
-    if not report.hazards:
+    """What `fault` finds in a launch: "outside", "two-writers", "never-ends"; None for nothing."""
+    first = fault(report)
+    if first is None:
         return None
-    first = report.hazards[0]
     diagnosis = {
         "out-of-bounds": "outside",
         "global-race": "two-writers",
+        "same-value": "two-writers",
         "step-limit": "never-ends",
         "deadlock": "never-ends",
     }.get(first.kind, "wrong-values")
@@ -75,8 +76,8 @@ def hazard(report: Report, case: str) -> Finding | None:
         "kind": first.kind,
         "line": first.line,
         "code": first.code,
-        "threads": first.threads,
-        "array": first.array,
+        "threads": threads_of(first),
+        "array": getattr(first, "array", ""),
     }
     return Finding(diagnosis, facts, details)
 

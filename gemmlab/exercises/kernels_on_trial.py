@@ -11,11 +11,12 @@ import numpy as np
 
 from gemmlab.exercises import matrices
 from gemmlab.exercises.kernel_diagnoses import KERNEL
-from gemmlab.exercises.launches import Launch, Launched, launched
+from gemmlab.exercises.launches import Launch, Launched, fault, launched, threads_of
 from gemmlab.exercises.matrices import Case, Run
 from gemmlab.exercises.plain import difference
 from gemmlab.exercises.verdict import Finding
 from gemmlab.simt import Hazard, Report
+from gemmlab.simt.report.notes import Note
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
@@ -35,6 +36,11 @@ class Trial:
         return self.launched.report
 
     @property
+    def fault(self) -> Hazard | Note | None:
+        """The first thing that it did wrong, as `launches.fault` has it."""
+        return fault(self.report)
+
+    @property
     def changed(self) -> str:
         """Where A or B is not what it was before the launch; empty where they are."""
         _, a, b, _, _ = self.launched.arguments
@@ -52,7 +58,7 @@ class Trial:
     @property
     def right(self) -> bool:
         """Whether the values are right and nothing else is wrong."""
-        return not self.report.hazards and not self.changed and not self.run.wrong.any()
+        return not self.fault and not self.changed and not self.run.wrong.any()
 
 
 def judge(
@@ -76,14 +82,14 @@ def judge(
         if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
             break
     for trial in trials:
-        if trial.report.hazards:
-            return _hazard(trial)
+        if trial.fault:
+            return _hazard(trial, trial.fault)
         if trial.changed:
             return _changed(trial)
         if trial.run.wrong.any():
             if trial.run.case.anew:
                 return _wrong_values(trial, [trial.run]).anew
-            known = [t.run for t in trials[: len(cases)] if not t.report.hazards]
+            known = [t.run for t in trials[: len(cases)] if not t.fault]
             return _wrong_values(trial, known)
     return trials[:-1]
 
@@ -122,9 +128,8 @@ def _without_trial(case: Case, found: Finding) -> Finding:
 # ------------------------------------------------------------------------------------ in words
 
 
-def _hazard(trial: Trial) -> Finding:
-    """The first hazard of a trial, and the first wrong value if there is one."""
-    hazard = trial.report.hazards[0]
+def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
+    """The fault of a trial, and the first wrong value if there is one."""
     problem = trial.run.case.problem
     facts: tuple[tuple[str, str], ...] = (trial.run.case.fact,)
     details: dict[str, Any] = {"shape": (problem.m, problem.n, problem.k)}
@@ -136,7 +141,7 @@ def _hazard(trial: Trial) -> Finding:
         "line": hazard.line,
         "code": hazard.code,
         "hazard_block": hazard.block,
-        "threads": hazard.threads,
+        "threads": threads_of(hazard),
     }
     facts += (
         (f"Hazard, {hazard.kind}", hazard.message),
@@ -154,8 +159,10 @@ def _changed(trial: Trial) -> Finding:
     return Finding("inputs-changed", facts, {"shape": (p.m, p.n, p.k), "changed": trial.changed})
 
 
-def _of_hazard(hazard: Hazard) -> str:
-    """The diagnosis that a hazard stands for."""
+def _of_hazard(hazard: Hazard | Note) -> str:
+    """The diagnosis that a hazard, or a note, stands for."""
+    if isinstance(hazard, Note):
+        return "two-writers"
     if hazard.kind == "shared-race":
         if hazard.ops[0] == "read":
             return "barrier-before-reading"

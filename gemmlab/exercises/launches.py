@@ -11,7 +11,9 @@ from gemmlab.exercises import guard, intact, source
 from gemmlab.exercises.apart import apart
 from gemmlab.exercises.plain import copied
 from gemmlab.exercises.verdict import Finding
-from gemmlab.simt import Report, simulate
+from gemmlab.simt import Hazard, Report, simulate
+from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.report.notes import Note
 
 SECONDS = 10.0  # of building and simulating once; it takes some hundredths
 MAX_STEPS = 5_000  # loop iterations of one launch; the largest case takes a few hundred
@@ -39,6 +41,21 @@ class Launched:
 
     report: Report
     arguments: tuple[Any, ...]
+
+
+def fault(report: Report) -> Hazard | Note | None:
+    """What a launch did wrong: its first hazard, else the first note of writers of the same value.
+
+    In an exercise each element is one thread's work, so that two writers are a fault even where
+    their values agree.
+    """
+    same = (note for note in report.notes if note.kind == "same-value")
+    return next(iter(report.hazards), None) or next(same, None)
+
+
+def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:
+    """The threads that a hazard or a note names, as (x, y, z)."""
+    return (found.thread,) if isinstance(found, Note) else found.threads
 
 
 def launched(

@@ -204,6 +204,11 @@ TASK = Task(
             "Of the two threads that are named, which one writes, and what tells the other?",
             "```python\ncuda.syncwarp()  # copied\na = ...\nc = mma_...(...)\n...\n```",
         ),
+        "two-writers": Diagnosis(
+            "Two lanes write the same element; each of As, Bs and C is for one lane to write.",
+            "Which lanes come to the line that is named, with which e or x?",
+            "```python\nfor e in range(lane, ..., 32):    # each element once\n```",
+        ),
         "misaligned": Diagnosis(
             "A lane names eight elements that do not begin at a multiple of 16 bytes.",
             "Eight float16 are 16 bytes. Which columns, and which pitches, are multiples of that?",

@@ -241,7 +241,7 @@ def test_a_wrong_kernel_does_not_pass():
 def test_a_hazard_stops_the_run():
     def build(tiling):
         def racy(alpha, A, B, beta, C):
-            C[0, 0] = A[0, 0]
+            C[0, 0] = cuda.threadIdx.x
 
         return racy
 

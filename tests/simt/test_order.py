@@ -11,6 +11,7 @@ from numpy import float32
 from gemmlab import cuda, simulate
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 
@@ -108,7 +109,7 @@ flags = st.lists(st.booleans(), min_size=4, max_size=4)
 fenced_steps = st.lists(
     st.one_of(
         st.just(("barrier", None)),
-        st.tuples(st.sampled_from(["fence", "flag"]), flags),
+        st.tuples(st.sampled_from(["fence", "fence of the block", "flag"]), flags),
         st.tuples(
             st.sampled_from(["read", "write"]),
             st.lists(st.integers(-1, 1), min_size=4, max_size=4),
@@ -127,7 +128,8 @@ def comes_before(old, new, events, threads):
     if old.lane == new.lane or (same_block(old, new) and old.epoch < new.epoch):
         return True
     updates = [e for e in events if e.op == "flag"]
-    fences = [e for e in events if e.op == "fence"]
+    kinds = ("fence", "fence of the block") if same_block(old, new) else ("fence",)
+    fences = [e for e in events if e.op in kinds]
     for first, second in itertools.permutations(updates, 2):
         released = any(
             (f.lane == first.lane and f.step < first.step and (
@@ -157,8 +159,10 @@ class Event:
 def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
     """No false report; and what was written unordered is found, whoever comes next."""
     releases = Releases()
-    data, counter = (GlobalShadow(size, threads, 4, releases) for size in (2, 1))
-    events, epoch, found = [], 0, False
+    counter = GlobalShadow(1, threads, 4, releases)
+    data = GlobalShadow(2, threads, 4, releases)
+    in_block = SharedShadow(2, 4, releases)
+    events, epoch, found, found_in_block = [], 0, False, False
     for step, (op, what) in enumerate(steps):
         if op == "barrier":
             epoch += 1
@@ -169,13 +173,16 @@ def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
             continue
         lanes, epochs = np.array(on), np.full(len(on), epoch)
         events += [Event(op, lane, what[lane], epoch, step) for lane in on]
-        if op == "fence":
-            releases.fence(lanes, threads, epochs)
+        if "fence" in op:
+            releases.fence(lanes, threads, epochs, of_block=op == "fence of the block")
         elif op == "flag":
-            counter.atomic(np.zeros_like(lanes), lanes, Now(epoch))
+            counter.atomic(np.zeros_like(lanes), lanes, Now(epoch, lane=lanes))
         else:
             at = np.array([what[lane] for lane in on])
-            found |= bool(getattr(data, op)(at, lanes, Now(epoch)))
+            now = Now(epoch, lane=lanes)
+            found |= bool(getattr(data, op)(at, lanes, now))
+            if threads == 4:
+                found_in_block |= bool(getattr(in_block, op)(at, lanes, now))
     touches = [e for e in events if e.op in ("read", "write")]
     races = [
         (a, b)
@@ -187,6 +194,8 @@ def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
         assert races
     if any(a.op == "write" for a, _ in races):
         assert found
+    if threads == 4:
+        assert found_in_block == found
 
 
 def fenced(x, out, flag):

@@ -58,7 +58,7 @@ def test_wrong_kernels_are_found(path):
 
 
 def test_the_collection():
-    """Enough of them, of every kind that a kernel without copies in flight can show."""
+    """Enough of them; the kinds that none of them shows are among those of `test_suspicious`."""
     expected = Counter(load(path).EXPECT for path in FILES)
     assert len(FILES) >= 50
     assert set(expected) == {*KINDS, "values"} - {"async-not-waited", "misaligned"}

@@ -88,7 +88,16 @@ def _named(m: Machine, mask: Any) -> Any:
 
 def threadfence(m: Machine) -> None:
     """`cuda.threadfence`: earlier accesses of the active lanes come before their later atomics."""
+    _fence(m, of_block=False)
+
+
+def threadfence_block(m: Machine) -> None:
+    """`cuda.threadfence_block`: the same, as other threads of the block see it."""
+    _fence(m, of_block=True)
+
+
+def _fence(m: Machine, of_block: bool) -> None:
     row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
     if len(row):
         lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread
-        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row))
+        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block)

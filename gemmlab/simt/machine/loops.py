@@ -120,6 +120,7 @@ class Loops:
             for value in self._items(values, line):
                 if self.masks[-1] is False:
                     return
+                self.open[-1].turns += 1
                 self.masks.append(self.masks[-1])
                 yield value
             return

@@ -41,7 +41,8 @@ class Operations:
             zero = both(self.tally.masks[-1], np.equal(b, 0))
             if zero is not False:
                 text = "thread {thread} divides an integer by 0, which stops no GPU: the result "
-                self.tally.findings.note(line, zero, text + "means nothing")
+                text += "means nothing"
+                self.tally.findings.note("division-by-zero", line, zero, text)
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:

@@ -37,12 +37,10 @@ VOTES = (
     *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
     *("activemask", "lanemask_lt"),
 )
-# Lock-step execution keeps the order of memory that these ask for; a nap changes nothing.
-FENCES = ("threadfence_block", "nanosleep")
 
 
 def _nothing(*_: Any) -> None:
-    """An instruction without an effect on what is simulated."""
+    """An instruction without an effect on what is simulated: a nap changes nothing."""
 
 
 class Scope:
@@ -158,7 +156,8 @@ def _calls(m: Machine) -> dict[str, Callable]:
         **{name: partial(getattr(barriers, name), m) for name in WAITS},
         "threadfence": partial(barriers.threadfence, m),
         "threadfence_system": partial(barriers.threadfence, m),
-        **dict.fromkeys(FENCES, _nothing),
+        "threadfence_block": partial(barriers.threadfence_block, m),
+        "nanosleep": _nothing,
         "cg.this_grid": lambda: whole_grid,
         **{name: partial(getattr(warps, name), m) for name in VOTES},
         **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},

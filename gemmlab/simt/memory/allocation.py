@@ -61,7 +61,7 @@ def shared_array(
     key = (m.calls.place, sizes, dtype)
     if key not in m.memory.shared:
         memory = np.zeros((len(m.lanes.blocks), int(np.prod(sizes)) * dtype.itemsize), np.uint8)
-        m.memory.shared[key] = _in_shared(memory, sizes, dtype, alignment, m.lanes.threads)
+        m.memory.shared[key] = _in_shared(m, memory, sizes, dtype, alignment)
         m.memory.static_bytes += memory.shape[1]
         if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
             raise ValueError(
@@ -73,13 +73,13 @@ def shared_array(
 
 
 def _in_shared(
-    memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any, threads: int
+    m: Machine, memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any
 ) -> Array | Records:
     """An array of numbers or of records in these bytes of each block."""
     fields = dtype.fields or {"": (dtype, 0)}
     # Who touched it is known by parts that all fields have.
     unit = math.gcd(*(kind.itemsize for kind, *_ in fields.values()))
-    shadow = SharedShadow(memory.shape[1] // unit, threads)
+    shadow = SharedShadow(memory.shape[1] // unit, m.lanes.threads, m.report.releases)
     shadow.unit = unit if dtype.names else 0
     shape, arrays = tuple(np.int64(s) for s in sizes), {}
     for field, (kind, offset, *_) in fields.items():
@@ -104,7 +104,8 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
             whole_words = -(-m.launch.shared_bytes // 16) * 16
             memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
             m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
-            shadow = SharedShadow(whole_words // dtype.itemsize, m.lanes.threads)
+            size = whole_words // dtype.itemsize
+            shadow = SharedShadow(size, m.lanes.threads, m.report.releases)
             shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
         m.memory.dynamic.refine(dtype.itemsize)
         size = m.launch.shared_bytes // dtype.itemsize

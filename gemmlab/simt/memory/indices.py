@@ -35,7 +35,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
             f"{array.name} has {several(array.ndim, 'dimension')}, and {len(parts)} indices here"
         )
     mask, offset = m.masks[-1], array.offset
-    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
+    shape: list = []
+    strides: list = []
+    if len(parts) < array.ndim:
+        shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
         if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
@@ -106,7 +109,7 @@ def _within(
     if wraps is not False:
         place = _asked_for(m, array, parts, m.lanes.first(wraps))
         text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
-        m.findings.note(line, wraps, text)
+        m.findings.note("negative-index", line, wraps, text)
     return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
 
 

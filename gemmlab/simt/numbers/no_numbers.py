@@ -37,6 +37,19 @@ class Unassigned(NoNumber):
         )
 
 
+class Partly(NoNumber):
+    """What a device function returns that has ended without a value in the lanes of a mask.
+
+    function : its name; value : of the other lanes, None if there are none; missing : the mask
+    """
+
+    def __init__(self, function: str, value: Any, missing: Any) -> None:
+        self.function, self.value, self.missing = function, value, missing
+
+    def error(self) -> Exception:
+        return TypeError(f"{self.function} returns a value in some threads and none in others")
+
+
 class Triple(NoNumber):
     """`cuda.threadIdx` and its like: three numbers, of which a kernel uses one at a time."""
 

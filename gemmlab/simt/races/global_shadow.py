@@ -21,8 +21,7 @@ class GlobalShadow(Shadow):
     def __init__(
         self, size: int, threads: int, lanes: int, releases: Releases | None = None
     ) -> None:
-        super().__init__(size, threads, lanes)
-        self.releases = releases or Releases()
+        super().__init__(size, threads, lanes, releases)
         self.written = False
         self.unwritten: np.ndarray | None = None
         self.runs: dict[str, Runs] | None = self._no_runs()
@@ -88,13 +87,3 @@ class GlobalShadow(Shadow):
             return None
         unset = self.unwritten[at]
         return unset if unset.any() else None
-
-    def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
-        ordered = super()._ordered(touches, lane, now)
-        if self.fences:
-            _, epochs, _, fences = self.visits.moments(touches)
-            others, epoch = self.visits.lanes(touches), np.broadcast_to(now.epoch, lane.shape)
-            for i in np.flatnonzero(~ordered).tolist():
-                old = int(others[i]), int(epochs[i]), int(fences[i])
-                ordered[i] = self.releases.orders(old, int(lane[i]), int(epoch[i]), self.threads)
-        return ordered

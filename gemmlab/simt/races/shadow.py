@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.visits import Now, Visits, distance
 
 # What two threads do to one element, the one at fault first, in words; {} is the other thread.
@@ -101,7 +102,7 @@ class Shadow:
     """Who touched the elements of an array; finds accesses that nothing puts in order.
 
     Two threads are ordered by a barrier if they are of one block, by `syncwarp` too if they are of
-    one warp. Atomics do not race with each other.
+    one warp, and any two by fences and atomics. Atomics do not race with each other.
     Of the readers, and of those who update, two are kept that are as far from each other as any:
     of two blocks, else of two warps, else two lanes. Whoever races with any of them races with one
     of these two. Of those who write, the last one is kept, and of those it raced with one that is
@@ -114,11 +115,14 @@ class Shadow:
 
     unit = 0
 
-    def __init__(self, size: int, threads: int, lanes: int) -> None:
+    def __init__(
+        self, size: int, threads: int, lanes: int, releases: Releases | None = None
+    ) -> None:
         self.size, self.threads = size, threads
+        self.releases = releases or Releases()
         self.visits = Visits(lanes)
         self.floor = 0  # touches below come before whatever follows
-        self.fences = 0
+        self.fences = 0  # of the launch, before what is done now
         self.writers, self.readers, self.updaters = Touched(size), Touched(size), Touched(size)
         self.first_reads: set[int] = set()
         self.last_reads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -213,14 +217,19 @@ class Shadow:
         return races if races.any() else None
 
     def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
-        """Whether a barrier or a `syncwarp` puts each touch of another lane before now."""
+        """Whether a barrier, a `syncwarp` or a release puts each touch of another lane before."""
         other = self.visits.lanes(touches)
-        _, epoch, sync, _ = self.visits.moments(touches)
+        _, epoch, sync, fences = self.visits.moments(touches)
         ordered = (lane // self.threads == other // self.threads) & (epoch < now.epoch)
-        warp = lane // WARP == other // WARP
-        if now.heard is None:
-            return ordered | (warp & (sync < now.sync))
-        return ordered | (warp & (sync < now.heard[now.hearer, other % WARP]))
+        known = now.sync if now.heard is None else now.heard[now.hearer, other % WARP]
+        ordered |= (lane // WARP == other // WARP) & (sync < known)
+        if self.fences and now.lane is not None:
+            others, epochs = other + (now.lane - lane), np.broadcast_to(now.epoch, lane.shape)
+            for i in np.flatnonzero(~ordered).tolist():
+                old = int(others[i]), int(epoch[i]), int(fences[i])
+                me = int(now.lane[i]), int(epochs[i])
+                ordered[i] = self.releases.orders(old, *me, self.threads)
+        return ordered
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""

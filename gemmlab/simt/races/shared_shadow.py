@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.races.visits import Now
 
@@ -23,8 +24,8 @@ class SharedShadow(Shadow):
 
     LATER = 1 << 20  # elements of accesses that may wait
 
-    def __init__(self, elements: int, threads: int) -> None:
-        super().__init__(elements, threads, threads)
+    def __init__(self, elements: int, threads: int, releases: Releases | None = None) -> None:
+        super().__init__(elements, threads, threads, releases)
         self.elements, self.rows = elements, 1
         self.initialised = np.zeros(elements, bool)
         self.complete, self.wrote = False, False  # all is initialised; more may be since last seen
@@ -90,6 +91,9 @@ class SharedShadow(Shadow):
 
     def _waits(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Whether an access may wait: nothing else has been done since the last barrier."""
+        if self.fences != self.releases.fences:
+            self.settle()  # what waits was done before the fence
+            self.fences = self.releases.fences
         if isinstance(now.epoch, np.ndarray) or isinstance(self.epoch, np.ndarray):
             self.epoch = now.epoch  # blocks differ from now on
         elif now.epoch != self.epoch:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from gemmlab.simt.memory.array import Array
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """An access to elements of an array, by lanes that are told apart.
 
     op : "read", "write" or "atomic"; places : of the lanes; elements : in the buffer
@@ -76,7 +74,8 @@ def track_shared(
     """
     shadow, blocks = array.shadow, m.lanes.blocks
     alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
-    if not alike or not same_in_blocks(np.asarray(at), mask):
+    may_release = op == "atomic" and m.report.releases.last_block >= int(blocks[0, 0])
+    if may_release or not alike or not same_in_blocks(np.asarray(at), mask):
         shadow.widen(len(blocks))
     if shadow.rows > 1:
         elements, places = m.lanes.of(at, mask)
@@ -88,6 +87,10 @@ def track_shared(
     times = len(blocks) // shadow.rows
     access = Access(line, op, array, places, elements, times, value, compares, _units(array))
     _track(m, access, cells, thread)
+    if may_release:
+        first, threads = int(blocks[0, 0]), m.lanes.threads
+        flags, epochs = cells + first * array.buffer.shape[1], m.waits.epochs(places // threads)
+        m.report.releases.update(id(shadow), flags, places + first * threads, threads, epochs)
 
 
 def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> None:
@@ -102,9 +105,11 @@ def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> 
         i, count = int(unset.argmax()), access.times * int(unset.sum())
         place = access.array.element(access.elements[i])
         m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
-    clashes = getattr(shadow, access.op)(
-        cells, lanes, m.waits.now(access.line, access.parts(access.places))
-    )
+    places = access.parts(access.places)
+    now = m.waits.now(access.line, places)
+    if m.report.releases.fences:
+        now = now._replace(lane=places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
+    clashes = getattr(shadow, access.op)(cells, lanes, now)
     if access.compares:
         shadow.compare(cells, lanes)
     for clash in clashes:

@@ -16,6 +16,7 @@ class Now(NamedTuple):
     line : of the source
     heard : where lanes have waited for a part of their warp, `Waits.heard`; hearer : the row of it
         of each lane of the access
+    lane : the lanes of the access as the launch numbers them; None while there are no fences
     """
 
     epoch: int | np.ndarray
@@ -23,6 +24,7 @@ class Now(NamedTuple):
     line: int = 0
     heard: np.ndarray | None = None
     hearer: np.ndarray | None = None
+    lane: np.ndarray | None = None
 
     def of(self, which: np.ndarray) -> Now:
         """The moment, for some of the lanes."""
@@ -30,6 +32,7 @@ class Now(NamedTuple):
             epoch=self.epoch[which] if isinstance(self.epoch, np.ndarray) else self.epoch,
             sync=self.sync[which] if isinstance(self.sync, np.ndarray) else self.sync,
             hearer=None if self.hearer is None else self.hearer[which],
+            lane=None if self.lane is None else self.lane[which],
         )
 
 

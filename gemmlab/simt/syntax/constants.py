@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.syntax.assigned import unsure
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.names import is_cuda
 from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of
@@ -47,6 +48,8 @@ class Constants(ast.NodeTransformer):
         self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
+        self.unsure = unsure(source.tree)
+        self.outer_reads = self.unsure.outer
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -96,7 +99,17 @@ class Constants(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         known, value = self.static(node)
-        return self.constant(value, node) if known else node
+        if known:
+            return self.constant(value, node)
+        inside = (node.lineno, node.col_offset) not in self.outer_reads
+        if inside and not self.is_unsure(node):
+            return node
+        named = ast.Constant(node.id), ast.Constant(node.lineno)
+        return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
+
+    def is_unsure(self, node: ast.Name) -> bool:
+        """Whether a lane may read a variable that it has not assigned."""
+        return (node.lineno, node.col_offset) in self.unsure.reads
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str):

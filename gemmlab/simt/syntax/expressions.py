@@ -175,6 +175,13 @@ class Expressions(Constants):
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        known, function = self.static(node.func)
+        if known and not hasattr(getattr(function, "py_func", function), "__code__"):
+            return self.call(node)
+        return on_machine("variables.returned", self.call(node), ast.Constant(node.lineno))
+
+    def call(self, node: ast.Call) -> ast.expr:
+        """A call; of a device function, what it returns may be missing in some lanes."""
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
         self.check_callee(node)
@@ -183,9 +190,22 @@ class Expressions(Constants):
         # The machine notes where the call is made: for hazards, and to know shared arrays apart.
         place = ast.Constant((self.source.file, node.lineno, node.col_offset))
         arguments = [self.argument(a) for a in node.args]
+        name = self.shuffled(node)
+        if name:
+            arguments[1] = on_machine("variables.offered", load_name(name), ast.Constant(name))
         call = on_machine("calls.call", place, self.visit(node.func), *arguments)
         call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
+
+    def shuffled(self, node: ast.Call) -> str:
+        """The variable that a shuffle takes from lanes that may not have assigned it, or "".
+
+        A lane reads that of another one; its own may have no value.
+        """
+        shuffles = (intrinsic_path(self.static(node.func)[1]) or "").startswith("shfl_")
+        value = node.args[1] if shuffles and len(node.args) == 3 else None
+        unsure = isinstance(value, ast.Name) and self.is_unsure(value)
+        return value.id if unsure else ""  # type: ignore[union-attr]
 
     def character(self, node: ast.Call) -> int:
         """The number of the character in `ord("a")`."""

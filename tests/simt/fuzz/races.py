@@ -5,6 +5,8 @@
 A program is a list of steps, each the same for all lanes: a barrier, a barrier of one block, a wait
 of some lanes of each warp, or a read, a write or an atomic of an element of each lane's own. One
 kernel runs them all, in global memory and, for the same elements, in shared memory.
+Every second program is about masks: two or three lanes of one warp touch one element, one after the
+other, with waits between, so that it depends on the masks of these alone whether there is a race.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ ELEMENTS = 3
 BARRIER, OF_BLOCK, WARP, READ, WRITE, ATOMIC = range(6)
 ALL = 0xFFFFFFFF
 MASKS = (ALL, ALL, 0b11, 0b110, 0x0002000F)
+# What lanes do in turn in a program about masks.
+ORDERS = (
+    *((WRITE, READ), (READ, WRITE), (ATOMIC, READ), (READ, ATOMIC), (ATOMIC, WRITE)),
+    *((WRITE, READ, READ), (READ, READ, WRITE), (WRITE, WRITE, READ)),
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,10 @@ class Step:
 def programs(count: int, seed: int, masks: tuple[int, ...] = MASKS) -> Iterator[list[Step]]:
     """Random programs, the same for the same seed."""
     rng = random.Random(seed)
-    for _ in range(count):
+    for number in range(count):
+        if number % 2:
+            yield _about_masks(rng, masks)
+            continue
         program = []
         for _ in range(rng.randint(2, 9)):
             op = rng.choice([BARRIER, OF_BLOCK, WARP, WARP, READ, READ, WRITE, WRITE, ATOMIC])
@@ -58,6 +68,20 @@ def programs(count: int, seed: int, masks: tuple[int, ...] = MASKS) -> Iterator[
             values = [rng.choice([1, 1, 1, 2]) for _ in LANES]
             program.append(Step(op, 0, tuple(at), tuple(values)))
         yield program
+
+
+def _about_masks(rng: random.Random, masks: tuple[int, ...]) -> list[Step]:
+    """A few lanes of the first warp that touch an element in turn, with waits between."""
+    program: list[Step] = []
+    ops, known = rng.choice(ORDERS), sorted(set(masks))
+    two = rng.sample(known, min(2, len(known)))
+    for op, lane in zip(ops, rng.sample(range(4), len(ops)), strict=True):
+        if program:
+            program += [Step(WARP, rng.choice(two)) for _ in range(rng.randint(1, 3))]
+        at, values = ([missing] * len(LANES) for missing in (-1, 0))
+        at[lane], values[lane] = 0, rng.choice([1, 2])
+        program.append(Step(op, 0, tuple(at), tuple(values)))
+    return program
 
 
 # ------------------------------------------------------------------------------ by vector clocks

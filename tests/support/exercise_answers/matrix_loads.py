@@ -231,6 +231,9 @@ WRONG = {
         importing("pack_f16x2"),
         (LOAD_A, elements("As")),
     ),
+    "every lane copies B": of(
+        "a lane copies what it needs", "two-writers", ("range(lane, 128, 32)", "range(128)")
+    ),
     "A from global memory": of(
         "shared memory is optional",
         "loaded-twice",

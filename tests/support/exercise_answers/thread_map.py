@@ -251,5 +251,7 @@ FOOLING = {
     ),
     "blocks by yield": fooling("yield is return", "wrong-type", with_grid, lambda *a: (yield 1, 1)),
     "build for ever": fooling("nobody can stop it", "never-ends", waits_for_ever, grid),
-    "a lambda": fooling("a lambda is a kernel", "raises", lambda: lambda alpha, A, B: None, grid),
+    "a lambda": fooling(
+        "a lambda can store", "not-written", lambda: lambda alpha, A, B: None, grid
+    ),
 }
