@@ -24,6 +24,7 @@ TYPES = {
     "fragments": "notebooks/07_warps_and_fragments.html",
     "plain": "glossary.html",
     "executed": "status.html",
+    "guide": "simulator.html",
     "search": "search.html?q=warp",
 }
 WINDOWS = {"wide": {"width": 1366, "height": 900}, "narrow": {"width": 390, "height": 844}}

@@ -362,6 +362,43 @@ def test_a_barrier_that_some_lanes_of_their_own_do_not_reach():
     assert ("divergent-barrier", line) in {(h.kind, h.line) for h in report.hazards}
 
 
+def left_out_in_a_turn(lock, x):
+    acquire(lock, 0)
+    release(lock, 0)
+    for k in range(3):
+        if k != 1 or cuda.threadIdx.x >= 3:
+            cuda.syncthreads()  # fault
+
+
+def left_out_for_an_item(lock, x):
+    acquire(lock, 0)
+    release(lock, 0)
+    for k in (0, 1, 2):
+        if k != 1 or cuda.threadIdx.x >= 3:
+            cuda.syncwarp()  # fault
+
+
+@cuda.jit(device=True)
+def meet():
+    cuda.syncthreads()  # fault
+
+
+def in_both_branches(lock, x):
+    acquire(lock, 0)
+    release(lock, 0)
+    if cuda.threadIdx.x < 3:
+        meet()
+    else:
+        meet()
+
+
+@pytest.mark.parametrize("kernel", [left_out_in_a_turn, left_out_for_an_item, in_both_branches])
+def test_a_barrier_is_not_that_of_another_turn_or_call(kernel):
+    report = simulate(kernel, 1, 8, numbers(1), numbers(8), on_hazard="collect")
+    assert {h.kind for h in report.hazards} == {"divergent-barrier"}
+    assert all("# fault" in h.code for h in report.hazards)
+
+
 # What fibers leave as it is
 
 

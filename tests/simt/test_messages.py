@@ -72,7 +72,7 @@ def test_lines_of_two_files_with_one_number_are_told_apart():
     report = simulate(static_bytes(1), 1, 1, np.zeros(1), on_hazard="collect")
     place = (3, "x[i] = 1", (0, 0, 0))
     hazard = Hazard("misaligned", *place, ((0, 0, 0),), "text", file="one.py")
-    note = Note(*place, (0, 0, 0), "text", file="one.py", count=4)
+    note = Note(*place, (0, 0, 0), "text", "returned", file="one.py", count=4)
     for file in ("one.py", "two.py", "one.py"):
         report.add(replace(hazard, file=file))
         report.note(replace(note, file=file))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from gemmlab.simt import cuda as stand_in
+from gemmlab.simt.cuda.random import create_xoroshiro128p_states
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "numba_examples.md"
@@ -39,8 +40,8 @@ EXAMPLES = {
         "numbers and arrays of the enclosing scope are those of the first launch",
     ),
     ("test_globals", "test_ex_globals_device_array_capture"): (RIGHT, ""),
-    ("test_montecarlo", "test_ex_montecarlo"): (RIGHT, "random numbers drawn by NumPy"),
-    ("test_random", "test_ex_3d_grid"): (RIGHT, "random numbers drawn by NumPy; a smaller array"),
+    ("test_montecarlo", "test_ex_montecarlo"): (RIGHT, "Numba's random numbers"),
+    ("test_random", "test_ex_3d_grid"): (RIGHT, "Numba's random numbers; a smaller array"),
     ("test_cg", "test_ex_grid_sync"): (RIGHT, "waits for the whole grid"),
     ("test_ufunc", "test_ex_cuda_ufunc_call"): (RIGHT, "calls a ufunc on whole arrays"),
     ("test_cpointer", "test_ex_cpointer"): (LEFT_OUT, "passes an address instead of an array"),
@@ -59,11 +60,6 @@ SMALLER = {
 }
 
 
-def drawn(states, thread):
-    """A device function in place of Numba's generator: the thread's own number."""
-    return states[thread]
-
-
 @pytest.fixture
 def host(monkeypatch):
     """The host's half of `numba.cuda`, in NumPy."""
@@ -75,9 +71,7 @@ def host(monkeypatch):
     assert numba.cuda is cuda
     for name in ("jit", "to_device", "device_array", "device_array_like", "reduce"):
         monkeypatch.setattr(cuda, name, getattr(stand_in, name))
-    states = lambda n, seed: np.random.default_rng(seed).random(n, np.float32)  # noqa: E731
-    monkeypatch.setattr(random, "create_xoroshiro128p_states", states)
-    monkeypatch.setattr(random, "xoroshiro128p_uniform_float32", drawn)
+    monkeypatch.setattr(random, "create_xoroshiro128p_states", create_xoroshiro128p_states)
 
 
 def folder():

@@ -237,15 +237,7 @@ def test_what_a_kernel_raises_names_the_thread():
         simulate(checked, 1, 64, x, out)
 
 
-def local_records(out):
-    states = cuda.local.array(4, PARTICLE)
-    states[0].mass = out[0]
-
-
 def test_what_stays_refused():
-    with pytest.raises(TypeError, match="one array for each field"):
-        simulate(local_records, 1, 1, np.zeros(1))
-
     def something(x):
         x[0] = x.nothing
 

@@ -175,8 +175,8 @@ def test_dynamic_shared_memory_has_the_limit_of_the_largest_gpu():
         simulate(kernel, 1, 32, x, shared_bytes=most - 127)
     line = line_of(static_bytes, "cuda.shared.array")
     assert str(caught.value) == (
-        f"line {line}: s = cuda.shared.array(count, float32)\n  128 B of shared arrays and "
-        f"shared_bytes={most - 127} are too much for any GPU; a block may use {most} B"
+        f"128 B of shared arrays and shared_bytes={most - 127} are too much for any GPU; a block "
+        f"may use {most} B\n  {__file__}, line {line}: s = cuda.shared.array(count, float32)"
     )
 
 

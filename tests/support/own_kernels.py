@@ -88,7 +88,7 @@ def uncompilable(alpha, A, B, beta, C):
     """Right on the simulator; Numba finds no one type for `which`."""
     m, n = C.shape
     col, row = cuda.grid(2)
-    if m > 0:  # always
+    if m > 0:  # noqa: SIM108 (always; two statements, as one would write them)
         which = A
     else:
         which = 1

@@ -78,16 +78,14 @@ def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
 def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operands: tuple) -> Any:
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
-        raise TypeError(
-            f"line {line}: cuda.atomic.{name} needs an array in global or shared memory"
-        )
+        raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")
     if name in ("and_", "or_", "xor", "inc", "dec") and array.dtype.kind not in "iu":
-        raise TypeError(f"line {line}: cuda.atomic.{name} needs integers, not {array.dtype}")
+        raise TypeError(f"cuda.atomic.{name} needs integers, not {array.dtype}")
     if array.dtype.kind == "c":
         raise TypeError(f"cuda.atomic.{name} takes no complex numbers; use two arrays of floats")
     found, mask = locate(m, array, index, line, "atomic")
     if isinstance(found, Array):
-        raise TypeError(f"line {line}: {array.name} has {array.ndim} dimensions; index them all")
+        raise TypeError(f"{array.name} has {array.ndim} dimensions; index them all")
     result = np.zeros(m.lanes.shape, array.dtype)
     if mask is False:
         return result

@@ -28,7 +28,7 @@ def call(m: Machine, function: np.ufunc, *operands: Any) -> Any:
         )
     shapes = [tuple(int(d) for d in v.shape) if isinstance(v, Array) else () for v in operands]
     if np.broadcast_shapes(*shapes[:-1]) != shapes[-1]:
-        raise ValueError(f"line {line}: {name} of shapes {shapes[:-1]} does not fit {shapes[-1]}")
+        raise ValueError(f"{name} of shapes {shapes[:-1]} does not fit {shapes[-1]}")
     for index in np.ndindex(*shapes[-1]):
         values = [
             m.memory.load(v, _broadcast(index, shape), line) if isinstance(v, Array) else v

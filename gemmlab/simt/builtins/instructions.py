@@ -48,11 +48,6 @@ def executed(m: Machine, value: Instruction | SharedView | LayoutFunction) -> Ca
     return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
 
 
-def refused(m: Machine, line: int, text: str, error: type[Exception] = TypeError) -> Exception:
-    """An error that names the line of the kernel and shows it."""
-    return error(f"line {line}: {text}: {m.calls.source.code(line)}")
-
-
 def kind_of(value: Any) -> str:
     """The kind of a number, as NumPy abbreviates it; "O" for what is no number."""
     if isinstance(value, bool):
@@ -64,32 +59,29 @@ def kind_of(value: Any) -> str:
 def _of_layout(m: Machine, function: LayoutFunction, *args: Any, **kws: Any) -> Any:
     m.tally.tick(m.calls.line, "inst_integer")
     if kws:
-        raise refused(m, m.calls.line, f"{function.name} takes its arguments by position")
-    try:
-        return function(*args)
-    except (TypeError, IndexError) as error:
-        raise refused(m, m.calls.line, str(error), type(error)) from None
+        raise TypeError(f"{function.name} takes its arguments by position")
+    return function(*args)
 
 
 def _view(m: Machine, *args: Any, **kws: Any) -> Array:
     """`shared_view`: an array over dynamic shared memory."""
     if kws or len(args) != 3:
-        raise refused(m, m.calls.line, "shared_view takes shape, dtype and offset, by position")
+        raise TypeError("shared_view takes shape, dtype and offset, by position")
     shape, dtype, offset = args
     whole = shared_array(m, (0,), dtype)
     sizes = tuple(shape if isinstance(shape, tuple) else (shape,))
     if not all(kind_of(s) in "iu" and s >= 1 for s in sizes):
         given = ", ".join(map(str, sizes))
         text = f"shared_view: shape=({given}); use whole sizes of at least 1"
-        raise refused(m, m.calls.line, text, ValueError)
+        raise ValueError(text)
     if kind_of(offset) not in "iu" or np.min(offset) != np.max(offset):
         text = f"shared_view: offset is {shown(offset)}; use one number of bytes"
-        raise refused(m, m.calls.line, text)
+        raise TypeError(text)
     sizes, start = tuple(np.int64(s) for s in sizes), int(np.min(offset))
     end = start + int(np.prod(sizes)) * whole.itemsize
     if start % whole.itemsize or start < 0 or end > m.launch.shared_bytes:
         raise ValueError(
-            f"line {m.calls.line}: a view of bytes {start} to {end} does not fit into "
+            f"a view of bytes {start} to {end} does not fit into "
             f"shared_bytes={m.launch.shared_bytes}, or does not begin at an element"
         )
     first = np.int64(start // whole.itemsize)
@@ -102,7 +94,7 @@ def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> An
     line, kind = m.calls.line, instruction.kind
     _check_capability(m, instruction, line)
     if kws:
-        raise refused(m, line, f"{instruction.name} takes its operands by position")
+        raise TypeError(f"{instruction.name} takes its operands by position")
     bound = list(_bind(m, instruction, args, line))
     if m.masks[-1] is False:
         return _nothing(instruction, bound)
@@ -138,28 +130,28 @@ def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Itera
         if isinstance(operand, Valid) and not rest:
             break
         if not rest:
-            raise refused(m, line, f"{name} takes more than {len(args)} arguments")
+            raise TypeError(f"{name} takes more than {len(args)} arguments")
         first = rest.pop(0)
         if isinstance(operand, (Memory, Tile)):
             if not isinstance(first, Array):
                 text = f"{operand.name} of {name} is {shown(first)}, not an array"
-                raise refused(m, line, text)
+                raise TypeError(text)
             index, rest = rest[: first.ndim], rest[first.ndim :]
             text = _unfit(name, operand, first, index)
             if text:
-                raise refused(m, line, text)
+                raise TypeError(text)
             yield operand, (first, index)
         else:
             text = _unfit_value(operand, first)
             if text:
-                raise refused(m, line, f"{name}: {text}")
+                raise TypeError(f"{name}: {text}")
             if isinstance(operand, Literal) and not 0 <= int(first) <= operand.most:
                 text = f"{name}: {operand.name}={int(first)}; use 0 to {operand.most}"
-                raise refused(m, line, text, ValueError)
+                raise ValueError(text)
             yield operand, first
     if rest:
         text = f"{name} takes {len(args) - len(rest)} arguments, not {len(args)}"
-        raise refused(m, line, text)
+        raise TypeError(text)
 
 
 def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str | None:
@@ -241,7 +233,7 @@ def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     if to[0].dtype != origin[0].dtype:
         types = f"from {origin[0].dtype} to {to[0].dtype}"
         text = f"{instruction.name} copies between arrays of one type, not {types}"
-        raise refused(m, line, text)
+        raise TypeError(text)
     m.tally.tick(line, "inst_async_copy")
     count = source.width(origin[0].itemsize) // origin[0].itemsize
     valid: Any = np.int64(count)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.simt.numbers.no_numbers import shown
+
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
@@ -28,7 +30,7 @@ def _column(m: Machine, value: Any) -> Any:
         end = ",)" if len(parts) == 1 else ")"
         return lambda lane: "(" + ", ".join(part(lane) for part in parts) + end
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biuf":
-        raise TypeError(f"line {m.calls.line}: print takes text, numbers and tuples, not {value!r}")
+        raise TypeError(f"print takes text, numbers and tuples, not {shown(value)}")
     lanes = m.lanes.spread(value)
     form = "{:f}" if value.dtype.kind == "f" else "{}"
     return lambda lane: form.format(lanes[lane].item())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,15 @@ SHUFFLES: dict[str, Callable] = {
 }
 
 
+class Offered(NamedTuple):
+    """A value that lanes offer to others in a shuffle, and which of them have it."""
+
+    value: Any
+    has: Any
+
+
 def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
-    """The `value` of another lane of the warp; a hazard where that lane does not take part."""
+    """The `value` of another lane of the warp; a hazard where it takes no part, or has none."""
     on = taking_part(m, mask, name, "inst_shuffle")
     operand = m.lanes.in_warps(np.asarray(where).astype(np.int64))
     lane = np.broadcast_to(np.arange(WARP), operand.shape)
@@ -67,6 +74,14 @@ def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
         other = int(source.reshape(lost.shape)[m.lanes.first(lost)])
         text = f"thread {{thread}} reads lane {other} in cuda.{name}, which does not take part"
         m.findings.hazard("uninitialised-read", m.calls.line, lost, text)
+    if isinstance(value, Offered):
+        value, has = value
+        there = np.take_along_axis(m.lanes.in_warps(has), source, axis=-1)
+        unset = (on & present & ~there).reshape(m.lanes.shape)
+        if unset.any():
+            other = int(source.reshape(unset.shape)[m.lanes.first(unset)])
+            text = f"thread {{thread}} reads lane {other} in cuda.{name}, which has no value"
+            m.findings.hazard("uninitialised-read", m.calls.line, unset, text)
     return m.lanes.of_warps(np.take_along_axis(m.lanes.in_warps(value), source, axis=-1))
 
 

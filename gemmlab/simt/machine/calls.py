@@ -12,8 +12,8 @@ import numpy as np
 
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
-from gemmlab.simt.numbers.masks import Mask, Masks
-from gemmlab.simt.numbers.no_numbers import Unassigned, shown
+from gemmlab.simt.numbers.masks import Mask, Masks, either
+from gemmlab.simt.numbers.no_numbers import NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -26,17 +26,24 @@ class Frame:
     """A function that is running: the kernel, or a device function that it calls.
 
     depth : of the mask of its lanes in the stack of masks; function : it, in lock-step
+    place : of the call; outer : the function in which this one is defined, if in one
     value : what it returns, by lane
     counters : of the lines that it has executed
     only : variables that no other lanes have assigned than those of a mask
+    assigned : the lanes that have assigned a variable, where some may read it that have not
+    without_value : the lanes that have ended without a value, where others return one
     """
 
     source: Source
     depth: int
     function: Callable | None = None
+    place: tuple = ()
+    outer: Frame | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
+    assigned: dict[str, Mask] = field(default_factory=dict)
+    without_value: Mask = False
 
 
 class Calls:
@@ -78,12 +85,15 @@ class Calls:
 
     def run(self, source: Source, function: Callable, *args: Any, **keywords: Any) -> Any:
         """Run a device function for the active lanes; returns its value."""
-        if any(frame.function is function for frame in self.frames):
+        return self._run(Frame(source, len(self.masks), function, self.place), args, keywords)
+
+    def _run(self, frame: Frame, args: tuple, keywords: dict[str, Any]) -> Any:
+        source, function, depth = frame.source, frame.function, frame.depth
+        if any(running.function is function for running in self.frames):
             name = f"{source.tree.name}, which calls itself,"
             raise unsupported(self.source, self.line, name, "write a loop")
         self.masks.append(self.masks[-1])
-        depth = len(self.masks) - 1
-        self.frames.append(Frame(source, depth, function))
+        self.frames.append(frame)
         try:
             value = function(*args, **keywords)  # of a lambda; others leave theirs in the frame
         except TypeError as error:
@@ -91,12 +101,20 @@ class Calls:
                 raise
             raise _wrong_arguments(self.called(), function, args) from None
         del self.masks[depth:]
-        frame = self.frames.pop()
+        self.frames.pop()
+        if frame.without_value is not False:
+            return Partly(source.tree.name, frame.value, frame.without_value)
         return frame.value if value is None else value
 
     def inner(self, function: Callable, name: str) -> Callable:
         """What a kernel calls by the name of a function that it defines itself."""
-        return lambda *args: self.run(self.source, function, *args)
+        outer = self.frames[-1]
+
+        def call(*args: Any) -> Any:
+            frame = Frame(outer.source, len(self.masks), function, self.place, outer)
+            return self._run(frame, args, {})
+
+        return call
 
     def return_(self, value: Any, line: int) -> None:
         """Stop the active lanes until the end of the function, which gets `value` for them."""
@@ -109,9 +127,16 @@ class Calls:
             frame.value = merged(self.masks[-1], earlier, value, "return value", line)
         self.masks.drop(frame.depth)
 
+    def without_value(self) -> None:
+        """Note that the active lanes end without a value, where others return one."""
+        frame = self.frames[-1]
+        frame.without_value = either(frame.without_value, self.masks[-1])
+
 
 def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
     """The error of a call with too few or too many arguments, or of what is no function."""
+    if isinstance(function, NoNumber):
+        function.refuse()
     code = getattr(function, "__code__", None)
     try:
         parameters = list(
@@ -123,4 +148,6 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
     given = len(args) - (len(parameters) - len(names))
     if given == len(names):
         return TypeError(f"{name} has no such named argument; use {', '.join(names)}")
-    return TypeError(f"{name} takes {len(names)} arguments ({', '.join(names)}), not {given}")
+    return TypeError(
+        f"{name} takes {several(len(names), 'argument')} ({', '.join(names)}), not {given}"
+    )

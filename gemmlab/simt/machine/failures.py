@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from gemmlab.simt.syntax.rewrite import SOURCE
+from gemmlab.simt.syntax.source import UnsupportedError
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
@@ -23,6 +24,8 @@ def told_at_the_kernel(launch: Callable) -> Callable:
             return launch(*args, **options)
         except Exception as error:
             places = _places(error)
+            if isinstance(error, (UnsupportedError, NameError)) and not places:  # of the source
+                raise error.with_traceback(None) from None
             if not places:  # of the launch itself
                 raise
             _add_line(error, places[-1])
@@ -44,9 +47,9 @@ def _places(error: Exception) -> list[TracebackType]:
 def _add_line(error: Exception, place: TracebackType) -> None:
     """Let the message of an error show the line, if it does not."""
     line, source = place.tb_lineno, place.tb_frame.f_globals[SOURCE]
-    code = source.code(line)
-    if len(error.args) == 1 and code not in str(error):
-        error.args = (f"{error}\n  {source.file}, line {line}: {code}",)
+    told = f"line {line}: {source.code(line)}"
+    if len(error.args) == 1 and told not in str(error):
+        error.args = (f"{error}\n  {source.place(line)}",)
 
 
 def _joined(places: list[TracebackType]) -> TracebackType | None:

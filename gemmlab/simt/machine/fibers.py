@@ -26,7 +26,7 @@ from gemmlab.simt.machine.calls import Frame
 from gemmlab.simt.machine.deadlocks import finer_grain, give_up
 from gemmlab.simt.machine.lane_counts import count_lanes
 from gemmlab.simt.machine.machine import Control, Machine
-from gemmlab.simt.machine.meetings import Fiber, Meeting, held, named_lanes
+from gemmlab.simt.machine.meetings import Fiber, Meeting, held, moment, named_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
 from gemmlab.simt.machine.spinning import Grain, Spin, SpinsError
 from gemmlab.simt.syntax.source import unsupported
@@ -233,7 +233,7 @@ class Fibers:
             named = named_lanes(m, mask)
             if self.grain.name == "lane":
                 warp = m.lanes.first(m.masks[-1])[1] // WARP
-        meeting = self._join((m, m.calls.place, warp), named, (args, keywords))
+        meeting = self._join((m, moment(m), warp), named, (args, keywords))
         if not meeting.held:
             meeting.held = True
             meeting.result = held(meeting, function, self.alive[m])
@@ -243,7 +243,7 @@ class Fibers:
         """Wait for the whole grid: `this_grid().sync()`."""
         if m.masks[-1] is False:
             return
-        meeting = self._join((None, m.calls.place, None), None, (m, sync))
+        meeting = self._join((None, moment(m), None), None, (m, sync))
         if meeting.held:
             return
         meeting.held = True

@@ -13,7 +13,7 @@ from gemmlab.simt.machine.spinning import FIRST, PATIENCE, Grain, Spin, SpinsErr
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
-from gemmlab.simt.numbers.no_numbers import truth
+from gemmlab.simt.numbers.no_numbers import shown, truth
 from gemmlab.simt.numbers.values import Range, Together
 from gemmlab.simt.report.findings import Findings
 from gemmlab.simt.report.tally import Tally
@@ -120,13 +120,14 @@ class Loops:
             for value in self._items(values, line):
                 if self.masks[-1] is False:
                     return
+                self.open[-1].turns += 1
                 self.masks.append(self.masks[-1])
                 yield value
             return
         start, stop, step = values.start, values.stop, values.step
         if np.ndim(start) == np.ndim(stop) == np.ndim(step) == 0:
             if step == 0:
-                raise ValueError(f"line {line}: the step of range is 0")
+                raise ValueError("the step of range is 0")
             for value in range(int(start), int(stop), int(step)):
                 if self.masks[-1] is False:
                     return
@@ -154,7 +155,7 @@ class Loops:
         if isinstance(values, Range) and all(np.ndim(b) == 0 for b in values.bounds):
             return (np.int64(i) for i in range(*(int(b) for b in values.bounds)))
         if not isinstance(values, Array):
-            raise TypeError(f"line {line}: cannot iterate over {values!r}; use range")
+            raise TypeError(f"cannot iterate over {shown(values)}; use range")
         return (self.memory.load(values, np.int64(i), line) for i in range(int(values.shape[0])))
 
     def end_iteration(self) -> None:

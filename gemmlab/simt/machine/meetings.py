@@ -34,7 +34,7 @@ class Fiber:
 class Meeting:
     """A call that is made when all have come: lanes of a block, of a warp, or of the grid.
 
-    key : the machine, None for the grid; the place of the call; which warp, if one
+    key : the machine, None for the grid; the `moment` of the call; which warp, if one
     fibers, calls : who has come, and with what arguments; here : their lanes
     named : the lanes that they wait for; None for all of the block
     """
@@ -57,6 +57,16 @@ class Meeting:
         )
         if named is not None:
             self.named = named if self.named is None else self.named | named
+
+
+def moment(m: Machine) -> tuple:
+    """Where lanes are that run: the calls that they are in, and the turns of their loops.
+
+    Lanes in lock-step come to it together. A barrier that some of them leave out in one turn is
+    not the one of the next turn, nor that of the same function called elsewhere.
+    """
+    calls = (frame.place for frame in m.calls.frames[1:])
+    return (m.calls.place, *calls, *(loop.turns for loop in m.loops.open))
 
 
 def held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:

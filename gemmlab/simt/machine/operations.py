@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.masks import both
-from gemmlab.simt.numbers.no_numbers import truth
+from gemmlab.simt.numbers.no_numbers import NoNumber, shown, truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -21,6 +21,7 @@ COMPARE = {
     "GtE": operator.ge,
 }
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
+COMPARED = (np.ndarray, np.generic, tuple)
 
 
 class Operations:
@@ -40,7 +41,8 @@ class Operations:
             zero = both(self.tally.masks[-1], np.equal(b, 0))
             if zero is not False:
                 text = "thread {thread} divides an integer by 0, which stops no GPU: the result "
-                self.tally.findings.note(line, zero, text + "means nothing")
+                text += "means nothing"
+                self.tally.findings.note("division-by-zero", line, zero, text)
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:
@@ -57,8 +59,12 @@ class Operations:
         """A comparison for each lane."""
         try:
             kinds = a.dtype.kind + b.dtype.kind
-        except AttributeError:  # of tuples
+        except AttributeError:
+            if not (isinstance(a, tuple) and isinstance(b, tuple)):
+                raise _not_compared(a, b) from None
             kinds = ""
+        if not (isinstance(a, COMPARED) and isinstance(b, COMPARED)):
+            raise _not_compared(a, b)
         if kinds in MIXED:
             a, b = arithmetic.comparable(a, b)
         result = COMPARE[op](a, b)
@@ -91,3 +97,14 @@ class Operations:
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
         return arithmetic.fma(a, b, c)
+
+
+def _not_compared(a: Any, b: Any) -> TypeError:
+    """The error of a comparison with what is no number."""
+    for value in (a, b):
+        if isinstance(value, NoNumber):
+            value.refuse()
+    return TypeError(
+        f"{shown(a)} cannot be compared with {shown(b)}; compare numbers, such as x[i] or "
+        "x.shape[0]"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Scope:
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
         function = getattr(value, "py_func", value)
-        if hasattr(function, "__code__"):
+        if isinstance(function, FunctionType):
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
@@ -125,7 +126,7 @@ def _positions(m: Machine) -> dict[str, Any]:
                 raise TypeError("tell the number of dimensions, as in cuda.grid(1)")
             count = int(ndim)
             if not 1 <= count <= 3:
-                raise ValueError(f"line {m.calls.line}: {count} dimensions; use 1, 2 or 3")
+                raise ValueError(f"{count} dimensions; use 1, 2 or 3")
             return values[0] if count == 1 else tuple(values[:count])
 
         return pick

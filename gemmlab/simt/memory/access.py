@@ -1,4 +1,4 @@
-"""Loads and stores: count, check, move the data."""
+"""Loads and stores: counted, checked, and then the data is moved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.indices import locate
+from gemmlab.simt.memory.moving import load_local, shared_values, store_local, store_shared
 from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
 from gemmlab.simt.races.tracking import track_global, track_shared
 
@@ -28,7 +30,7 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
     Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
     if not isinstance(array, Array):
-        raise TypeError(f"line {line}: {array!r} is not an array")
+        raise TypeError(f"{shown(array)} is not an array")
     found, mask = locate(m, array, index, line, "read")
     if isinstance(found, Array):
         return found
@@ -46,11 +48,11 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
 def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     """The elements `at` of the active lanes, checked but not counted."""
     if array.space == "local":
-        return _load_local(m, line, array, at, mask)
+        return load_local(m, line, array, at, mask)
     if array.space == "shared":
         m.copies.check(m, line, "read", array, at, mask)
         track_shared(m, line, "read", array, at, mask)
-        return _shared_values(m, array, at)
+        return shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
         track_global(m, line, "read", array, at, mask)
     return array.buffer[at] if np.ndim(at) == 0 else array.buffer.take(at)
@@ -69,7 +71,7 @@ def store(
         return found, False
     if mask is not False:
         if array.space == "constant":
-            raise TypeError(f"line {line}: {array.name or 'a constant array'} cannot be written")
+            raise TypeError(f"{array.name or 'a constant array'} cannot be written")
         if counted:
             count_store(m, array, found, mask, line)
         else:
@@ -118,9 +120,9 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
     elif array.space == "shared":
         m.copies.check(m, line, "write", array, at, mask)
         track_shared(m, line, "write", array, at, mask, value)
-        _store_shared(m, array, at, mask, value)
+        store_shared(m, array, at, mask, value)
     else:
-        _store_local(m, array, at, mask, value)
+        store_local(m, array, at, mask, value)
 
 
 def _keep_exact(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
@@ -143,65 +145,3 @@ def _exact_too(m: Machine, array: Array, at: Any, value: Any) -> Any:
     places = {"shared": (m.lanes.row, at), "local": (at, m.lanes.row, m.lanes.thread)}
     kept = array.owner.exact[places.get(array.space, (at,))]
     return wrapped(m.lanes.spread(value), kept, *array.owner.narrow)
-
-
-def _shared_values(m: Machine, array: Array, at: Any) -> Any:
-    if np.ndim(at) == 0:
-        return array.buffer[:, int(at), None].copy()
-    if len(at) > 1:
-        return array.buffer.reshape(-1).take(_cells(m, array, at))
-    run = _run(m, at)
-    return array.buffer.take(at[0], axis=1) if run is None else array.buffer[:, run].copy()
-
-
-def _store_shared(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
-    run = _run(m, at) if mask is None else None
-    if run is not None:
-        array.buffer[:, run] = value
-        return
-    cells, places = m.lanes.of(_cells(m, array, at), mask)
-    array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
-
-
-def _cells(m: Machine, array: Array, at: Any) -> Any:
-    """The elements `at` of each block's shared memory, in the buffer of all blocks."""
-    return at + m.lanes.row * array.buffer.shape[1]
-
-
-def _run(m: Machine, at: Any) -> slice | None:
-    """The elements of a row as a slice, where the lanes of each block have neighbours, in order."""
-    if np.shape(at) != (1, m.lanes.threads) or at[0, -1] - at[0, 0] != m.lanes.threads - 1:
-        return None
-    first = int(at[0, 0])
-    return slice(first, first + m.lanes.threads) if (at == m.lanes.thread + first).all() else None
-
-
-def _load_local(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
-    owner = array.owner  # which knows what has been written, by views too
-    if np.ndim(at) == 0:
-        written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
-    else:
-        cells = at * m.lanes.place.size + m.lanes.place
-        value = array.buffer.reshape(-1).take(cells)
-        whole = owner.shadow.shape == array.buffer.shape
-        written = owner.shadow.reshape(-1).take(cells if whole else at)
-    unset = both(mask, ~written)
-    if unset is not False:
-        first = int(m.lanes.of(at, unset)[0][0])
-        place = array.element(first)
-        text = f"thread {{thread}} reads {place}, which it has not written"
-        m.findings.hazard("uninitialised-read", line, unset, text, element=place, op="read")
-    return value
-
-
-def _store_local(m: Machine, array: Array, at: Any, mask: Mask, value: Any) -> None:
-    owner, everywhere = array.owner, mask is None
-    if np.ndim(at) == 0 and (everywhere or owner.shadow[int(at)].all()):
-        np.copyto(array.buffer[int(at)], value, where=True if everywhere else mask)
-        owner.shadow[int(at)] = True
-        return
-    if owner.shadow.shape != array.buffer.shape:
-        owner.shadow = np.broadcast_to(owner.shadow, array.buffer.shape).copy()
-    cells, places = m.lanes.of(at * m.lanes.place.size + m.lanes.place, mask)
-    array.buffer.reshape(-1)[cells] = m.lanes.spread(value).ravel().take(places)
-    owner.shadow.reshape(-1)[cells] = True

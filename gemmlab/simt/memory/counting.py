@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
 
+GLOBAL = (transactions.sectors,)
+# The counters of an access, by space and operation; `_cost` gives the amounts.
+COUNTERS = {
+    (space, op): tuple(name.format(op) for name in names)
+    for op in ("load", "store", "atomic")
+    for space, names in {
+        "global": ("global_{}_requests", "global_{}_sectors", "global_{}_bytes"),
+        "shared": ("shared_{}_requests", "shared_{}_wavefronts", "shared_bank_conflicts"),
+    }.items()
+}
+
+
 def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     """Count an access to global or shared memory: a "load", a "store" or an "atomic"."""
     if array.space not in ("global", "shared"):
@@ -25,53 +37,48 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     if m.apart is not None:
         m.apart.keep(line, op, array, at, mask)
         return
-    (_count_global if array.space == "global" else _count_shared)(m, line, op, array, at, mask)
+    m.tally.add(line, COUNTERS[array.space, op], _cost(m, op, array, at, mask))
 
 
-def _count_global(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
+    """What an access adds to its `COUNTERS`, over all blocks of the batch.
+
+    The result is cached, because the next iteration makes the same access again.
+    """
     requests, lanes = m.tally.active(mask)
-    counters = m.tally.counters(line)
-    counters[f"global_{op}_requests"] += requests
-    counters[f"global_{op}_sectors"] += _transactions(m, array, at, mask, transactions.sectors)
-    counters[f"global_{op}_bytes"] += lanes * array.itemsize
-
-
-def _count_shared(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
-    taken, needed = transactions.SHARED_PASSES[array.merges(op)]
-    requests, _ = m.tally.active(mask)
-    passes = _transactions(m, array, at, mask, taken)
-    least = requests
-    if array.itemsize > transactions.WORD:
-        least = _transactions(m, array, at, mask, needed)
-    counters = m.tally.counters(line)
-    counters[f"shared_{op}_requests"] += requests
-    counters[f"shared_{op}_wavefronts"] += passes
-    counters["shared_bank_conflicts"] += passes - least
+    is_global = array.space == "global"
+    narrow = is_global or array.itemsize <= transactions.WORD
+    if narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,)):  # one address for a whole warp
+        return requests, requests, lanes * array.itemsize if is_global else 0
+    rules = GLOBAL if is_global else transactions.SHARED_PASSES[array.merges(op)]
+    met = (rules, array.dtype, at, mask)
+    cost = m.memory.again.get(met)
+    if cost is None:
+        passes = _transactions(m, array, at, mask, rules[0])
+        if is_global:
+            last = lanes * array.itemsize
+        elif array.itemsize > transactions.WORD:
+            last = passes - _transactions(m, array, at, mask, rules[1])
+        else:
+            last = passes - requests
+        cost = requests, passes, last
+        if same_in_blocks(at, mask):
+            m.memory.again.put(met, cost)
+    return cost
 
 
 def _transactions(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> int:
     """Transactions by `rule` of all blocks of the batch.
 
-    Blocks that make the same access, perhaps to another place, are counted once. The result is
-    cached, because the next iteration makes the same access again.
+    Blocks that make the same access, perhaps to another place, are counted once.
     """
-    narrow = array.space == "global" or array.itemsize <= transactions.WORD
-    if narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,)):  # one address for a whole warp
-        return m.tally.active(mask)[0]
-    met = (rule, array.dtype, at, mask)
-    found = m.memory.again.get(met)
-    if found is None:
-        at = np.atleast_2d(at)
-        pattern = _pattern(at, array, mask)
-        places, on = m.lanes.warps_of(pattern, mask)
-        width = array.itemsize if array.space == "shared" else 0
-        if not same_in_blocks(pattern, mask):
-            return _counted(rule, places * array.itemsize, on, width)
-        one = _of_a_block(rule, (places * array.itemsize).tobytes(), on.tobytes(), width)
-        found = one * len(m.lanes.blocks)
-        if same_in_blocks(at, mask):
-            m.memory.again.put(met, found)
-    return found
+    pattern = _pattern(np.atleast_2d(at), array, mask)
+    places, on = m.lanes.warps_of(pattern, mask)
+    width = array.itemsize if array.space == "shared" else 0
+    if not same_in_blocks(pattern, mask):
+        return _counted(rule, places * array.itemsize, on, width)
+    one = _of_a_block(rule, (places * array.itemsize).tobytes(), on.tobytes(), width)
+    return one * len(m.lanes.blocks)
 
 
 def _pattern(at: np.ndarray, array: Array, mask: Mask) -> np.ndarray:

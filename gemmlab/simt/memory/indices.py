@@ -9,6 +9,7 @@ import numpy as np
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import same_in_blocks
 from gemmlab.simt.numbers.masks import Mask, both, without
+from gemmlab.simt.numbers.no_numbers import several
 from gemmlab.simt.numbers.overflow import Wrapped, exact
 from gemmlab.simt.numbers.values import widen
 from gemmlab.simt.races.hazards import Element
@@ -31,11 +32,13 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
         return known
     if len(parts) > array.ndim:
         raise IndexError(
-            f"line {line}: {array.name} has {array.ndim} dimensions, not {len(parts)}: "
-            f"{m.calls.source.code(line)}"
+            f"{array.name} has {several(array.ndim, 'dimension')}, and {len(parts)} indices here"
         )
     mask, offset = m.masks[-1], array.offset
-    shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
+    shape: list = []
+    strides: list = []
+    if len(parts) < array.ndim:
+        shape, strides = list(array.shape[len(parts) :]), list(array.strides[len(parts) :])
     for axis in range(len(parts) - 1, -1, -1):
         part, extent, stride = parts[axis], array.shape[axis], array.strides[axis]
         if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
@@ -74,8 +77,7 @@ def _within(
     part, extent = parts[axis], array.shape[axis]
     if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
         raise TypeError(
-            f"line {line}: {array.name} is indexed with {part.dtype} numbers; use integers: "
-            f"{m.calls.source.code(line)}"
+            f"{array.name} is indexed with {part.dtype} numbers; use integers, as i // 2 gives"
         )
     overflown = False
     if type(part) is Wrapped:
@@ -107,7 +109,7 @@ def _within(
     if wraps is not False:
         place = _asked_for(m, array, parts, m.lanes.first(wraps))
         text = f"thread {{thread}} uses {place}, which is counted from the end, as in Numba"
-        m.findings.note(line, wraps, text)
+        m.findings.note("negative-index", line, wraps, text)
     return np.where(bad, 0, np.where(part < 0, part + extent, part)), mask
 
 

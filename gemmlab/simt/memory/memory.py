@@ -57,7 +57,7 @@ class Memory:
             return records.load(self, array, index, line)
         if isinstance(array, NoNumber):
             array.refuse()
-        raise TypeError(f"line {line}: {shown(array)} is no array, and has no elements")
+        raise TypeError(f"{shown(array)} is no array, and has no elements")
 
     def load_again(self, array: Any, index: Any, line: int) -> Any:
         """An element that the thread has in a register: checked, but not counted."""
@@ -78,7 +78,7 @@ class Memory:
             source, what = self.m.calls.source, f"an assignment to .{index}"
             raise unsupported(source, line, what, "assign to a name or an element")
         if not isinstance(array, (Array, Choice)):
-            raise TypeError(f"line {line}: {shown(array)} has no elements that can be assigned")
+            raise TypeError(f"{shown(array)} has no elements to be assigned")
         if not isinstance(value, (np.ndarray, np.generic)):
             value = _stored(value, line)
         (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
@@ -109,9 +109,9 @@ class Memory:
         outside = both(self.m.masks[-1], bad)
         if outside is not False:
             wrong = lanes.spread(index)[lanes.first(outside)]
-            raise IndexError(f"line {line}: there is no item {wrong} in a tuple of {count}")
+            raise IndexError(f"there is no item {wrong} in a tuple of {count}")
         if len({np.asarray(item).dtype for item in items}) > 1:
-            raise TypeError(f"line {line}: lanes pick from a tuple whose items differ in type")
+            raise TypeError("lanes pick from a tuple whose items differ in type")
         return np.choose(index % count, items)
 
     def contains(self, value: Any, items: Any, line: int) -> Any:
@@ -149,9 +149,8 @@ def _stored(value: Any, line: int) -> Any:
     """A number that Python has, such as `x.ndim`, as one of NumPy; an error for what is none."""
     if isinstance(value, NoNumber):
         value.refuse()
-    if isinstance(value, (Array, Choice)):
-        raise TypeError(f"{shown(value)} is assigned as a whole; write a loop over its elements")
     if not isinstance(value, (bool, int, float, complex)):
-        text = f"{shown(value)} is not a number, and cannot be stored"
-        raise TypeError(f"line {line}: {text}")
+        loop = "; write a loop over elements" if isinstance(value, (Array, Choice)) else ""
+        none = "; what has no `return` gives None" if value is None else ""
+        raise TypeError(f"{shown(value)} is not a number, and cannot be stored{none}{loop}")
     return number(value)

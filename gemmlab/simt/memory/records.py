@@ -21,6 +21,13 @@ class Records:
         first = next(iter(fields.values()))
         self.shape, self.size, self.ndim = first.shape, first.size, first.ndim
 
+    def call(self, name: str) -> None:
+        """Give it a name, where it has none."""
+        if not self.name:
+            self.name = name
+            for field, array in self.fields.items():
+                array.name = f"{name}.{field}"
+
     def field(self, name: str) -> Array:
         """The array of one field."""
         if name not in self.fields:

@@ -77,7 +77,7 @@ def find(
     apart = place.count > 1 and int(np.max(array.strides[-1])) != 1
     if width not in (4, 8, 16) or apart:
         raise TypeError(
-            f"line {line}: {instruction.name} accesses 4, 8 or 16 neighbouring bytes, not "
+            f"{instruction.name} accesses 4, 8 or 16 neighbouring bytes, not "
             f"{place.count} elements of {array.dtype} of {array.name}"
         )
     for axis, part in enumerate(index):

@@ -67,7 +67,10 @@ class Lanes:
         """The values of the active lanes, and the places of these lanes, both flat."""
         places = self.places(mask)
         if np.ndim(value) == 0:
-            return np.full(len(places), value), places
+            value = np.asarray(value)
+            values = np.empty(len(places), value.dtype)
+            values.fill(value)  # a third of the time of np.full, for few lanes
+            return values, places
         values = self.spread(value).ravel()
         return (values if mask is None else values.take(places)), places
 

@@ -37,6 +37,19 @@ class Unassigned(NoNumber):
         )
 
 
+class Partly(NoNumber):
+    """What a device function returns that has ended without a value in the lanes of a mask.
+
+    function : its name; value : of the other lanes, None if there are none; missing : the mask
+    """
+
+    def __init__(self, function: str, value: Any, missing: Any) -> None:
+        self.function, self.value, self.missing = function, value, missing
+
+    def error(self) -> Exception:
+        return TypeError(f"{self.function} returns a value in some threads and none in others")
+
+
 class Triple(NoNumber):
     """`cuda.threadIdx` and its like: three numbers, of which a kernel uses one at a time."""
 
@@ -66,16 +79,38 @@ def truth(test: Any) -> Any:
     )
 
 
+def several(count: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> several(1, "index"), several(2, "name")
+    ('1 index', '2 names')
+    """
+    return f"{count} {what}" + "s" * (count != 1)
+
+
 def shown(value: Any) -> str:
     """A value as an error quotes it: one number, or what there are several of."""
     if isinstance(value, tuple):
         types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
         same = len(set(types)) == 1
-        return f"a tuple of {len(types)} {types[0]}" if same else f"a tuple of {', '.join(types)}"
+        return (
+            f"a tuple of {len(types)} {types[0]}"
+            if same and types
+            else f"a tuple of {', '.join(types)}"
+        )
     if isinstance(value, np.ndarray) and value.ndim:
-        return f"a {value.dtype} of each thread"
+        return f"{_article(value.dtype.name)} of each thread"
     if isinstance(value, np.generic):
         return f"{value} ({value.dtype})"
     if hasattr(value, "space"):  # an array of a kernel
         return f"the array {value.name}"
-    return repr(value)
+    if isinstance(value, NoNumber):
+        return repr(value)
+    if callable(value):
+        return f"the function {getattr(value, '__name__', value)!r}"
+    plain = value is None or isinstance(value, (bool, int, float, complex, str))
+    return repr(value) if plain else _article(type(value).__name__)
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-NARROW = ("int8", "int16", "int32", "uint32")
+NARROW = frozenset(np.dtype(t) for t in (np.int8, np.int16, np.int32, np.uint32))
 CARRIES = (
     *(np.add, np.subtract, np.multiply, np.left_shift, np.negative, np.positive),
     *(np.minimum, np.maximum),
@@ -79,10 +79,12 @@ def convert(value: Any, dtype: np.dtype, line: int = 0) -> Any:
     """
     if type(value) is dtype.type or (type(value) is np.ndarray and value.dtype == dtype):
         return value
+    if getattr(value, "dtype", dtype).kind == "c" and dtype.kind != "c":
+        raise TypeError(f"a {value.dtype} has no {dtype} that stands for it; use .real or abs()")
     result = np.asarray(value).astype(dtype, copy=False)[()]
     if isinstance(value, Wrapped):
         return wrapped(result, exact(value), value.kind, value.line)
     source = getattr(value, "dtype", result.dtype)
-    if dtype.name in NARROW and source.kind in "iu" and not np.can_cast(source, dtype):
+    if dtype in NARROW and source.kind in "iu" and not np.can_cast(source, dtype):
         return wrapped(result, exact(value), dtype.name, line)
     return result

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.numbers.overflow import convert
 from gemmlab.simt.numbers.types import NumberType
 
@@ -160,6 +161,9 @@ class Range:
     def __init__(self, *bounds: Any) -> None:
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"range takes 1 to 3 bounds, not {len(bounds)}")
+        for bound in bounds:
+            if getattr(bound, "dtype", np.dtype(int)).kind not in "iub":
+                raise TypeError(f"range takes integers, not {shown(bound)}; use int() of it")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         self.bounds = tuple(widen(b) for b in (start, stop, step))
         self.start, self.stop, self.step = self.bounds
@@ -291,5 +295,5 @@ def translate(value: Any) -> Any:
         return Cast(numba_dtype)
     raise TypeError(
         f"kernels can use numbers, number types, min, max, abs, len, range, math, cuda and device "
-        f"functions, not {type(value).__name__} {getattr(value, '__name__', '')!r}"
+        f"functions, not {shown(value)}"
     )

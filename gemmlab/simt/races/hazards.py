@@ -20,8 +20,9 @@ KINDS = {
     ),
     "global-race": "the same in global memory, of any two threads of the launch",
     "uninitialised-read": (
-        "a read of memory that nobody has written: shared, local, or of a `device_array`; "
-        "or of a lane that takes no part in a shuffle"
+        "a read of memory that nobody has written: shared, local, or of a `device_array`; of "
+        "a variable, or of what a device function returns, in a lane that has no value for it; "
+        "of a lane that takes no part in a shuffle"
     ),
     "divergent-barrier": (
         "a barrier that some threads of the block, or lanes of the mask, do not reach "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from gemmlab.simt.memory.array import Array
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """An access to elements of an array, by lanes that are told apart.
 
     op : "read", "write" or "atomic"; places : of the lanes; elements : in the buffer
@@ -57,7 +55,7 @@ def track_global(
     """
     if op != "read" and not array.owner.writeable:
         raise ValueError(
-            f"line {line}: {array.name} is read-only on the host and cannot be stored to; pass a "
+            f"{array.name} is read-only on the host and cannot be stored to; pass a "
             f"copy: {m.calls.source.code(line)}"
         )
     elements, places = m.lanes.of(at, mask)

@@ -50,7 +50,7 @@ class Findings:
         hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
         self.report.add(hazard)
 
-    def note(self, line: int, lanes: Mask, text: str) -> None:
+    def note(self, kind: str, line: int, lanes: Mask, text: str) -> None:
         """Note what the first of `lanes` does, which is no fault."""
         row, thread = self.lanes.first(lanes)
         block, source = int(self.lanes.blocks[row, 0]), self.calls.source
@@ -58,7 +58,8 @@ class Findings:
         message = f"{text.format(thread=name)} [block {where}, thread {name}]"
         places = self.lanes.block_at(block), self.lanes.thread_at(thread)
         count = int(self.lanes.full(lanes).sum())
-        self.report.note(Note(line, source.code(line), *places, message, source.file, count))
+        what = message, kind, source.file, count
+        self.report.note(Note(line, source.code(line), *places, *what))
 
     def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None:
         """Report that a lane reads or updates an element that nobody has written."""
@@ -115,7 +116,7 @@ class Findings:
             f"and nothing orders the two [block {lanes.block_name(block)}]"
         )
         place = lanes.block_at(block), lanes.thread_at(thread)
-        note = Note(line, source.code(line), *place, text, source.file, count, "same-value")
+        note = Note(line, source.code(line), *place, text, "same-value", source.file, count)
         self.report.note(note)
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:

@@ -19,8 +19,8 @@ class Note:
     """Something to know about a line, such as that threads had returned before its barrier.
 
     line, code : the line of `file`, and its text; block, thread : where, as (x, y, z)
-    count : lanes concerned, over the whole launch
     kind : what it is about; a report has one of each kind for a line
+    count : lanes concerned, over the whole launch
     """
 
     line: int
@@ -28,9 +28,9 @@ class Note:
     block: Dim3
     thread: Dim3
     message: str
+    kind: str = field(repr=False)
     file: str = field(default="", repr=False)
     count: int = field(default=1, compare=False)
-    kind: str = field(default="returned", repr=False)
 
     def __str__(self) -> str:
         return f"note: {self.message}\n  line {self.line}: {self.code}"
@@ -55,4 +55,5 @@ def note_returned(m: Machine, arrived: np.ndarray, alive: Mask) -> None:
         f"{int(gone[row].sum())} of its threads]"
     )
     places = lanes.block_at(block), lanes.thread_at(thread)
-    m.report.note(Note(line, source.code(line), *places, text, source.file, int(gone.sum())))
+    what = text, "returned", source.file, int(gone.sum())
+    m.report.note(Note(line, source.code(line), *places, *what))

@@ -128,7 +128,7 @@ class Report:
             read = next(touch for touch in hazard.touches if touch.op == "read")
             code = linecache.getline(hazard.file, line).strip()
             place = read.block, read.thread
-            self.note(Note(line, code, *place, text, hazard.file, hazard.count, "first-read"))
+            self.note(Note(line, code, *place, text, "first-read", hazard.file, hazard.count))
 
     def note(self, note: Note) -> None:
         """Keep a note, one of each kind once a line."""

@@ -42,6 +42,7 @@ class Tally:
     An operation adds 1 to `ticks`, its count with the present mask, in the present function; the
     warps and lanes of the mask are multiplied in when the counts are settled.
     running : recent masks, with their warps, lanes and `ticks`, by the mask's identity
+    sums : how often the counters of a line, by name, got the same amounts; a loop adds the same
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Tally:
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
         self.ticks: dict[tuple[int, str], int] = {}
+        self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
 
     def counters(self, line: int) -> Counters:
         """The counters of a line of the function that runs."""
@@ -74,6 +76,13 @@ class Tally:
             self._turn_to(self.masks[-1], line)
         key, ticks = (line, kind), self.ticks
         ticks[key] = ticks.get(key, 0) + 1
+
+    def add(self, line: int, names: tuple[str, ...], amounts: tuple[int, ...]) -> None:
+        """Add amounts to the counters of `line` with these names."""
+        key, sums = (self.calls.frames[-1].source, line, names, amounts), self.sums
+        sums[key] = sums.get(key, 0) + 1
+        if len(sums) > 1 << 12:
+            self.settle()
 
     def _turn_to(self, mask: Mask, line: int) -> None:
         """Count with this mask, in the function that runs, from now on."""
@@ -105,6 +114,11 @@ class Tally:
                     counters["inst_executed"] += times * running.warps
                     counters["thread_inst_executed"] += times * running.lanes
                     counters[kind] += times * running.warps
+        for (source, line, names, amounts), times in self.sums.items():
+            counters = self.report.counters_of(source, line)
+            for name, amount in zip(names, amounts, strict=True):
+                counters[name] += times * amount
+        self.sums.clear()
         self.running.clear()
         self.mask = object()  # which no mask is
 

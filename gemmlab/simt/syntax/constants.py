@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import enum
 import inspect
 import types
@@ -12,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.syntax.assigned import unsure
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.names import is_cuda
 from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of
-from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, unsupported
+from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, instead_of, unsupported
 
 # Of values: of indices, arrays, complex numbers, and the whole grid.
 ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
@@ -24,6 +26,14 @@ ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
 def _named(value: Any) -> bool:
     """Whether a value has names of numbers: an enumeration, or a named tuple."""
     return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
+
+
+def _similar(node: ast.Attribute, owner: Any) -> str:
+    """That there is no such name, and which one was perhaps meant."""
+    near = {name.lower(): name for name in dir(owner) if not name.startswith("_")}
+    found = difflib.get_close_matches(node.attr.lower(), near, 1)
+    meant = f"; did you mean {ast.unparse(node.value)}.{near[found[0]]}?" if found else ""
+    return f"there is no such name{meant}"
 
 
 class Constants(ast.NodeTransformer):
@@ -38,6 +48,8 @@ class Constants(ast.NodeTransformer):
         self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
+        self.unsure = unsure(source.tree)
+        self.outer_reads = self.unsure.outer
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -56,13 +68,15 @@ class Constants(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Refuse what no method below handles."""
         kind = type(node)
-        raise self.refuse(node, kind.__name__, INSTEAD.get(kind, "write it in another way"))
+        what = ast.unparse(node) if isinstance(node, ast.expr) else kind.__name__.lower()
+        raise self.refuse(node, what, INSTEAD.get(kind, "write it in another way"))
 
     def constant(self, value: Any, node: ast.AST) -> ast.Name:
         try:
             self.translate(value)
         except TypeError as error:
-            raise self.refuse(node, ast.unparse(node), str(error)) from None
+            instead = instead_of(value) or str(error)
+            raise self.refuse(node, ast.unparse(node), instead) from None
         name = f".constant{len(self.constants)}"
         frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
         self.constants[name] = value.copy() if frozen else value
@@ -72,22 +86,30 @@ class Constants(ast.NodeTransformer):
         """The value of a global name, or of an attribute of a module, without running it."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id not in self.scope:
-                raise NameError(
-                    f"name {node.id!r} is not defined\n  line {node.lineno}: "
-                    f"{self.source.code(node.lineno)}"
-                )
+                place = self.source.place(node.lineno)
+                raise NameError(f"name {node.id!r} is not defined\n  {place}")
             return True, self.scope[node.id]
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
             if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
                 if not hasattr(owner, node.attr):
-                    raise self.refuse(node, ast.unparse(node), "there is no such name")
+                    raise self.refuse(node, ast.unparse(node), _similar(node, owner))
                 return True, getattr(owner, node.attr)
         return False, None
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         known, value = self.static(node)
-        return self.constant(value, node) if known else node
+        if known:
+            return self.constant(value, node)
+        inside = (node.lineno, node.col_offset) not in self.outer_reads
+        if inside and not self.is_unsure(node):
+            return node
+        named = ast.Constant(node.id), ast.Constant(node.lineno)
+        return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
+
+    def is_unsure(self, node: ast.Name) -> bool:
+        """Whether a lane may read a variable that it has not assigned."""
+        return (node.lineno, node.col_offset) in self.unsure.reads
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str):

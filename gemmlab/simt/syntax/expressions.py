@@ -8,7 +8,7 @@ from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
 from gemmlab.simt.syntax.constants import Constants
-from gemmlab.simt.syntax.literals import folded
+from gemmlab.simt.syntax.literals import folded, known_truth
 from gemmlab.simt.syntax.names import intrinsic_path
 from gemmlab.simt.syntax.nodes import (
     load_name,
@@ -45,7 +45,7 @@ class Expressions(Constants):
         """`left op right`; `before` is `left` as the source has it, or None for an element."""
         name, line = type(node.op).__name__, ast.Constant(node.lineno)
         if name not in BINARY:
-            raise self.refuse(node, name, "write a loop over elements")
+            raise self.refuse(node, ast.unparse(node), "write a loop over elements")
         if name in ("Add", "Sub"):  # a sum with a product may be one FMA
             if before is not None and _is_product(before):
                 factors = self.visit(before.left), self.visit(before.right)
@@ -75,8 +75,11 @@ class Expressions(Constants):
         So it is of an `and` that is not the last part of an `or`: where an earlier part of it is
         false, the `or` goes on to its next part. The same holds for an `or` in an `and`.
         """
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
-        *inner, end = node.values
+        decides = isinstance(node.op, ast.Or)
+        truths = [known_truth(value) for value in node.values[:-1]]
+        reached = truths.index(decides) if decides in truths else len(truths)
+        inner = [v for v, t in zip(node.values[:reached], truths, strict=False) if t is None]
+        name, end = "or_" if decides else "and_", node.values[reached]
         parts = [
             self.joined(v, "last")
             if isinstance(v, ast.BoolOp) and type(v.op) is not type(node.op)
@@ -137,7 +140,7 @@ class Expressions(Constants):
         return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        known = folded(node.test)
+        known = known_truth(node.test)
         if known is not None:
             return self.visit(node.body if known else node.orelse)
         return on_machine(
@@ -172,6 +175,13 @@ class Expressions(Constants):
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        known, function = self.static(node.func)
+        if known and not hasattr(getattr(function, "py_func", function), "__code__"):
+            return self.call(node)
+        return on_machine("variables.returned", self.call(node), ast.Constant(node.lineno))
+
+    def call(self, node: ast.Call) -> ast.expr:
+        """A call; of a device function, what it returns may be missing in some lanes."""
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
         self.check_callee(node)
@@ -180,9 +190,22 @@ class Expressions(Constants):
         # The machine notes where the call is made: for hazards, and to know shared arrays apart.
         place = ast.Constant((self.source.file, node.lineno, node.col_offset))
         arguments = [self.argument(a) for a in node.args]
+        name = self.shuffled(node)
+        if name:
+            arguments[1] = on_machine("variables.offered", load_name(name), ast.Constant(name))
         call = on_machine("calls.call", place, self.visit(node.func), *arguments)
         call.keywords = [ast.keyword(k.arg, self.argument(k.value)) for k in node.keywords]
         return call
+
+    def shuffled(self, node: ast.Call) -> str:
+        """The variable that a shuffle takes from lanes that may not have assigned it, or "".
+
+        A lane reads that of another one; its own may have no value.
+        """
+        shuffles = (intrinsic_path(self.static(node.func)[1]) or "").startswith("shfl_")
+        value = node.args[1] if shuffles and len(node.args) == 3 else None
+        unsure = isinstance(value, ast.Name) and self.is_unsure(value)
+        return value.id if unsure else ""  # type: ignore[union-attr]
 
     def character(self, node: ast.Call) -> int:
         """The number of the character in `ord("a")`."""
@@ -209,6 +232,8 @@ class Expressions(Constants):
             return
         given = dict(zip(("shape", "dtype"), node.args, strict=False))
         given.update({k.arg: k.value for k in node.keywords if k.arg})
+        if "shape" not in given:
+            raise self.refuse(node, ast.unparse(node), "it takes a shape and a dtype")
         computed = computed_part(given["shape"], self.source.tree, self.static)
         if computed is not None:
             what, name = ast.unparse(computed), ast.unparse(node.func)

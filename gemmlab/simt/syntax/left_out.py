@@ -265,7 +265,10 @@ def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
     values = {name: static(ast.Name(name))[1] for name in _names(call)}
     if values.pop("range", None) is not range or not all(type(v) is int for v in values.values()):
         return False
-    return len(eval(ast.unparse(call), {"range": range}, values)) > 0
+    try:
+        return len(eval(ast.unparse(call), {"range": range}, values)) > 0
+    except (ArithmeticError, TypeError, ValueError):  # left to the kernel
+        return False
 
 
 def _names(node: ast.AST) -> set[str]:

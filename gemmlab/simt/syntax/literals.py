@@ -35,6 +35,9 @@ def folded(node: ast.expr) -> int | float | complex | None:
     """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, (int, float, complex)) else None
+    if isinstance(node, ast.IfExp):
+        test = folded(node.test)
+        return None if test is None else folded(node.body if test else node.orelse)
     if not isinstance(node, (ast.BinOp, ast.UnaryOp)) or type(node.op) not in OPERATORS:
         return None
     parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
@@ -48,3 +51,26 @@ def folded(node: ast.expr) -> int | float | complex | None:
     except (ArithmeticError, TypeError, ValueError):  # left to the kernel
         return None
     return result if not isinstance(result, int) or result.bit_length() <= LONGEST else None
+
+
+def known_truth(test: ast.expr) -> bool | None:
+    """Whether a condition holds, where written numbers decide it; None elsewhere.
+
+    Numba then leaves the other branch out, with the types of its values.
+
+    >>> known_truth(ast.parse("x or 2.0", mode="eval").body)
+    True
+    """
+    value = folded(test)
+    if value is not None:
+        return bool(value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        truth = known_truth(test.operand)
+        return None if truth is None else not truth
+    if not isinstance(test, ast.BoolOp):
+        return None
+    truths = {known_truth(part) for part in test.values}
+    decides = isinstance(test.op, ast.Or)
+    if decides in truths:
+        return decides
+    return None if None in truths else not decides

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+
+import numpy as np
 
 # What to write instead of a construct that is refused.
 INSTEAD = {
@@ -26,6 +29,28 @@ INSTEAD = {
 }
 
 
+INSTEAD_OF = {  # functions of the host -> what a kernel has for them
+    **dict.fromkeys(
+        (np.zeros, np.empty, np.ones, np.full, np.array, np.zeros_like, np.empty_like),
+        "make a cuda.local.array or a cuda.shared.array, and fill it",
+    ),
+    **dict.fromkeys(
+        (builtins.sum, np.sum, np.mean, np.dot, np.matmul, np.max, np.min, np.any, np.all),
+        "write a loop over elements",
+    ),
+    **dict.fromkeys((builtins.sorted, np.sort, np.argsort), "sort in a loop over elements"),
+    **dict.fromkeys((builtins.list, builtins.dict, builtins.set), "use arrays"),
+    **dict.fromkeys((builtins.input, builtins.open), "read before the launch, and pass an array"),
+}
+
+
+def instead_of(function: Callable) -> str | None:
+    """What a kernel has for a function of the host; None where that is not known."""
+    if "random" in type(getattr(function, "__self__", None)).__module__:
+        return "draw with numba.cuda.random, as xoroshiro128p_uniform_float32 does"
+    return INSTEAD_OF.get(function) if isinstance(function, Hashable) else None
+
+
 class UnsupportedError(SyntaxError):
     """A construct that kernels cannot use here, with its line and what to write instead."""
 
@@ -33,8 +58,7 @@ class UnsupportedError(SyntaxError):
 def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
     """The refusal of `what`, at a line of `source`, with what to write instead."""
     return UnsupportedError(
-        f"{what} is not supported in a simulated kernel: {instead}\n"
-        f"  {source.file}, line {line}: {source.code(line)}"
+        f"{what} is not supported in a simulated kernel: {instead}\n  {source.place(line)}"
     )
 
 
@@ -46,6 +70,10 @@ class Source:
     file: str
     first_line: int
     lines: tuple[str, ...]
+
+    def place(self, line: int) -> str:
+        """The file, the number and the text of `line`."""
+        return f"{self.file}, line {line}: {self.code(line)}"
 
     def code(self, line: int) -> str:
         """The text of `line`, a line of the file, which may belong to a device function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
+from gemmlab.simt.syntax.assigned import gives_value, unsure
 from gemmlab.simt.syntax.constants import ATTRIBUTES
 from gemmlab.simt.syntax.expressions import Expressions
 from gemmlab.simt.syntax.nodes import (
@@ -28,7 +29,7 @@ class Statements(Expressions):
         """The function f(m, *args) that does for all lanes what `node` does for one."""
         parameters = self.parameters(node)
         own = self.locals - set(parameters)
-        body = self.unassigned(own) + self.block(node.body)
+        body = self.unassigned(own) + self.block(node.body) + self.without_value()
         arguments = plain_parameters(M, *parameters)
         arguments.defaults = [self.constant(v, node) for v in self.defaults]
         return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
@@ -47,6 +48,8 @@ class Statements(Expressions):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         if isinstance(node.value, ast.Constant):
             return ast.Pass()  # a docstring
+        if isinstance(node.value, ast.Call):
+            return ast.Expr(self.call(node.value))
         return ast.Expr(self.visit(node.value))
 
     def visit_Pass(self, node: ast.Pass) -> ast.stmt:
@@ -56,11 +59,9 @@ class Statements(Expressions):
         """Assign to a name, an element, or a tuple of these, `depth` tuples deep."""
         if isinstance(target, ast.Name):
             named = ast.Constant(target.id), ast.Constant(target.lineno)
-            return [
-                set_name(
-                    target.id, on_machine("variables.assign", load_name(target.id), value, *named)
-                )
-            ]
+            noted = "_noted" if target.id in self.unsure.names else ""
+            assigned = on_machine(f"variables.assign{noted}", load_name(target.id), value, *named)
+            return [set_name(target.id, assigned)]
         if isinstance(target, ast.Subscript):
             where = [self.visit(target.value), self.index(target)]
             return [
@@ -168,18 +169,25 @@ class Statements(Expressions):
     def visit_Continue(self, node: ast.Continue) -> ast.stmt:
         return ast.Expr(on_machine("loops.continue_"))
 
-    def visit_Return(self, node: ast.Return) -> ast.stmt:
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         value = self.visit(node.value) if node.value else ast.Constant(None)
-        return ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
+        leave = ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
+        return [leave] if gives_value(node) else [*self.without_value(), leave]
+
+    def without_value(self) -> list[ast.stmt]:
+        """What notes the lanes that end without a value, where others return one."""
+        return [ast.Expr(on_machine("calls.without_value"))] if self.unsure.ends else []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """A function that the kernel defines: it sees the kernel's variables."""
         names = self.parameters(node)
         own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_read(n)}
-        outer, self.locals = self.locals, self.locals | own | set(names)
+        outer = self.locals, self.unsure
+        self.locals, self.unsure = self.locals | own | set(names), unsure(node)
+        self.outer_reads = self.outer_reads | self.unsure.outer
         start = self.unassigned(own - set(names))
-        body = start + self.block(node.body)
-        self.locals = outer
+        body = start + self.block(node.body) + self.without_value()
+        self.locals, self.unsure = outer
         inner = ast.FunctionDef(node.name, plain_parameters(*names), body, [], type_params=[])
         value = on_machine("calls.inner", load_name(node.name), ast.Constant(node.name))
         return [inner, set_name(node.name, value)]

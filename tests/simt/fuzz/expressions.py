@@ -9,6 +9,7 @@ width or more, integers of floats that do not fit, functions of `math` that are 
 from __future__ import annotations
 
 import argparse
+import ast
 import linecache
 import math
 import operator
@@ -24,6 +25,7 @@ from numba.core.registry import cpu_target
 from numba.cpython import numbers
 
 from gemmlab import cuda, simulate
+from gemmlab.simt.syntax.literals import folded
 
 DTYPES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 ROWS = 48  # combinations of arguments for which an expression is computed
@@ -202,7 +204,8 @@ class Generator:
     def power(self, depth: int) -> Expression | None:
         a = self.expression(depth)
         n = self.random.choice((0, 1, 2, 3, 5, -1, -2))
-        if a.text in LITERALS or (n < 0 and a.float):  # Numba raises for 0 ** -1
+        known = folded(ast.parse(a.text, mode="eval").body)
+        if known is not None or (n < 0 and a.float):  # Numba raises for 0 ** -1
             return None
         return self.typed(f"({a.text}) ** {n}", operator.pow, a, Expression("", numba.int64))
 
@@ -251,29 +254,35 @@ def wrapping() -> Iterator[None]:
         numba.config.OPT, numbers._int_arith_flags = level, flags
 
 
-@wrapping()
 def differences(count: int, seed: int) -> list[str]:
     """Each expression among `count` whose bits differ, with the first arguments for which."""
     texts = []
     generator = Generator(seed)
     for first in range(0, count, BATCH):
         expressions = [generator.expression(4) for _ in range(min(BATCH, count - first))]
-        compiled, kernel = compile_both(expressions)
-        values = arguments(seed + first)
-        found = []
-        for run in (compiled, partial(simulate, kernel, 2, 32, contract=False)):
-            whole = np.zeros((len(expressions), ROWS), np.int64)
-            real = np.zeros((len(expressions), ROWS))
-            run(*values.values(), whole, real)
-            found.append((whole, np.where(np.isnan(real), np.nan, real)))
-        for k, e in enumerate(expressions):
-            expected, got = (np.ascontiguousarray(pair[e.float][k]) for pair in found)
-            wrong = np.flatnonzero(expected.view(np.int64) != got.view(np.int64))
-            if len(wrong):
-                t = wrong[0]
-                used = {n: v[t] for n, v in values.items() if n in e.text}
-                text = f"Numba {expected[t]!r}, simulator {got[t]!r} ({e.type})"
-                texts.append(f"{e.text}\n  {used}\n  {text}")
+        texts += different(expressions, seed + first)
+    return texts
+
+
+@wrapping()
+def different(expressions: list[Expression], seed: int) -> list[str]:
+    """Those of these expressions whose bits differ."""
+    compiled, kernel = compile_both(expressions)
+    values = arguments(seed)
+    texts, found = [], []
+    for run in (compiled, partial(simulate, kernel, 2, 32, contract=False)):
+        whole = np.zeros((len(expressions), ROWS), np.int64)
+        real = np.zeros((len(expressions), ROWS))
+        run(*values.values(), whole, real)
+        found.append((whole, np.where(np.isnan(real), np.nan, real)))
+    for k, e in enumerate(expressions):
+        expected, got = (np.ascontiguousarray(pair[e.float][k]) for pair in found)
+        wrong = np.flatnonzero(expected.view(np.int64) != got.view(np.int64))
+        if len(wrong):
+            t = wrong[0]
+            used = {n: v[t] for n, v in values.items() if n in e.text}
+            text = f"Numba {expected[t]!r}, simulator {got[t]!r} ({e.type})"
+            texts.append(f"{e.text}\n  {used}\n  {text}")
     return texts
 
 

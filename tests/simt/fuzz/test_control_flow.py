@@ -18,6 +18,7 @@ import pytest
 from gemmlab import simulate
 
 LANES, COLUMNS = 40, 6
+APART = 5  # every so many programs run lane by lane
 NAMES = ("a", "b", "c")
 HEADER = """\
 from numpy import int64
@@ -31,11 +32,26 @@ def kernel(data, out):
     i = cuda.grid(1)
     if i < out.size:
         out[i] = thread(i, data)
+
+
+def lane_by_lane(data, out, lock):
+    i = cuda.grid(1)
+    if i < out.size:
+        while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+            pass
+        cuda.threadfence()
+        cuda.atomic.exch(lock, 0, 0)
+        out[i] = thread(i, data)
 """
 
 
 class Writer:
-    """Writes functions of i and `data` at random; the numbers in them stay below 97 · 97."""
+    """Writes functions of i and `data` at random; the numbers in them stay below 97 · 97.
+
+    a, b, c : numbers; p, q, r : local arrays, which change places, and of which r is one of two
+    m : a number that a lane has only where `has` is 1
+    inner : a function that sees these variables
+    """
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -50,14 +66,57 @@ class Writer:
             self.lines.append(f"    {array} = cuda.local.array(4, int64)")
             self.lines.append("    for z in range(4):")
             self.lines.append(f"        {array}[z] = z + {self.random.randrange(9)}")
+        self.lines.append("    r = p")
+        self.lines.append("    has = 0")
         self.data, self.helpers = "data" in parameters, helpers
+        self.write_keep(1, depth, loop=False)
+        if self.random.random() < 0.4:
+            self.inner()
         self.block(1, depth, loop=False)
-        self.lines.append("    return (a + 3 * b + 5 * c + p[0] + 7 * q[3]) % 97")
+        self.end()
         self.lines.append("")
         self.lines.append("")
 
+    def inner(self):
+        """A function in the function, which returns in several places."""
+        self.lines.append("")
+        self.lines.append("    def inner(x, y):")
+        self.lines.append("        w = x + y")
+        self.lines.append(f"        for z in range(w % {self.random.randint(1, 4)}):")
+        self.lines.append(f"            if w > {self.random.randrange(60)}:")
+        self.lines.append(f"                return {self.value()}")
+        self.lines.append(f"            w += z + {self.random.choice(NAMES)}")
+        self.lines.append(f"        if {self.test()}:")
+        self.lines.append("            return w % 97")
+        self.lines.append("        else:")
+        self.lines.append(f"            return (x + {self.value()}) % 97")
+        self.lines.append("")
+        self.helpers = [*self.helpers, "inner"]
+
+    def end(self):
+        """The end of a function, which all lanes leave with a value, at different places."""
+        result = "(a + 3 * b + 5 * c + p[0] + 7 * q[3] + r[1]) % 97"
+        kind = self.random.randrange(4)
+        if kind == 0:
+            self.lines.append(f"    if {self.test()}:")
+            self.lines.append(f"        return {result}")
+            self.lines.append(f"    elif {self.test()}:")
+            self.lines.append(f"        return {self.value()}")
+            self.lines.append("    else:")
+            self.lines.append(f"        return ({result} + 1) % 97")
+        elif kind == 1:
+            self.lines.append("    while True:")
+            self.lines.append("        a += 1")
+            self.lines.append(f"        if a % {self.random.randint(2, 5)} == 0:")
+            self.lines.append(f"            return {result}")
+            self.lines.append(f"        elif a % 7 == {self.random.randrange(7)}:")
+            self.lines.append(f"            return {self.value()}")
+        else:
+            self.lines.append(f"    return {result}")
+
     def value(self):
-        choices = [*NAMES, str(self.random.randrange(-9, 10)), "p[a % 4]", "q[c % 4]"]
+        choices = [*NAMES, str(self.random.randrange(-9, 10)), "p[a % 4]", "q[c % 4]", "r[b % 4]"]
+        choices += ["(m if has == 1 else 5)"]
         if self.data:
             choices += [f"data[i, {self.random.randrange(COLUMNS)}]", "i"]
         first, second = self.random.choice(choices), self.random.choice(choices)
@@ -80,7 +139,7 @@ class Writer:
         self.lines.append("    " * indent + text)
 
     def statement(self, indent, depth, loop):
-        kinds = ["assign"] * 4 + ["update", "element", "return"]
+        kinds = ["assign"] * 4 + ["update", "element", "return", "swap", "point", "keep", "kept"]
         kinds += ["if"] * 4 * (depth > 0) + ["while", "for", "for"] * (depth > 0)
         kinds += ["break", "continue"] * 2 * loop
         getattr(self, f"write_{self.random.choice(kinds)}")(indent, depth, loop)
@@ -92,8 +151,39 @@ class Writer:
         self.say(indent, f"{self.random.choice(NAMES)} += {self.value()}")
 
     def write_element(self, indent, depth, loop):
-        place = f"{self.random.choice('pq')}[{self.random.choice(NAMES)} % 4]"
+        place = f"{self.random.choice('pqr')}[{self.random.choice(NAMES)} % 4]"
         self.say(indent, f"{place} = {self.value()}")
+
+    def write_swap(self, indent, depth, loop):
+        """Arrays change places: in all lanes, in some, or as often as a lane says."""
+        self.loops += 1
+        turns = f"for k{self.loops} in range({self.random.choice(NAMES)} % 4):"
+        head = self.random.choice(["", f"if {self.test()}:", turns, turns])
+        if head:
+            self.say(indent, head)
+        swap = self.random.choice(
+            ["p, q = q, p", "p, q = q, p", "q, r = r, q", "p, q, r = q, r, p"]
+        )
+        self.say(indent + bool(head), swap)
+
+    def write_point(self, indent, depth, loop):
+        one, other = self.random.sample("pq", 2)
+        if self.random.random() < 0.5:
+            self.say(indent, f"r = {one}")
+            self.say(indent, f"if {self.test()}:")
+            self.say(indent + 1, f"r = {other}")
+        else:
+            self.say(indent, f"r = {one} if {self.test()} else {other}")
+
+    def write_keep(self, indent, depth, loop):
+        """Only some lanes have m from here on."""
+        self.say(indent, f"if {self.test()}:")
+        self.say(indent + 1, f"m = {self.value()}")
+        self.say(indent + 1, "has = 1")
+
+    def write_kept(self, indent, depth, loop):
+        self.say(indent, "if has == 1:")
+        self.say(indent + 1, f"{self.random.choice(NAMES)} = (m + 1) % 97")
 
     def write_return(self, indent, depth, loop):
         self.say(indent, f"if {self.test()}:")
@@ -159,7 +249,10 @@ def differences(seed, folder):
     spec.loader.exec_module(module)
     data = np.random.default_rng(seed).integers(0, 97, (LANES, COLUMNS))
     out = np.full(LANES, -1)
-    simulate(module.kernel, 2, 32, data, out)
+    if seed % APART:
+        simulate(module.kernel, 2, 32, data, out)
+    else:
+        simulate(module.lane_by_lane, 2, 32, data, out, np.zeros(1, np.int64))
     local = SimpleNamespace(array=lambda size, dtype: [0] * size)
     plain = {}
     exec(compile(text.replace(HEADER, ""), str(path), "exec"), plain)
