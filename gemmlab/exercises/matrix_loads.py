@@ -133,8 +133,7 @@ def _loads(report: Report, k: int, case: str) -> Finding | None:
         return Finding("few-lanes-copy", ((FAILING, case), fact))
     if not report.instructions["inst_mma"]:
         return Finding("no-mma", ((FAILING, case),))
-    single = report.instructions["inst_shared_load"]
-    if single:
+    if single := report.instructions["inst_shared_load"]:
         fact = ("Shared loads", f"{single} of single elements, where ldmatrix needs none")
         return Finding("elements-loaded", ((FAILING, case), fact))
     if wavefronts > WAVEFRONTS * steps:
@@ -238,8 +237,7 @@ TASK = Task(
         ),
         "one-row": Diagnosis(
             "Each row of a is the row 0 of As: all lanes name the same one.",
-            "An 8×8 matrix has eight rows. Which lanes tell the instruction where rows 1 to 7 "
-            "begin?",
+            "Which lanes tell the instruction where rows 1 to 7 of an 8×8 matrix begin?",
             "```python\nldmatrix_x4(As, lane % ..., ...)    # a row from each lane\n```",
         ),
         "left-half-twice": Diagnosis(
@@ -276,8 +274,7 @@ TASK = Task(
             "c = mma_m16n8k16_f32_f16(a, b, c)    # just these two\n```",
         ),
         "mma-ignored": Diagnosis(
-            "The result is right, but it does not depend on what the mma multiplies: the sums are "
-            "made elsewhere.",
+            "The result is right, but the sums are made elsewhere, not by the mma.",
             "Which variable does the store of C take its values from, and which statement sets it?",
             "```python\nc = mma_m16n8k16_f32_f16(a, b, c)\n...\nC[i, j] = c[x]\n```",
         ),

@@ -42,7 +42,7 @@ def test_the_simulator_names_line_thread_and_value(case):
     if case.refused:
         with pytest.raises((TypeError, ValueError, IndexError), match=case.refused) as found:
             simulate(case.kernel, 1, threads, *arrays, **options)
-        assert re.match(f"line {line_at_fault(case)}: ", str(found.value))
+        assert str(found.value).count(f", line {line_at_fault(case)}: ") == 1
         return
     first, *_ = simulate(case.kernel, 1, threads, *arrays, on_hazard="collect", **options).hazards
     assert first.kind == case.kind

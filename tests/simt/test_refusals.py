@@ -2,8 +2,10 @@
 
 import linecache
 import math
+import pickle
 import re
 import textwrap
+import traceback
 
 import numpy as np
 import pytest
@@ -300,3 +302,15 @@ def test_shapes_are_taken_where_numba_takes_them(space, shape, tmp_path):
         x = np.zeros(4, float32)
         simulate(scope["kernel"], 1, 1, x)
         assert x[0] > 0
+
+
+def test_a_refusal_has_its_place_as_a_syntax_error_does():
+    kernel, line = _refused("v = [1, 2]  # here")
+    with pytest.raises(UnsupportedError) as caught:
+        simulate(kernel, 1, 8, np.zeros(8), np.zeros(8))
+    printed = traceback.format_exception_only(caught.value)
+    assert printed[0].endswith(f"line {line}\n")
+    assert printed[1].strip().startswith("v = [1, 2]  # here")
+    assert "here" not in printed[-1]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert all("simt/syntax" not in entry.path.as_posix() for entry in caught.traceback)

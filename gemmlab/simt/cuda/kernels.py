@@ -89,6 +89,7 @@ class SimulatedKernel:
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
         def run(*args: object) -> Report:
+            __tracebackhide__ = True  # as in `machine.failures`
             values = self._arguments(args)
             report = launched(self, griddim, blockdim, values, sharedmem)
             types = tuple(map(type_of, values))

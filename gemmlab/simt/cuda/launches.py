@@ -35,6 +35,7 @@ def watching(watcher: Callable[[Launched], None]) -> Iterator[None]:
 
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
+    __tracebackhide__ = True  # as in `machine.failures`
     start = time.perf_counter()
     report = simulate(
         kernel,

@@ -20,6 +20,7 @@ def told_at_the_kernel(launch: Callable) -> Callable:
 
     @wraps(launch)
     def run(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython and pytest leave this frame out
         try:
             return launch(*args, **options)
         except Exception as error:

@@ -39,12 +39,18 @@ class Array:
         self.space, self.buffer, self.shape = space, buffer, shape
         self.strides = row_major(shape) if strides is None else strides
         self.offset, self.name, self.shadow = offset, name, shadow
-        self.owner = owner or self  # the array that this one is a view of
+        self._owner = owner
         self.alignment = 256  # bytes of which its address is a multiple; what cudaMalloc gives
         self.writeable = True  # whether the host lets it be stored to
         # Of integers that wrapped: what each element would be, the type, and the line.
         self.exact: np.ndarray | None = None
         self.narrow = ("", 0)
+
+    @property
+    def owner(self) -> Array:
+        """The array that this one is a view of; itself, where it is none."""
+        # No attribute: an array that refers to itself would stay until cycles are collected.
+        return self if self._owner is None else self._owner
 
     @property
     def dtype(self) -> np.dtype:

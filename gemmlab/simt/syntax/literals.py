@@ -35,9 +35,6 @@ def folded(node: ast.expr) -> int | float | complex | None:
     """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, (int, float, complex)) else None
-    if isinstance(node, ast.IfExp):
-        test = folded(node.test)
-        return None if test is None else folded(node.body if test else node.orelse)
     if not isinstance(node, (ast.BinOp, ast.UnaryOp)) or type(node.op) not in OPERATORS:
         return None
     parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
@@ -67,6 +64,9 @@ def known_truth(test: ast.expr) -> bool | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         truth = known_truth(test.operand)
         return None if truth is None else not truth
+    if isinstance(test, ast.IfExp):
+        chosen = known_truth(test.test)
+        return None if chosen is None else known_truth(test.body if chosen else test.orelse)
     if not isinstance(test, ast.BoolOp):
         return None
     truths = {known_truth(part) for part in test.values}

@@ -54,12 +54,16 @@ def instead_of(function: Callable) -> str | None:
 class UnsupportedError(SyntaxError):
     """A construct that kernels cannot use here, with its line and what to write instead."""
 
+    def __str__(self) -> str:
+        """The message and, where it is known, the place, which a traceback shows by itself."""
+        place = f"\n  {self.filename}, line {self.lineno}: {self.text}" if self.lineno else ""
+        return f"{self.msg}{place}"
+
 
 def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
     """The refusal of `what`, at a line of `source`, with what to write instead."""
-    return UnsupportedError(
-        f"{what} is not supported in a simulated kernel: {instead}\n  {source.place(line)}"
-    )
+    text = f"{what} is not supported in a simulated kernel: {instead}"
+    return UnsupportedError(text, (source.file, line, None, source.code(line)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -221,7 +221,7 @@ def a_view_at_a_float(a):
     shared_view((4, 4), np.float32, 0.0)  # fault
 
 
-@refused("offset is a int64 of each thread", F32, compiled=None, shared_bytes=512)
+@refused("offset is an int64 of each thread", F32, compiled=None, shared_bytes=512)
 def a_view_for_each_thread(a):
     shared_view((4, 4), np.float32, cuda.threadIdx.x * 4)  # fault
 

@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.cpython import numbers
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.syntax.literals import folded
+from gemmlab.simt.syntax.literals import known_truth
 
 DTYPES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 ROWS = 48  # combinations of arguments for which an expression is computed
@@ -204,7 +204,7 @@ class Generator:
     def power(self, depth: int) -> Expression | None:
         a = self.expression(depth)
         n = self.random.choice((0, 1, 2, 3, 5, -1, -2))
-        known = folded(ast.parse(a.text, mode="eval").body)
+        known = known_truth(ast.parse(a.text, mode="eval").body)
         if known is not None or (n < 0 and a.float):  # Numba raises for 0 ** -1
             return None
         return self.typed(f"({a.text}) ** {n}", operator.pow, a, Expression("", numba.int64))

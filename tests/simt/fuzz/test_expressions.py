@@ -26,6 +26,7 @@ BRANCHES = [
     "((-9223372036854775808 if 1 else 1.0) or (u2 // u1)) % (i2 & 0)",
     "(i4 if not (f8 and 0) else f4) * u8",
     "((f4 and 0) or i4) // 3",
+    "(abs(round(g4)) + ~(True if 7 else i8)) / 101",
 ]
 
 
