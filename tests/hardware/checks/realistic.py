@@ -52,9 +52,7 @@ def measure(piece: str, device: Device) -> Measured:
             made.append(arguments[0])
 
         found[name] = {"right": bool(is_right(case(counting))), "launches": len(made)}
-    profiled = profile(NAME, piece, METRICS)
-    # The first launches are those by which gemmlab finds out whether the GPU works.
-    counted = iter(profiled[len(profiled) - sum(one["launches"] for one in found.values()) :])
+    counted = iter(profile(NAME, piece, METRICS))
     for one in found.values():
         one["counters"] = [next(counted) for _ in range(one.pop("launches"))]
     return found

@@ -29,6 +29,7 @@ OPTIONS = {"memcheck": ("--destroy-on-device-error", "kernel")}
 ALONE = "none"  # the key of a run with no tool
 SECONDS = 120  # a process that takes longer is ended: its kernel does not end
 ENDLESS = 30  # the same for a kernel that is known not to
+ASKING = "cuGetProcAddress"  # how the bindings of CUDA ask a driver for what it may not have
 SAID = r"(Error|Warning|Invalid|Uninitialized|Barrier|Divergent|Race|Program hit)"
 
 RIGHT_NAMES = {f"right_{base}": base for base in RIGHT}
@@ -114,6 +115,7 @@ def command(piece: str, way: str) -> list[str]:
 def diagnosis(text: str, piece: str) -> dict:
     """The tool's errors, the lines of the kernel's own file that they name, and the results."""
     said = [line.lstrip("= ").rstrip() for line in text.splitlines() if line.startswith("=====")]
+    said = [line for line in said if ASKING not in line]
     kinds = []
     for line in said:
         kind = re.sub(r"\b\d+ bytes|\(.*|: .*| of size .*", "", line).strip()
