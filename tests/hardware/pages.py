@@ -15,6 +15,7 @@ from gemmlab.model import transactions
 from tests.hardware.check import Result, bits
 from tests.hardware.checks import counters as counting
 from tests.hardware.checks import loads as loading
+from tests.hardware.checks import realistic as courses
 from tests.hardware.checks.sanitizer import TOOLS, WRONG, fault_line
 from tests.hardware.machine import ROOT
 from tests.hardware.probes.counted import CASES
@@ -55,6 +56,19 @@ def counters() -> str:
     return f"{equal} of {len(rows)} cases are equal in every column.\n\n" + table(
         ["case", *SHOWN], rows
     )
+
+
+def realistic() -> str:
+    """How many kernels as courses have them count the same, and why the others do not."""
+    measured = {k: v for r in recorded(DEVICE, "realistic").values() for k, v in r.measured.items()}
+    launches = sum(len(one["counters"]) for one in measured.values())
+    right = sum(one["right"] for one in measured.values())
+    equal = len(set(measured) - set(courses.APART))
+    rows = [[why, len(names)] for why, names in courses.DIFFERS.items()]
+    return (
+        f"{right} of {len(measured)} cases ({launches} launches) give the right result on the GPU, "
+        f"and {equal} count the same in every column and every launch. The others:\n\n"
+    ) + table(["why the counts differ", "cases"], rows)
 
 
 def loads() -> str:
@@ -177,12 +191,14 @@ def origin(check: str) -> str:
 
 TABLES = {
     "counters": counters,
+    "realistic": realistic,
     "loads": loads,
     "hazards": hazards,
     "layouts": layouts,
     "instructions": instructions,
     "products": products,
     "counters-origin": lambda: origin("counters"),
+    "realistic-origin": lambda: origin("realistic"),
     "hazards-origin": lambda: origin("sanitizer"),
     "instructions-origin": lambda: origin("instructions"),
 }
