@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gemmlab.backends.stopping import raise_in
+from gemmlab.backends.stopping import raise_in, swallow
 
 TICK = 0.25  # seconds between two reports of progress
 
@@ -67,8 +67,8 @@ class Job:
             finally:
                 with self._lock:
                     self._stoppable = False
-                    # A stop that came too late must not strike what follows.
-                    raise_in(threading.get_ident(), None)
+                    if self._stop_asked:  # too late, perhaps: it must not strike what follows
+                        swallow(Stopped)
         except BaseException as error:
             self._outcome = None, error
 

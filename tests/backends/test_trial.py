@@ -2,6 +2,8 @@
 
 import math
 import threading
+import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -204,6 +206,22 @@ def test_what_this_gpu_cannot_compile_is_told():
 
 
 # ---------------------------------------------------------------------------------- running late
+
+
+def test_what_is_stopped_in_the_last_moment_leaves_traced_code_able_to_end():
+    """In a Python of its own: where this fails, no traced line of the process ends any more."""
+    program = """
+import sys
+from gemmlab.backends.stopping import OutOfTime, swallow
+for _ in range(50):
+    swallow(OutOfTime)
+sys.settrace(lambda *event: None)
+print(sum(i for i in range(10)))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.stdout.split() == ["45"], ran.stderr
 
 
 def stubborn():
