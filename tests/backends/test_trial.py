@@ -1,9 +1,9 @@
 """Kernels of one's own, judged: what is said of right ones, of wrong ones, and of no kernels."""
 
 import math
-import threading
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 
