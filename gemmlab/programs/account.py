@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 
 from gemmlab.model.counters import Counters
 from gemmlab.simt import Hazard, Report
 from gemmlab.simt.cuda.launches import Launched
+from gemmlab.simt.report.report import with_more
 
 
 @dataclass
@@ -64,17 +65,8 @@ class Account:
     @property
     def hazards(self) -> list[Hazard]:
         """What went wrong, each kind once a line, with how often."""
-        return together(h for row in self.rows for h in row.report.hazards)
-
-
-def together(hazards: Iterable[Hazard]) -> list[Hazard]:
-    """Hazards, those of one kind at one line as one."""
-    found: dict[tuple, Hazard] = {}
-    for hazard in hazards:
-        key = (hazard.kind, hazard.file, hazard.line)
-        known = found.get(key)
-        found[key] = hazard if known is None else replace(known, count=known.count + hazard.count)
-    return list(found.values())
+        hazards = (h for row in self.rows for h in row.report.hazards)
+        return reduce(with_more, hazards, [])
 
 
 def _add(total: Report, report: Report) -> None:

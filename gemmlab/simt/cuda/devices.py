@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 from gemmlab.device import RECORDED
 from gemmlab.device import Device as DeviceFile
 from gemmlab.device import device as device_called
+from gemmlab.simt.launch import MAX_GRID, MAX_Z
 
 # Attributes by the CUDA Driver API's names -> from the numbers of a device's file.
 ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": lambda d: d.threads_per_block,
     "MAX_BLOCK_DIM_X": lambda d: d.threads_per_block,
     "MAX_BLOCK_DIM_Y": lambda d: d.threads_per_block,
-    "MAX_BLOCK_DIM_Z": lambda d: 64,
-    "MAX_GRID_DIM_X": lambda d: 2**31 - 1,
-    "MAX_GRID_DIM_Y": lambda d: 65_535,
-    "MAX_GRID_DIM_Z": lambda d: 65_535,
+    "MAX_BLOCK_DIM_Z": lambda d: MAX_Z,
+    "MAX_GRID_DIM_X": lambda d: MAX_GRID[0],
+    "MAX_GRID_DIM_Y": lambda d: MAX_GRID[1],
+    "MAX_GRID_DIM_Z": lambda d: MAX_GRID[2],
     "MAX_SHARED_MEMORY_PER_BLOCK": lambda d: d.shared_bytes_per_block_default,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": lambda d: d.shared_bytes_per_block,
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": lambda d: d.shared_bytes_per_sm,

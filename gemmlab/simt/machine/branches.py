@@ -100,12 +100,11 @@ class Branches:
             self.masks.pop()
         kinds = [getattr(value, "dtype", None) for value in values]
         if None in kinds or not any(mask is False for mask in lanes):
-            line = self.tally.calls.line
-            return merged(test, values[1], values[0], "the result of a condition", line)
+            return merged(test, values[1], values[0], "the result of a condition")
         value = values[0] if lanes[1] is False else values[1]
         return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
 
-    def fail(self, error: str, text: str, test: Any, line: int) -> None:
+    def fail(self, error: str, text: str, test: Any) -> None:
         """Raise the exception of an `assert` or `raise` for the active lanes where `test` fails.
 
         Numba raises it on the host where a kernel is compiled with debug=True; without, the

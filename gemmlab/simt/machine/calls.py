@@ -106,7 +106,7 @@ class Calls:
             return Partly(source.tree.name, frame.value, frame.without_value)
         return frame.value if value is None else value
 
-    def inner(self, function: Callable, name: str) -> Callable:
+    def inner(self, function: Callable) -> Callable:
         """What a kernel calls by the name of a function that it defines itself."""
         outer = self.frames[-1]
 
@@ -124,7 +124,7 @@ class Calls:
                 raise unsupported(frame.source, line, "a value that a kernel returns",
                                   "write it to an array")  # fmt: skip
             earlier = Unassigned("") if frame.value is None else frame.value
-            frame.value = merged(self.masks[-1], earlier, value, "return value", line)
+            frame.value = merged(self.masks[-1], earlier, value, "return value")
         self.masks.drop(frame.depth)
 
     def without_value(self) -> None:

@@ -75,9 +75,9 @@ def held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
     own = m.masks[:]
     (args, keywords), *others = meeting.calls
     for fiber, (more, named) in zip(meeting.fibers[1:], others, strict=True):
-        lanes, line = fiber.mask, m.calls.line
-        args = tuple(merged(lanes, *p, "", line) for p in zip(args, more, strict=True))
-        keywords = {k: merged(lanes, v, named[k], k, line) for k, v in keywords.items()}
+        lanes = fiber.mask
+        args = tuple(merged(lanes, *p, "") for p in zip(args, more, strict=True))
+        keywords = {k: merged(lanes, v, named[k], k) for k, v in keywords.items()}
     m.masks[:] = [alive, meeting.here]
     result = function(*args, **keywords)
     m.masks[:] = own

@@ -32,7 +32,7 @@ class Variables:
         """What a local variable holds before its first assignment."""
         return Unassigned(name)
 
-    def assign(self, old: Any, new: Any, name: str, line: int) -> Any:
+    def assign(self, old: Any, new: Any, name: str) -> Any:
         """The value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
@@ -52,13 +52,13 @@ class Variables:
                 return new
             if without(mask, frame.only[name]) is not False:
                 del frame.only[name]
-        return merged(mask, old, new, name, line)
+        return merged(mask, old, new, name)
 
-    def assign_noted(self, old: Any, new: Any, name: str, line: int) -> Any:
+    def assign_noted(self, old: Any, new: Any, name: str) -> Any:
         """The same of a variable that lanes may read without having assigned it."""
         assigned = self.calls.frames[-1].assigned
         assigned[name] = either(assigned.get(name, False), self.masks[-1])
-        return self.assign(old, new, name, line)
+        return self.assign(old, new, name)
 
     def read(self, value: Any, name: str, line: int) -> Any:
         """The value of such a variable; a hazard if a lane reads it that has not assigned it.
@@ -115,7 +115,7 @@ class Variables:
         return tuple(self.m.memory.load(value, np.int64(i), line) for i in range(count))
 
 
-def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
+def merged(mask: Mask, old: Any, new: Any, name: str) -> Any:
     """The value `new` in the lanes of `mask`, and `old` in the others."""
     if mask is None or new is old or isinstance(old, Unassigned):
         return new
@@ -129,20 +129,20 @@ def merged(mask: Mask, old: Any, new: Any, name: str, line: int) -> Any:
     if isinstance(new, tuple):
         if len(new) != len(old):
             raise TypeError(f"{name!r} changes its length between branches")
-        return like(old, (merged(mask, *pair, name, line) for pair in zip(old, new, strict=True)))
+        return like(old, (merged(mask, *pair, name) for pair in zip(old, new, strict=True)))
     if isinstance(new, Range):
         pairs = zip(old.bounds, new.bounds, strict=True)
-        return Range(*(merged(mask, *pair, name, line) for pair in pairs))
+        return Range(*(merged(mask, *pair, name) for pair in pairs))
     if isinstance(new, Record) and new.records is old.records:
-        return Record(new.records, merged(mask, old.index, new.index, name, line))
+        return Record(new.records, merged(mask, old.index, new.index, name))
     if isinstance(new, (Array, Choice)):
-        return _merged_view(mask, old, new, name, line)
+        return _merged_view(mask, old, new, name)
     if (new is None) != (old is None):
         raise TypeError(f"{name!r} is None in some threads; give it a number in all")
     return np.where(mask, new, old)
 
 
-def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Array | Choice:
+def _merged_view(mask: Mask, old: Array, new: Array, name: str) -> Array | Choice:
     """A view of one array whose offset and shape may differ between lanes; or a choice of two."""
     if new.dtype != old.dtype or new.ndim != old.ndim:
         raise TypeError(f"{name!r} changes its type between branches")
@@ -154,5 +154,5 @@ def _merged_view(mask: Mask, old: Array, new: Array, name: str, line: int) -> Ar
             "choose between elements, not between arrays"
         )
     pairs = zip(old.shape, new.shape, strict=True)
-    shape = tuple(merged(mask, *pair, name, line) for pair in pairs)
-    return new.view(shape, new.strides, merged(mask, old.offset, new.offset, name, line))
+    shape = tuple(merged(mask, *pair, name) for pair in pairs)
+    return new.view(shape, new.strides, merged(mask, old.offset, new.offset, name))

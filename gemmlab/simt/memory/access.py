@@ -11,7 +11,6 @@ from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.indices import locate
 from gemmlab.simt.memory.moving import load_local, shared_values, store_local, store_shared
 from gemmlab.simt.numbers.masks import Mask, both
-from gemmlab.simt.numbers.no_numbers import shown
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
 from gemmlab.simt.races.tracking import track_global, track_shared
 
@@ -29,8 +28,6 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
 
     Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
-    if not isinstance(array, Array):
-        raise TypeError(f"{shown(array)} is not an array")
     found, mask = locate(m, array, index, line, "read")
     if isinstance(found, Array):
         return found

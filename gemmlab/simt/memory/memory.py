@@ -50,7 +50,7 @@ class Memory:
         if isinstance(array, Array):
             return access.load(self.m, array, index, line)
         if isinstance(array, tuple):
-            return self._item(array, index, line)
+            return self._item(array, index)
         if isinstance(array, Choice):
             return choice.load(self.m, array, index, line)
         if isinstance(array, (Records, Record)):
@@ -80,7 +80,7 @@ class Memory:
         if not isinstance(array, (Array, Choice)):
             raise TypeError(f"{shown(array)} has no elements to be assigned")
         if not isinstance(value, (np.ndarray, np.generic)):
-            value = _stored(value, line)
+            value = _stored(value)
         (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
@@ -100,7 +100,7 @@ class Memory:
                 at, mask = np.where(self.m.lanes.full(mask), at, there), either(mask, lanes)
             access.count_store(self.m, array, at, mask, line)
 
-    def _item(self, items: tuple, index: Any, line: int) -> Any:
+    def _item(self, items: tuple, index: Any) -> Any:
         """The item of a tuple of each active lane; a negative index counts from its end."""
         count, lanes = len(items), self.m.lanes
         if np.ndim(index) == 0 and -count <= index < count:
@@ -145,7 +145,7 @@ class Memory:
         return known[1], known[2]
 
 
-def _stored(value: Any, line: int) -> Any:
+def _stored(value: Any) -> Any:
     """A number that Python has, such as `x.ndim`, as one of NumPy; an error for what is none."""
     if isinstance(value, NoNumber):
         value.refuse()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gemmlab.model.counters import (
@@ -98,11 +98,7 @@ class Report:
         """Keep a hazard, or raise HazardError at once where that was asked for."""
         if self.on_hazard == "raise":
             raise HazardError(hazard)
-        for i, known in enumerate(self.hazards):
-            if (known.kind, known.file, known.line) == (hazard.kind, hazard.file, hazard.line):
-                self.hazards[i] = replace(known, count=known.count + hazard.count)
-                return
-        self.hazards.append(hazard)
+        self.hazards = with_more(self.hazards, hazard)
 
     def postpone(self, shadow: Shadow, line: int, hazard: Hazard) -> None:
         """Keep a race of a read in `line` with an atomic, which is none if a CAS loop begins so."""
@@ -132,12 +128,7 @@ class Report:
 
     def note(self, note: Note) -> None:
         """Keep a note, one of each kind once a line."""
-        for i, known in enumerate(self.notes):
-            if (known.file, known.line, known.kind) == (note.file, note.line, note.kind):
-                more = replace(known, count=known.count + note.count)
-                self.notes = (*self.notes[:i], more, *self.notes[i + 1 :])
-                return
-        self.notes += (note,)
+        self.notes = tuple(with_more(self.notes, note))
 
     def listing(self) -> Listing:
         """The source with the counters beside each line, as text and as a table in notebooks."""
@@ -150,6 +141,16 @@ class Report:
         name = self.source.tree.name
         notes = f", {len(self.notes)} notes" if self.notes else ""
         return f"<Report of {name}{self.grid}{self.block}: {len(self.hazards)} hazards{notes}>"
+
+
+def with_more(known: Iterable, new: Hazard | Note) -> list:
+    """What is known and what is new, counted as one with that of its kind at its line, if any."""
+    found = list(known)
+    for i, one in enumerate(found):
+        if (one.kind, one.file, one.line) == (new.kind, new.file, new.line):
+            found[i] = replace(one, count=one.count + new.count)
+            return found
+    return [*found, new]
 
 
 def derived(counts: Mapping[str, int]) -> dict[str, float]:

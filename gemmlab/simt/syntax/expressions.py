@@ -117,7 +117,7 @@ class Expressions(Constants):
         body = self.visit(node.body)
         self.locals = outer
         made = ast.Lambda(plain_parameters(*names), body)
-        return on_machine("calls.inner", made, ast.Constant("lambda"))
+        return on_machine("calls.inner", made)
 
     def parameters(self, node: ast.FunctionDef | ast.Lambda) -> list[str]:
         """The names of the parameters of a function: plain ones, without defaults in a kernel."""

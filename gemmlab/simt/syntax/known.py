@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.syntax.names import intrinsic_path
+from gemmlab.simt.syntax.nodes import names_in
 
 ORDERING = ("syncthreads", "syncwarp", "threadfence", "cg.")  # how names of barriers begin
 PURE = ("builtins", "math", "numpy", "cmath", "operator")  # modules whose functions touch no memory
@@ -60,7 +61,7 @@ class Arrays:
         self.everywhere = frozenset({"global"}).union(*(self._made(*name) for name in named))
         self.named = {a.arg: frozenset({"global"}) for a in tree.args.args}
         swapped = [t for n in made for t in n.targets if isinstance(t, ast.Tuple)]
-        for name in {n.id for t in swapped for n in ast.walk(t) if isinstance(n, ast.Name)}:
+        for name in {name for t in swapped for name in names_in(t)}:
             self.named[name] = self.everywhere  # the compiler loses track of them
         for name, value in named:
             place = self._made(name, value) or self.everywhere
@@ -90,8 +91,7 @@ class Arrays:
 
     def element(self, node: ast.Subscript) -> Element:
         """What the element of a subscript depends on."""
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        return Element(frozenset(names), self.places(node))
+        return Element(frozenset(names_in(node)), self.places(node))
 
     def changed_by(self, call: ast.Call) -> frozenset[str]:
         """The places that a call may change, or whose changes by others it waits for."""

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gemmlab.simt.syntax.known import Arrays, Known, Static, common, without
+from gemmlab.simt.syntax.nodes import names_in
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class Flow:
         if isinstance(target, ast.Subscript):
             known = without(known, places=self.arrays.places(target))
             return {**known, ast.unparse(target): self.arrays.element(target)}
-        return without(known, names=frozenset(_names(target)))
+        return without(known, names=frozenset(names_in(target)))
 
     def _if(self, node: ast.If, known: Known) -> Known | None:
         both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
@@ -262,17 +263,13 @@ def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
     call = node.iter if isinstance(node, ast.For) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
-    values = {name: static(ast.Name(name))[1] for name in _names(call)}
+    values = {name: static(ast.Name(name))[1] for name in names_in(call)}
     if values.pop("range", None) is not range or not all(type(v) is int for v in values.values()):
         return False
     try:
         return len(eval(ast.unparse(call), {"range": range}, values)) > 0
     except (ArithmeticError, TypeError, ValueError):  # left to the kernel
         return False
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _assigned(node: ast.AST) -> set[str]:

@@ -1,4 +1,4 @@
-"""Parts of a syntax tree that the rewriter makes."""
+"""Parts of a syntax tree: those that the rewriter makes, and the names in one."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def thunk(expression: ast.expr) -> ast.Lambda:
 def place_of(node: ast.AST) -> tuple[int, int, int, int]:
     """Where a node stands: its first and last line, its first and last column."""
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset  # type: ignore
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names that stand anywhere in a part of a tree."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from gemmlab.simt.syntax.nodes import names_in
+
 Static = Callable[[ast.expr], tuple[bool, object]]  # whether an expression is known, and its value
 
 
@@ -31,7 +33,7 @@ def _is_constant(node: ast.expr, tree: ast.FunctionDef, static: Static) -> bool:
         return False
     values = _assigned(node.id, tree)
     return bool(values) and all(
-        value is not None and node.id not in _names(value) and _is_constant(value, tree, static)
+        value is not None and node.id not in names_in(value) and _is_constant(value, tree, static)
         for value in values
     )
 
@@ -46,7 +48,7 @@ def _assigned(name: str, tree: ast.FunctionDef) -> list[ast.expr | None]:
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 values += _matching(name, target, statement.value)
-        elif isinstance(statement, (ast.AugAssign, ast.For)) and name in _names(statement.target):
+        elif isinstance(statement, (ast.AugAssign, ast.For)) and name in names_in(statement.target):
             values.append(None)
     top = [v for s in tree.body if isinstance(s, ast.Assign) for v in ast.walk(s)]
     nested = any(v is not None and not any(v is t for t in top) for v in values)
@@ -56,13 +58,9 @@ def _assigned(name: str, tree: ast.FunctionDef) -> list[ast.expr | None]:
 def _matching(name: str, target: ast.expr, value: ast.expr) -> list[ast.expr | None]:
     if isinstance(target, ast.Name):
         return [value] if target.id == name else []
-    if not isinstance(target, ast.Tuple) or name not in _names(target):
+    if not isinstance(target, ast.Tuple) or name not in names_in(target):
         return []
     if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
         return [None]
     pairs = zip(target.elts, value.elts, strict=True)
     return [found for pair in pairs for found in _matching(name, *pair)]
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}

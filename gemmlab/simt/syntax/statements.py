@@ -58,20 +58,15 @@ class Statements(Expressions):
     def store(self, target: ast.expr, value: ast.expr, depth: int = 0) -> list[ast.stmt]:
         """Assign to a name, an element, or a tuple of these, `depth` tuples deep."""
         if isinstance(target, ast.Name):
-            named = ast.Constant(target.id), ast.Constant(target.lineno)
-            noted = "_noted" if target.id in self.unsure.names else ""
-            assigned = on_machine(f"variables.assign{noted}", load_name(target.id), value, *named)
-            return [set_name(target.id, assigned)]
-        if isinstance(target, ast.Subscript):
-            where = [self.visit(target.value), self.index(target)]
-            return [
-                ast.Expr(on_machine("memory.store", *where, value, ast.Constant(target.lineno)))
-            ]
-        if isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES:  # of a record
-            where = [self.visit(target.value), ast.Constant(target.attr)]
-            return [
-                ast.Expr(on_machine("memory.store", *where, value, ast.Constant(target.lineno)))
-            ]
+            method = "variables.assign" + "_noted" * (target.id in self.unsure.names)
+            values = load_name(target.id), value, ast.Constant(target.id)
+            return [set_name(target.id, on_machine(method, *values))]
+        of_record = isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES
+        if isinstance(target, ast.Subscript) or of_record:
+            array = self.visit(target.value)
+            index = ast.Constant(target.attr) if of_record else self.index(target)
+            line = ast.Constant(target.lineno)
+            return [ast.Expr(on_machine("memory.store", array, index, value, line))]
         if isinstance(target, ast.Tuple):
             sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
             name = f"{TUPLE}{depth}"
@@ -189,7 +184,7 @@ class Statements(Expressions):
         body = start + self.block(node.body) + self.without_value()
         self.locals, self.unsure = outer
         inner = ast.FunctionDef(node.name, plain_parameters(*names), body, [], type_params=[])
-        value = on_machine("calls.inner", load_name(node.name), ast.Constant(node.name))
+        value = on_machine("calls.inner", load_name(node.name))
         return [inner, set_name(node.name, value)]
 
     def unassigned(self, names: set[str]) -> list[ast.stmt]:
@@ -202,7 +197,7 @@ class Statements(Expressions):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         text = ast.Constant(_text(node.msg) or ast.unparse(node.test))
         values = ast.Constant("AssertionError"), text, self.visit(node.test)
-        return ast.Expr(on_machine("branches.fail", *values, ast.Constant(node.lineno)))
+        return ast.Expr(on_machine("branches.fail", *values))
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -211,7 +206,7 @@ class Statements(Expressions):
             raise self.refuse(node, ast.unparse(node), "raise one of Python's own exceptions")
         text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
         values = ast.Constant(kind.__name__), ast.Constant(text), ast.Constant(False)
-        return ast.Expr(on_machine("branches.fail", *values, ast.Constant(node.lineno)))
+        return ast.Expr(on_machine("branches.fail", *values))
 
 
 def _is_read(name: ast.Name) -> bool:
