@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.simt.memory import records
 from gemmlab.simt.memory.array import Array, row_major
 from gemmlab.simt.memory.records import Record, Records
+from gemmlab.simt.numbers.no_numbers import NUMBER
 from gemmlab.simt.numbers.values import Cast
 from gemmlab.simt.syntax.source import unsupported
 
@@ -28,7 +29,7 @@ def attribute(m: Machine, value: Any, name: str, line: int) -> Any:
         return Cast(value)
     if isinstance(value, Array) and name in VIEWS:
         return VIEWS[name](value)
-    if isinstance(value, (np.ndarray, np.generic)) and name == "conjugate":
+    if isinstance(value, NUMBER) and name == "conjugate":
         return lambda: np.conj(value)
     fields = getattr(value, "_fields", "xyz")  # of a named tuple, or of cuda.threadIdx
     if name in fields and hasattr(value, name):

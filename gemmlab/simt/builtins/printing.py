@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmlab.simt.numbers.no_numbers import shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, shown
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -29,7 +29,7 @@ def _column(m: Machine, value: Any) -> Any:
         parts = [_column(m, v) for v in value]
         end = ",)" if len(parts) == 1 else ")"
         return lambda lane: "(" + ", ".join(part(lane) for part in parts) + end
-    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biuf":
+    if not isinstance(value, NUMBER) or value.dtype.kind not in "biuf":
         raise TypeError(f"print takes text, numbers and tuples, not {shown(value)}")
     lanes = m.lanes.spread(value)
     form = "{:f}" if value.dtype.kind == "f" else "{}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
-from gemmlab.simt.numbers.no_numbers import shown, truth
+from gemmlab.simt.numbers.no_numbers import NUMBER, shown, truth
 from gemmlab.simt.report.tally import Tally
 
 
@@ -74,7 +74,7 @@ class Branches:
         self.masks.append(both(self.masks[-1], test))
         value = second()
         self.masks.pop()
-        if not isinstance(value, (np.ndarray, np.generic)):
+        if not isinstance(value, NUMBER):
             raise TypeError(f"{shown(value)} is chosen by and, or; use `x if condition else y`")
         return np.where(test, value, value.dtype.type(otherwise))[()]
 

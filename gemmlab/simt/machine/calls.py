@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from gemmlab.model.counters import Counters
 from gemmlab.simt.machine.variables import merged
 from gemmlab.simt.numbers.masks import Mask, Masks, either
-from gemmlab.simt.numbers.no_numbers import NoNumber, Partly, Unassigned, several, shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import translate
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -68,7 +66,7 @@ class Calls:
         except TypeError as error:
             if error.__traceback__.tb_next is None:  # of the call itself
                 raise _wrong_arguments(self.called(), function, args) from None
-            odd = [v for v in args if not isinstance(v, (np.ndarray, np.generic, str))]
+            odd = [v for v in args if not isinstance(v, (*NUMBER, str))]
             if odd and getattr(function, "__module__", "") == _FUNCTIONS:
                 text = f"{self.called()} takes numbers, not {shown(odd[0])}"
                 raise TypeError(f"{text}; take one element, as in x[i]") from None

@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.masks import both
-from gemmlab.simt.numbers.no_numbers import NoNumber, shown, truth
+from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown, truth
 from gemmlab.simt.report.tally import Tally
 
 COMPARE = {
@@ -21,7 +21,7 @@ COMPARE = {
     "GtE": operator.ge,
 }
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
-COMPARED = (np.ndarray, np.generic, tuple)
+COMPARED = (*NUMBER, tuple)
 
 
 class Operations:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.numbers.no_numbers import NUMBER
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -174,7 +175,7 @@ def _unchanged(known: Any, value: Any, mask: Mask) -> bool:
         )
     if isinstance(known, tuple) and isinstance(value, tuple) and len(known) == len(value):
         return all(_unchanged(*pair, mask) for pair in zip(known, value, strict=True))
-    numbers = all(isinstance(v, (np.ndarray, np.generic)) for v in (known, value))
+    numbers = all(isinstance(v, NUMBER) for v in (known, value))
     if not numbers or known.dtype != value.dtype:
         return False
     differs = np.not_equal(known, value) & (np.equal(known, known) | np.equal(value, value))

@@ -12,14 +12,12 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, either, without
-from gemmlab.simt.numbers.no_numbers import Partly, Unassigned, shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, Partly, Unassigned, shown
 from gemmlab.simt.numbers.values import Range, like
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.calls import Frame
     from gemmlab.simt.machine.machine import Machine
-
-NUMBERS = (np.ndarray, np.generic)
 
 
 class Variables:
@@ -121,7 +119,7 @@ def merged(mask: Mask, old: Any, new: Any, name: str) -> Any:
         return new
     if mask is False:
         return old
-    if isinstance(new, NUMBERS) and isinstance(old, NUMBERS):
+    if isinstance(new, NUMBER) and isinstance(old, NUMBER):
         return np.where(mask, new, old)
     for kind in (tuple, Range, Record, (Array, Choice)):
         if isinstance(old, kind) != isinstance(new, kind):

@@ -13,7 +13,7 @@ from gemmlab.simt.memory.choice import Choice
 from gemmlab.simt.memory.identity_cache import IdentityCache
 from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.masks import Mask, both, either
-from gemmlab.simt.numbers.no_numbers import NoNumber, shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
 from gemmlab.simt.numbers.values import number
 from gemmlab.simt.syntax.source import unsupported
 
@@ -79,13 +79,13 @@ class Memory:
             raise unsupported(source, line, what, "assign to a name or an element")
         if not isinstance(array, (Array, Choice)):
             raise TypeError(f"{shown(array)} has no elements to be assigned")
-        if not isinstance(value, (np.ndarray, np.generic)):
+        if not isinstance(value, NUMBER):
             value = _stored(value)
         (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
         """As `store`, of a branch whose store is one with that of the other branch."""
-        if not isinstance(array, Array) or not isinstance(value, (np.ndarray, np.generic)):
+        if not isinstance(array, Array) or not isinstance(value, NUMBER):
             return self.store(array, index, value, line)
         at, mask = access.store(self.m, array, index, value, line, counted=False)
         if mask is not False:

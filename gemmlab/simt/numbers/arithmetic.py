@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.no_numbers import NoNumber, shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
 from gemmlab.simt.numbers.values import number
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
@@ -41,7 +41,6 @@ UNARY: dict[str, Callable] = {
 }
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")
-_NUMBERS = np.ndarray, np.generic
 _NORMAL = np.finfo(np.float32).smallest_normal
 _SIGNED, _UNSIGNED, _FLOAT = (np.dtype(t) for t in (np.int64, np.uint64, np.float64))
 
@@ -130,9 +129,9 @@ def _number(value: Any) -> Any:
 
 def binary(op: str, a: Any, b: Any) -> Any:
     """`a op b` as Numba types it, for each lane."""
-    if not isinstance(a, _NUMBERS):
+    if not isinstance(a, NUMBER):
         a = _number(a)
-    if not isinstance(b, _NUMBERS):
+    if not isinstance(b, NUMBER):
         b = _number(b)
     plan = _plans.get((op, a.dtype.char, b.dtype.char)) or _plan(op, a.dtype, b.dtype)
     function, first, second = plan
@@ -156,7 +155,7 @@ def unary(op: str, a: Any) -> Any:
     >>> int(unary("Invert", np.uint8(0)) >> 4), int(unary("USub", np.uint32(1)))
     (15, 4294967295)
     """
-    if not isinstance(a, (np.ndarray, np.generic)):
+    if not isinstance(a, NUMBER):
         a = _number(a)
     kind = a.dtype.kind
     if kind == "b" and op != "Invert":

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+NUMBER = (np.ndarray, np.generic)  # what a kernel computes with: of each lane, or of all
+
 
 class NoNumber:
     """A value whose every use as a number is an error that tells what to write instead."""
@@ -68,7 +70,7 @@ def truth(test: Any) -> Any:
 
     Raises TypeError for what has no truth value, such as an array.
     """
-    if isinstance(test, (np.ndarray, np.generic)):
+    if isinstance(test, NUMBER):
         return test if test.dtype.kind == "b" else np.not_equal(test, 0)
     if test is None or isinstance(test, (bool, tuple)):
         return bool(test)  # the same for every launch, as far as Numba knows

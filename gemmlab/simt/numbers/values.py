@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.numbers.no_numbers import shown
+from gemmlab.simt.numbers.no_numbers import NUMBER, shown
 from gemmlab.simt.numbers.overflow import convert
 from gemmlab.simt.numbers.types import NumberType
 
@@ -84,7 +84,7 @@ def _fold(function: Callable, values: tuple) -> Any:
 def _len(value: Any) -> Any:
     if isinstance(value, tuple):
         return np.int64(len(value))
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, NUMBER):
         raise TypeError("a number has no length; len takes arrays and tuples")
     return value.shape[0]
 
@@ -111,7 +111,7 @@ def _abs(value: Any) -> Any:
 
 
 def _as_number(value: Any) -> Any:
-    return value if isinstance(value, (np.ndarray, np.generic)) else number(value)
+    return value if isinstance(value, NUMBER) else number(value)
 
 
 def _real(function: Callable) -> Callable:
