@@ -1,12 +1,15 @@
 """Variables that only some lanes have assigned, and functions that return in some lanes alone."""
 # ruff: noqa: B007, F821, F841 (the linter sees what the simulator is to find)
 
+import ast
+
 import numpy as np
 import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
+from gemmlab.simt.syntax.assigned import unsure
 from tests.support.launches import line_of
 
 WARP = 0xFFFFFFFF
@@ -393,3 +396,22 @@ def test_a_value_that_no_lane_reads_changes_no_type():
     x, out = np.zeros(64, np.int64), np.zeros(64)
     simulate(typed, 2, 32, x, out)
     assert (out == np.float64(np.float32(0.1))).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("if c:\n  v = 1\nelse:\n  v = 2\nuse(v)", set()),
+        ("if c:\n  v = 1\nuse(v)", {"v"}),
+        ("if c:\n  v = 1\nelse:\n  return\nuse(v)", set()),
+        ("while True:\n  v = 1\n  if c:\n    break\nuse(v)", set()),
+        ("while c:\n  v = 1\nuse(v)", {"v"}),
+        ("for i in range(c):\n  v = 1\nuse(i)", {"i"}),
+        ("for i in range(c):\n  if i:\n    break\nelse:\n  v = 1\nuse(v)", {"v"}),
+        ("while True:\n  if c:\n    break\n  v = 1\nuse(v)", {"v"}),
+    ],
+)
+def test_reads_of_what_is_sure_cost_nothing(body, names):
+    """They are told beforehand, so that a kernel need not look."""
+    text = "def kernel(c):\n" + "".join(f"  {line}\n" for line in body.splitlines())
+    assert unsure(ast.parse(text).body[0]).names == names
