@@ -1,0 +1,151 @@
+"""From PTX to a listing, by NVIDIA's assembler and disassembler; no GPU is needed.
+
+`ptxas` comes with the wheel nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit
+has both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gemmlab.sass.listing import BYTES, Control, Instruction, Listing
+
+WHEELS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
+
+
+class Usage(NamedTuple):
+    """What ptxas says a kernel takes: registers and local memory [B] of a thread."""
+
+    registers: int
+    local_bytes: int
+
+
+@cache
+def tool(name: str) -> Path:
+    """Where "ptxas" or "nvdisasm" is; RuntimeError that says how to get it where there is none."""
+    found = None
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility
+    except ImportError:
+        found = shutil.which(name)
+    else:
+        found = find_nvidia_binary_utility(name) or shutil.which(name)
+    if found is None:
+        raise RuntimeError(
+            f"{name} is needed to read compiled code, and there is none: pip install {WHEELS[name]}"
+        )
+    return Path(found)
+
+
+def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
+    """The cubin of a PTX text with one kernel, and what the kernel takes.
+
+    registers : at most, of a thread; None for as many as ptxas likes
+    Raises RuntimeError with the assembler's words where it refuses the text.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, "utf-8")
+        limit = [] if registers is None else ["-maxrregcount", str(registers)]
+        said = _run("ptxas", "-v", "-arch", architecture, source, "-o", cubin, *limit)
+        return cubin.read_bytes(), usage(said.stderr + said.stdout)
+
+
+def usage(text: str) -> Usage:
+    """The `Usage` that `ptxas -v` prints.
+
+    >>> usage("    8 bytes stack frame, 0 bytes spill stores\\nptxas info : Used 24 registers")
+    Usage(registers=24, local_bytes=8)
+    """
+    stack = re.search(r"(\d+) bytes stack frame", text)
+    return Usage(int(re.search(r"Used (\d+) registers", text)[1]), int(stack[1]) if stack else 0)
+
+
+def disassemble(cubin: bytes, taken: Usage) -> Listing:
+    """The listing of the one kernel in `cubin`; ValueError for a cubin that has several."""
+    from elftools.elf.elffile import ELFFile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        about, functions = json.loads(_run("nvdisasm", "-json", file).stdout)
+    elf = ELFFile(io.BytesIO(cubin))
+    texts = [s for s in elf.iter_sections() if s.name.startswith(".text.")]
+    if len(texts) != 1:
+        raise ValueError(f"a cubin with one kernel is needed, this one has {len(texts)}")
+    version = about["SM"]["version"]
+    return Listing(
+        architecture=f"sm_{version['major']}{version['minor']}",
+        instructions=tuple(
+            _instruction(function["start"] + BYTES * i, item, texts[0].data())
+            for function in functions
+            for i, item in enumerate(function["sass-instructions"])
+        ),
+        registers=taken.registers,
+        local_bytes=taken.local_bytes,
+        shared_bytes=sum(
+            s["sh_size"] for s in elf.iter_sections() if s.name.startswith(".nv.shared.")
+        ),
+        functions={f["function-name"]: f["start"] for f in functions},
+        constants=_constants(elf),
+        **_data(elf),
+    )
+
+
+def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([tool(name), *arguments], capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise RuntimeError(f"{name} refused the code: {(done.stderr or done.stdout).strip()}")
+    return done
+
+
+def _instruction(address: int, item: dict[str, Any], text: bytes) -> Instruction:
+    """An instruction from nvdisasm's JSON, its control fields from the code itself."""
+    operands = item.get("operands", "")
+    return Instruction(
+        address=address,
+        guard=item.get("predicate", "").removeprefix("@"),
+        opcode=item["opcode"],
+        operands=tuple(operands.split(",")) if operands else (),
+        control=Control.decode(int.from_bytes(text[address + 8 : address + BYTES], "little")),
+    )
+
+
+def _constants(elf: Any) -> dict[int, bytes]:
+    """Constant banks that have contents, without that of the parameters."""
+    banks = {}
+    for section in elf.iter_sections():
+        found = re.match(r"\.nv\.constant([1-9]\d*)", section.name)
+        if found:
+            banks[int(found[1])] = section.data()
+    return banks
+
+
+def _data(elf: Any) -> dict[str, Any]:
+    """The module's variables one after the other, and where bank 4 points to them."""
+    names = [s.name for s in elf.iter_sections()]
+    starts, data = {}, b""
+    for index, section in enumerate(elf.iter_sections()):
+        if section.name in (".nv.global", ".nv.global.init"):
+            data += bytes(-len(data) % 256)
+            starts[index] = len(data)
+            filled = section["sh_type"] != "SHT_NOBITS"
+            data += section.data() if filled else bytes(section["sh_size"])
+    if ".rela.nv.constant4" not in names:
+        return {"data": data}
+    symbols = elf.get_section_by_name(".symtab")
+    pointers = []
+    for entry in elf.get_section_by_name(".rela.nv.constant4").iter_relocations():
+        symbol = symbols.get_symbol(entry["r_info_sym"])
+        start = starts.get(symbol["st_shndx"])
+        if start is not None:
+            pointers.append((entry["r_offset"], start + symbol["st_value"] + entry["r_addend"]))
+    return {"data": data, "pointers": tuple(pointers)}

@@ -1,0 +1,114 @@
+"""Compiled code as nouns: an instruction, its control fields, and the listing of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+BYTES = 16  # of an instruction, since Volta
+BARRIERS = 6  # scoreboards of a warp, numbered from 0
+_CONTROL = 41  # of the word's upper half: where the control fields begin
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What ptxas tells the hardware about when an instruction may issue.
+
+    stall : cycles until the warp's next instruction may issue
+    yields : another warp should go first
+    write_barrier, read_barrier : the scoreboard that is held until the result is there, and until
+        the operands have been read; None for none
+    waits : scoreboards that must be free before this instruction issues
+    """
+
+    stall: int = 1
+    yields: bool = False
+    write_barrier: int | None = None
+    read_barrier: int | None = None
+    waits: tuple[int, ...] = ()
+
+    @classmethod
+    def decode(cls, upper: int) -> Control:
+        """From the upper 64 bits of an instruction, of which bits 41 to 57 are these fields.
+
+        Source: Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking",
+        arXiv:1804.06826, section 2.1; the same on GPUs from Turing to Blackwell.
+
+        >>> Control.decode(0x000FE20000000800)
+        Control(stall=1, yields=False, write_barrier=None, read_barrier=None, waits=())
+        """
+        bits = upper >> _CONTROL
+        write, read = bits >> 5 & 7, bits >> 8 & 7
+        return cls(
+            stall=bits & 15,
+            yields=not bits >> 4 & 1,
+            write_barrier=write if write < BARRIERS else None,
+            read_barrier=read if read < BARRIERS else None,
+            waits=tuple(b for b in range(BARRIERS) if bits >> 11 >> b & 1),
+        )
+
+    def __str__(self) -> str:
+        """Waits, barriers, yield and stall, in the notation that such listings have.
+
+        >>> str(Control(stall=4, write_barrier=0, waits=(1, 2)))
+        '-12--- W0 R- - S04'
+        """
+        waits = "".join(str(b) if b in self.waits else "-" for b in range(BARRIERS))
+        write, read = (
+            "-" if b is None else str(b) for b in (self.write_barrier, self.read_barrier)
+        )
+        return f"{waits} W{write} R{read} {'Y' if self.yields else '-'} S{self.stall:02d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction: its address [B], guard ("", "P0", "!UP1"), opcode, operands and control."""
+
+    address: int
+    guard: str
+    opcode: str
+    operands: tuple[str, ...]
+    control: Control = field(default_factory=Control)
+
+    @property
+    def name(self) -> str:
+        """The opcode without its modifiers, "IMAD" of "IMAD.WIDE.U32"."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """What follows the name, ("WIDE", "U32") of "IMAD.WIDE.U32"."""
+        return tuple(self.opcode.split(".")[1:])
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " * bool(self.guard)
+        return f"{guard}{self.opcode} {', '.join(self.operands)}".rstrip()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A kernel as the GPU executes it.
+
+    architecture : "sm_90", say
+    instructions : in the order of their addresses, functions that the kernel calls included
+    registers, local_bytes, shared_bytes : of a thread, a thread and a block, as ptxas says;
+        shared_bytes are static
+    functions : where the functions begin that the kernel calls, by name
+    constants : bytes of the constant banks that the file itself fills, by number
+    data : bytes of the module's variables in global memory
+    pointers : (offset in constant bank 4, offset in `data`) of the addresses kept there
+    """
+
+    architecture: str
+    instructions: tuple[Instruction, ...]
+    registers: int
+    local_bytes: int = 0
+    shared_bytes: int = 0
+    functions: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    data: bytes = field(default=b"", repr=False)
+    pointers: tuple[tuple[int, int], ...] = ()
+
+    def __str__(self) -> str:
+        """One line an instruction: address, control, text."""
+        return "\n".join(f"{i.address:05x}  {i.control}  {i}" for i in self.instructions)
