@@ -108,11 +108,17 @@ def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _instruction(address: int, item: dict[str, Any], text: bytes) -> Instruction:
-    """An instruction from nvdisasm's JSON, its control fields from the code itself."""
-    operands = item.get("operands", "")
+    """An instruction from nvdisasm's JSON, its control fields from the code itself.
+
+    Two faults of the JSON are mended: CAS lacks a comma, and P2R's operand PR is called its guard.
+    """
+    operands = re.sub(r"\b(R\d+|RZ)\[", r"\1,[", item.get("operands", ""))
+    guard = item.get("predicate", "").removeprefix("@")
+    if guard == "PR":
+        guard, operands = "", operands.replace(",", ",PR,", 1)
     return Instruction(
         address=address,
-        guard=item.get("predicate", "").removeprefix("@"),
+        guard=guard,
         opcode=item["opcode"],
         operands=tuple(operands.split(",")) if operands else (),
         control=Control.decode(int.from_bytes(text[address + 8 : address + BYTES], "little")),
