@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.model import transactions
 from gemmlab.sass.execution.integers import Step
-from gemmlab.sass.execution.memory import Memory
+from gemmlab.sass.execution.memory import LOCAL, SEGMENT, Memory
 from gemmlab.sass.execution.state import WORD, Mask, Operands
 from gemmlab.sass.operands import Address, Register
 from gemmlab.tiling import WARP
@@ -30,6 +30,7 @@ class Cost(NamedTuple):
 
     cycles : of the pipe of L1 and shared memory
     sectors : of 32 bytes, in global memory
+    pieces : the numbers of these sectors, (warps, 32), ascending after some -1; None elsewhere
     """
 
     space: str
@@ -37,6 +38,7 @@ class Cost(NamedTuple):
     warps: np.ndarray
     cycles: np.ndarray
     sectors: np.ndarray
+    pieces: np.ndarray | None = None
 
 
 Watch = Callable[[Cost], None]
@@ -55,7 +57,9 @@ def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -
         rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
         return Cost(space, op, warps, rule(at, on, width), none)
     cycles = transactions.l1_cycles(at, on, width)
-    return Cost(space, op, warps, cycles, transactions.sectors(at, on))
+    pieces = np.where(on, at // transactions.SECTOR, -1)
+    pieces.sort(axis=1)
+    return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces)
 
 
 class _Access:
@@ -65,6 +69,7 @@ class _Access:
         flags = o.instruction.modifiers
         self.o, self.memory, self.watch, self.op = o, memory, watch, op
         self.space = SPACES[o.instruction.name]
+        self.generic = o.instruction.name in ("LD", "ST", "ATOM")
         self.narrow = next((NARROW[f] for f in flags if f in NARROW), None)
         self.words = next((WIDE[f] for f in flags if f in WIDE), 1)
         self.width = np.dtype(self.narrow).itemsize if self.narrow else 4 * self.words
@@ -78,8 +83,11 @@ class _Access:
         lanes = self.o.state.lanes
         address = np.broadcast_to(self.address(), lanes)
         on = np.ones(lanes, bool) if mask is None else mask
-        self.watch(cost(self.space, self.op, address, on, self.width))
         chosen = np.flatnonzero(on)
+        space = self.space
+        if self.generic and int(address[chosen[0]] >> np.uint64(SEGMENT)) == LOCAL:
+            space = "local"
+        self.watch(cost(space, self.op, address, on, self.width))
         return chosen, address[chosen]
 
     def registers(self, index: int, count: int) -> list[np.ndarray | None]:

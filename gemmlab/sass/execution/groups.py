@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.tiling import WARP
 
 
-@dataclass
+@dataclass(eq=False)
 class Group:
     """Lanes that execute together, maybe of many warps: at `at`, an index into the listing."""
 
@@ -42,25 +42,35 @@ class Meeting:
 
 
 class Groups:
-    """The groups that can go on, by the instruction at which they are."""
+    """The groups that can go on, by the instruction at which they are.
+
+    Lanes of one warp that have parted do not go together again because they are at the same
+    instruction: hardware joins them where they wait for each other. Other warps may join.
+    """
 
     PATIENCE = 1 << 9  # steps that one group may be ahead of another
 
     def __init__(self) -> None:
-        self.ready: dict[int, Group] = {}
+        self.ready: dict[int, list[Group]] = {}
 
     def add(self, at: int, lanes: np.ndarray, steps: int) -> None:
-        """Let lanes go on at an instruction, with those that are there already."""
+        """Let lanes go on at an instruction, with those of other warps that are there already."""
         if not lanes.any():
             return
-        there = self.ready.get(at)
-        if there is not None:
-            lanes, steps = lanes | there.lanes, min(steps, there.steps)
-        self.ready[at] = Group(at, lanes, steps)
+        group, there = Group(at, lanes, steps), self.ready.setdefault(at, [])
+        for i, other in enumerate(there):
+            if np.intersect1d(other.warps, group.warps, assume_unique=True).size == 0:
+                there[i] = Group(at, other.lanes | lanes, min(other.steps, steps))
+                return
+        there.append(group)
 
     def take(self) -> Group:
         """The group to execute: the one furthest behind in the code, unless another starves."""
-        hindmost = min(self.ready.values(), key=lambda group: group.steps)
-        first = self.ready[min(self.ready)]
+        hindmost = min((g for there in self.ready.values() for g in there), key=lambda g: g.steps)
+        first = self.ready[min(self.ready)][0]
         chosen = first if first.steps - hindmost.steps < self.PATIENCE else hindmost
-        return self.ready.pop(chosen.at)
+        there = self.ready[chosen.at]
+        there.remove(chosen)
+        if not there:
+            del self.ready[chosen.at]
+        return chosen

@@ -67,6 +67,7 @@ class Machine:
         self.votes = np.zeros(lanes, bool)
         self.result = np.zeros(lanes, np.uint32)  # of the last BAR.RED of the block
         self.visits: list[Visit] = []
+        self.at = 0  # the instruction that is executed
         self.guards = [self._guard(i) for i in listing.instructions]
         self.conditions = [self._conditions(i) for i in listing.instructions]
         self.control: dict[str, Callable[[Instruction, Group, np.ndarray], None]] = {
@@ -125,6 +126,7 @@ class Machine:
             mask = lanes & guard()
             if not mask.any():
                 return
+        self.at = at
         step = self.steps.get(at)
         if step is None:
             step = self.steps[at] = self._step(instruction)
@@ -157,7 +159,7 @@ class Machine:
         return MEANINGS[name](operands)
 
     def _watch(self, cost: Cost) -> None:
-        self.visits[-1].costs.append((-1, cost))
+        self.visits[-1].costs.append((self.at, cost))
 
     def _guard(self, instruction: Instruction) -> Callable[[], Any] | None:
         if not instruction.guard:
