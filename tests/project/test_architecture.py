@@ -26,6 +26,7 @@ ORDER = [
     "simt",
     "kernels",
     *("measurement", "records"),
+    *("sass", "sm"),
     "backends",
     "guesses",
     "plots",

@@ -1,0 +1,86 @@
+"""Reading operands: each bank of registers has one port, and a small cache before it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.sm.compiled import compiled
+from gemmlab.sm.facts import Facts
+from gemmlab.sm.registers import PLACES
+from gemmlab.sm.result import SCHEDULERS
+
+AHEAD = 8  # cycles for which a port remembers that it is taken; a power of 2 beyond the window
+
+
+class Ports(NamedTuple):
+    """The ways into the register file.
+
+    cached : (schedulers, banks, places, 2), the warp and the register in the cache, -1 for none
+    taken : (schedulers, banks, `AHEAD`), cycles in which a port reads, each at its remainder
+    free : (schedulers,), the cycle from which the next instruction can begin to read
+    """
+
+    cached: np.ndarray
+    taken: np.ndarray
+    free: np.ndarray
+
+
+def free_ports(facts: Facts) -> Ports:
+    """Ports that nobody has used."""
+    return Ports(
+        cached=np.full((SCHEDULERS, facts.register_banks, PLACES, 2), -1),
+        taken=np.full((SCHEDULERS, facts.register_banks, AHEAD), -1),
+        free=np.zeros(SCHEDULERS, np.int64),
+    )
+
+
+@compiled
+def misses(ports, registers, reused, scheduler, bank, warp):
+    """How many operands of an instruction come from a bank, the cache having none of them."""
+    count = 0
+    for place in range(PLACES):
+        register = registers[place]
+        if register >= 0 and register % ports.taken.shape[1] == bank:
+            cached = ports.cached[scheduler, bank, place]
+            if cached[0] != warp or cached[1] != register:
+                count += 1
+            cached[0] = warp if reused[place] else -1
+            cached[1] = register
+    return count
+
+
+@compiled
+def take(ports, facts, scheduler, bank, count, first):
+    """The port of a bank reads `count` times in the window that begins in cycle `first`."""
+    for cycle in range(first, first + facts.operand_window):
+        if count > 0 and ports.taken[scheduler, bank, cycle % AHEAD] != cycle:
+            ports.taken[scheduler, bank, cycle % AHEAD] = cycle
+            count -= 1
+
+
+@compiled
+def room(ports, facts, scheduler, bank, first):
+    """In how many cycles of the window that begins in cycle `first` a port is free."""
+    count = 0
+    for cycle in range(first, first + facts.operand_window):
+        if ports.taken[scheduler, bank, cycle % AHEAD] != cycle:
+            count += 1
+    return count
+
+
+@compiled
+def read_operands(ports, facts, registers, reused, scheduler, warp, t):
+    """Arithmetic that issues in cycle t reads its operands as soon as all its ports have room."""
+    even = misses(ports, registers, reused, scheduler, 0, warp)
+    odd = misses(ports, registers, reused, scheduler, 1, warp)
+    first = max(t, ports.free[scheduler])
+    while (
+        room(ports, facts, scheduler, 0, first) < even
+        or room(ports, facts, scheduler, 1, first) < odd
+    ):
+        first += 1
+    take(ports, facts, scheduler, 0, even, first)
+    take(ports, facts, scheduler, 1, odd, first)
+    ports.free[scheduler] = first + 1

@@ -1,0 +1,108 @@
+"""What an SM needs for an instruction, in cycles: facts of a GPU, each with its source.
+
+One file of `gemmlab/sm/devices` describes the SM of one GPU; `facts` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+FOLDER = Path(__file__).parent / "devices"
+
+
+def _cycles(**options: float) -> float:
+    return field(metadata={"unit": "cycle"}, **options)
+
+
+def _quantity(unit: str) -> float:
+    return field(metadata={"unit": unit})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Latencies, rates and sizes of one SM.
+
+    An interval is how long a pipe of one scheduler is busy with an instruction; a latency is the
+    time from an instruction to one that waits for its result.
+    """
+
+    fma_interval: int = _cycles()
+    alu_interval: int = _cycles()
+    fp64_interval: int = _cycles()
+    xu_interval: int = _cycles()
+    uniform_interval: int = _cycles()
+    tensor_interval: int = _cycles()
+
+    fp64_latency: int = _cycles()
+    xu_latency: int = _cycles()
+    tensor_latency: int = _cycles()
+    constant_latency: int = _cycles()
+    special_latency: int = _cycles()
+
+    shared_latency: int = _cycles()  # of a load of one wavefront and one register
+    l1_latency: int = _cycles()
+    l2_latency: int = _cycles()
+    dram_latency: int = _cycles()
+    copy_latency: int = _cycles()  # more, where a load goes to shared memory
+    register_latency: int = _cycles()  # more, for each further register of a lane
+    wavefront_latency: int = _cycles()  # more, for each further wavefront
+    operands_latency: int = _cycles()  # from the LSU's start to where address and data are read
+    lsu_queue: int = _quantity("instruction")  # before the LSU, of one scheduler
+    lsu_wavefront: int = _cycles()  # of one scheduler's way to the LSU, each wavefront
+    l2_bytes_per_cycle: float = _quantity("B/cycle")
+
+    barrier_latency: int = _cycles()  # from the last warp that comes
+    barrier_delay: int = _cycles()  # before a warp that comes waits
+    barrier_interval: int = _cycles()  # of each warp that comes
+
+    register_banks: int = _quantity("bank")
+    operand_window: int = _cycles()  # in which an instruction reads all its operands
+
+    branch_latency: int = _cycles()  # from a branch that is taken to its target
+    line_bytes: int = _quantity("B")  # of instructions that are fetched together
+    near_lines: int = _quantity("line")  # in a scheduler's own cache of instructions
+    near_miss: int = _cycles()  # more, where a branch leads out of it
+    far_sets: int = _quantity("set")  # of the SM's cache of instructions
+    far_ways: int = _quantity("line")
+    far_interval: float = _cycles()  # of each line that the SM's cache lacks
+    ahead: int = _quantity("line")  # fetched before a warp needs them
+
+    sources: Mapping[str, str] = field(default=None, repr=False, compare=False)
+
+
+UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
+
+
+@cache
+def facts(name: str) -> Facts:
+    """The facts of the SM of a device; ValueError for a device that has none.
+
+    >>> facts("h200").fma_interval
+    2
+    """
+    names = sorted(path.stem for path in FOLDER.glob("*.toml"))
+    if name not in names:
+        raise ValueError(f"no facts of the SM of {name!r}; there are those of {', '.join(names)}")
+    return parse(name, (FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def parse(name: str, text: str) -> Facts:
+    """Read a file of facts; ValueError for a number without its unit and a source."""
+    import tomllib
+
+    raw = tomllib.loads(text)
+    if set(raw) != set(UNITS):
+        differing = ", ".join(sorted(set(raw) ^ set(UNITS)))
+        raise ValueError(f"{name}.toml: missing or unknown: {differing}")
+    for key, entry in raw.items():
+        if set(entry) != {"value", "unit", "source"} or not entry["source"].strip():
+            raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
+        if entry["unit"] != UNITS[key]:
+            raise ValueError(f"{name}.toml: {key} is in {UNITS[key]!r}, not in {entry['unit']!r}")
+    values = {key: entry["value"] for key, entry in raw.items()}
+    origin = {key: entry["source"] for key, entry in raw.items()}
+    return Facts(**values, sources=MappingProxyType(origin))

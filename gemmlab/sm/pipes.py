@@ -1,0 +1,141 @@
+"""Where an instruction runs, how long it keeps that place busy, and when its result is there.
+
+A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
+interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
+queues in turn. A barrier is a unit of the SM, too. An instruction that only starts something
+(LDGSTS now; wgmma and TMA are of the same kind) goes to a `Unit` and is done when that says so, by
+a scoreboard or by a barrier in shared memory; the scheduler's loop needs to know no more of it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from gemmlab.sass.listing import Instruction
+from gemmlab.sm.facts import Facts
+
+
+class Pipe(IntEnum):
+    """Arithmetic pipes of a scheduler. FMA is two: IMAD runs on the heavy one alone."""
+
+    NONE = -1
+    FMA_HEAVY = 0
+    FMA_LITE = 1
+    ALU = 2
+    FP64 = 3
+    XU = 4
+    UNIFORM = 5
+    TENSOR = 6
+
+
+class Unit(IntEnum):
+    """Who does what is not done by a pipe."""
+
+    NONE = 0
+    SHARED = 1  # LSU, shared memory
+    GLOBAL = 2  # LSU, L1 and what is behind it
+    COPY = 3  # likewise, to shared memory
+    COPIES = 4  # LDGDEPBAR: a scoreboard for the copies so far
+    WAIT = 5  # DEPBAR: until at most so many are under way
+    BARRIER = 6
+    ARRIVAL = 7  # a barrier for which the warp does not wait
+
+
+class Kind(IntEnum):
+    """What an issue slot is used for, in the words of a picture."""
+
+    FMA = 0
+    INTEGER = 1
+    FP64 = 2
+    SPECIAL = 3
+    TENSOR = 4
+    SHARED = 5
+    GLOBAL = 6
+    COPY = 7
+    BARRIER = 8
+    BRANCH = 9
+    UNIFORM = 10
+    OTHER = 11
+
+
+class Use(NamedTuple):
+    """What an instruction takes: a pipe (or the other one) for an interval, or a unit."""
+
+    kind: Kind
+    pipe: Pipe = Pipe.NONE
+    other: Pipe = Pipe.NONE
+    interval: int = 1
+    latency: int = 1
+    unit: Unit = Unit.NONE
+
+
+_FMA = "FFMA FADD FMUL HFMA2 HADD2 HMUL2 FFMA32I FADD32I FMUL32I".split()
+_HEAVY = "IMAD IDP".split()
+_ALU = """
+ISETP FSETP ICMP SEL FSEL LOP3 IADD3 IADD VIADD LEA SHF SHL SHR MOV PRMT SGXT BMSK PLOP3 VIMNMX
+IMNMX FMNMX VIADDMNMX VIMNMX3 FMNMX3 IABS P2R R2P CS2R LEPC HSETP2 HSET2 HMNMX2 FSWZADD I2FP F2FP
+VABSDIFF VABSDIFF4 I2IP FCHK
+""".split()
+_FP64 = "DFMA DADD DMUL DSETP".split()
+_XU = "MUFU F2I I2F F2F FRND POPC FLO BREV I2I F2IP".split()
+_TENSOR = "HMMA IMMA DMMA BMMA QMMA".split()
+_SHARED = "LDS STS LDSM STSM ATOMS SHFL".split()
+_GLOBAL = "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX".split()
+_CONSTANT = "LDC ULDC LDCU".split()
+_SPECIAL = "S2R S2UR R2UR REDUX VOTE VOTEU MATCH B2R R2B CREDUX".split()
+_BRANCH = """
+BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT ENDCOLLECTIVE
+BMOV
+""".split()
+
+
+def use(instruction: Instruction, facts: Facts) -> Use:
+    """What an instruction takes; one that is not known takes its issue slot alone.
+
+    >>> from gemmlab.sm.facts import facts
+    >>> use(Instruction(0, "", "IMAD.WIDE.U32", ()), facts("h200")).pipe.name
+    'FMA_HEAVY'
+    """
+    name = instruction.name
+    if name in _FMA:
+        return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, facts.fma_interval)
+    if name in _HEAVY:
+        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=facts.fma_interval)
+    if name in _ALU:
+        return Use(Kind.INTEGER, Pipe.ALU, interval=facts.alu_interval)
+    if name in _FP64:
+        pipe = Pipe.FP64
+        return Use(Kind.FP64, pipe, interval=facts.fp64_interval, latency=facts.fp64_latency)
+    if name in _XU:
+        pipe = Pipe.XU
+        return Use(Kind.SPECIAL, pipe, interval=facts.xu_interval, latency=facts.xu_latency)
+    if name in _TENSOR:
+        return Use(
+            Kind.TENSOR,
+            Pipe.TENSOR,
+            interval=facts.tensor_interval,
+            latency=facts.tensor_latency,
+        )
+    if name in _SHARED:
+        return Use(Kind.SHARED, unit=Unit.SHARED)
+    if name in _GLOBAL:
+        return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
+    if name == "LDGSTS":
+        return Use(Kind.COPY, unit=Unit.COPY)
+    if name == "LDGDEPBAR":
+        return Use(Kind.COPY, unit=Unit.COPIES)
+    if name == "DEPBAR":
+        return Use(Kind.OTHER, unit=Unit.WAIT)
+    if name == "BAR":
+        arrives = "ARV" in instruction.modifiers
+        return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
+    if name in _CONSTANT:
+        return Use(Kind.OTHER, latency=facts.constant_latency)
+    if name in _SPECIAL:
+        return Use(Kind.OTHER, latency=facts.special_latency)
+    if name in _BRANCH:
+        return Use(Kind.BRANCH)
+    if name.startswith("U"):
+        return Use(Kind.UNIFORM, Pipe.UNIFORM, interval=facts.uniform_interval)
+    return Use(Kind.OTHER)

@@ -1,0 +1,117 @@
+"""A listing as tables of numbers, one row an instruction: all that the scheduler's loop reads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.sass.listing import BYTES, Instruction, Listing
+from gemmlab.sass.operands import Immediate, Name, parse
+from gemmlab.sm.facts import Facts
+from gemmlab.sm.pipes import Pipe, Unit, use
+from gemmlab.sm.registers import PLACES, reads
+
+NO = -1  # in a table: there is none
+WARP = 32
+_WIDTHS = {"64": 2, "128": 4}
+
+
+class Program(NamedTuple):
+    """Of each instruction, by its index in the listing; `NO` where it has none.
+
+    stall, yields, write, read, waits : its control fields; `waits` has a bit for each scoreboard
+    kind, pipe, other, interval, latency, unit : its `pipes.Use`
+    words : registers of a lane that a load fills
+    barrier, expected : of BAR, its number, and the warps that it is for (0: the whole block)
+    board, left : of DEPBAR, the scoreboard, and how many may still be under way
+    line : of instructions that are fetched together
+    registers, reused : (n, 3), what it reads by places, and whether that stays in the cache
+    """
+
+    stall: np.ndarray
+    yields: np.ndarray
+    write: np.ndarray
+    read: np.ndarray
+    waits: np.ndarray
+    kind: np.ndarray
+    pipe: np.ndarray
+    other: np.ndarray
+    interval: np.ndarray
+    latency: np.ndarray
+    unit: np.ndarray
+    words: np.ndarray
+    barrier: np.ndarray
+    expected: np.ndarray
+    board: np.ndarray
+    left: np.ndarray
+    line: np.ndarray
+    registers: np.ndarray
+    reused: np.ndarray
+
+
+def program(listing: Listing, facts: Facts) -> Program:
+    """The tables of a listing; ValueError for a barrier whose number is in a register."""
+    rows = [_row(i, facts) for i in listing.instructions]
+    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+    return Program(*columns)
+
+
+def _row(instruction: Instruction, facts: Facts) -> tuple:
+    control = instruction.control
+    used = use(instruction, facts)
+    barrier, expected = _barrier(instruction, used.unit)
+    board, left = _limit(instruction, used.unit)
+    registers, reused = [NO] * PLACES, [0] * PLACES
+    for register, place, stays in reads(instruction) if used.pipe != Pipe.NONE else ():
+        registers[place], reused[place] = register, stays
+    return (
+        max(1, control.stall),
+        control.yields,
+        NO if control.write_barrier is None else control.write_barrier,
+        NO if control.read_barrier is None else control.read_barrier,
+        sum(1 << b for b in control.waits),
+        used.kind,
+        used.pipe,
+        used.other,
+        used.interval,
+        used.latency,
+        used.unit,
+        max((_WIDTHS.get(m, 1) for m in instruction.modifiers), default=1),
+        barrier,
+        expected,
+        board,
+        left,
+        instruction.address // facts.line_bytes,
+        registers,
+        reused,
+    )
+
+
+def _barrier(instruction: Instruction, unit: Unit) -> tuple[int, int]:
+    """Number of a barrier and the warps that it is for."""
+    if unit not in (Unit.BARRIER, Unit.ARRIVAL):
+        return NO, NO
+    operands = [parse(text) for text in instruction.operands]
+    match operands:
+        case [Immediate() as number, Immediate() as threads, *_]:
+            return number.integer, threads.integer // WARP
+        case [Immediate() as number, *_]:
+            return number.integer, 0
+    raise ValueError(f"a barrier with a number known beforehand is needed, not {instruction}")
+
+
+def _limit(instruction: Instruction, unit: Unit) -> tuple[int, int]:
+    """Scoreboard of a DEPBAR and how many of its instructions may be under way."""
+    if unit != Unit.WAIT:
+        return NO, NO
+    match [parse(text) for text in instruction.operands]:
+        case [Name(text), Immediate() as left, *_]:
+            return int(text.removeprefix("SB")), left.integer
+    return NO, NO
+
+
+def lines(listing: Listing, facts: Facts) -> int:
+    """Lines of instructions that a listing has."""
+    last = max(i.address for i in listing.instructions) + BYTES
+    return -(-last // facts.line_bytes)

@@ -1,0 +1,203 @@
+"""The loop over cycles: which warp each scheduler issues from, and what follows from that.
+
+A scheduler stays with its warp while that can go on, and else takes the youngest that can. What a
+warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`): a
+place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
+"""
+
+from __future__ import annotations
+
+from gemmlab.sass.listing import BARRIERS
+from gemmlab.sm.banks import read_operands
+from gemmlab.sm.blocks import arrive, leave, start
+from gemmlab.sm.compiled import compiled
+from gemmlab.sm.fetching import enter
+from gemmlab.sm.memory import dispatch, enqueue, next_dispatch
+from gemmlab.sm.pipes import Pipe, Unit
+from gemmlab.sm.result import SCHEDULERS, Reason
+from gemmlab.sm.scoreboards import NEVER, complete, free
+
+STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
+BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
+IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
+NO_PIPE = int(Pipe.NONE)
+FIRST_QUEUED, LAST_QUEUED = int(Unit.SHARED), int(Unit.COPIES)
+MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
+
+
+@compiled
+def is_queued(code, flow, i, position):
+    """Whether an instruction asks something of memory."""
+    return FIRST_QUEUED <= code.unit[i] <= LAST_QUEUED and flow.cycles[position] > 0
+
+
+@compiled
+def waited_for(boards, code, warp, i, t):
+    """The cycle in which all scoreboards are free that instruction i waits for, and the last one."""
+    at, last = t, -1
+    for board in range(BARRIERS):
+        if code.waits[i] >> board & 1:
+            cycle = free(boards, warp, board, 0)
+            if cycle > at:
+                at, last = cycle, board
+    if code.unit[i] == WAITS and code.board[i] >= 0:
+        cycle = free(boards, warp, code.board[i], code.left[i])
+        if cycle > at:
+            at, last = cycle, code.board[i]
+    return at, last
+
+
+@compiled
+def pipe_free(schedulers, code, scheduler, i):
+    """The cycle in which a pipe is free for instruction i, and the pipe."""
+    pipe, other = code.pipe[i], code.other[i]
+    if other != NO_PIPE and schedulers.busy[scheduler, other] < schedulers.busy[scheduler, pipe]:
+        pipe = other
+    return schedulers.busy[scheduler, pipe], pipe
+
+
+@compiled
+def obstacle(now, code, flow, on, warp, t):
+    """The cycle from which a warp may issue, why not before, and by which instruction."""
+    scheduler = warp % SCHEDULERS
+    position = now.warps.position[warp]
+    i = flow.instructions[position]
+    at, reason, by = max(t, now.warps.ready[warp]), STALL, i
+    if now.warps.barrier[warp] >= 0 and at >= now.warps.blocked[warp]:
+        return NEVER, BARRIER, i
+    if on.scoreboards:
+        cycle, board = waited_for(now.boards, code, warp, i, t)
+        if cycle > at:
+            at, reason, by = cycle, SCOREBOARD, now.boards.cause[warp, board]
+    if on.fetch and now.warps.fetched[warp] > at:
+        at, reason, by = now.warps.fetched[warp], FETCH, i
+    if on.banks and now.ports.free[scheduler] > at:
+        at, reason, by = now.ports.free[scheduler], BANK, i
+    if on.pipes and code.pipe[i] != NO_PIPE:
+        cycle, _ = pipe_free(now.schedulers, code, scheduler, i)
+        if cycle > at:
+            at, reason, by = cycle, PIPE, i
+    full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
+    if full and at == t and is_queued(code, flow, i, position):
+        return NEVER, LSU, i
+    return at, reason, by
+
+
+@compiled
+def look(now, code, flow, on, scheduler, column, t):
+    """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
+    places = now.warps.position.shape[0]
+    shown = 0 <= column < now.account.shown.shape[1]
+    chosen = -1
+    soon, reason, by = NEVER, IDLE, 0
+    preferred = now.schedulers.last[scheduler]
+    youngest = places - 1 - (places - 1 - scheduler) % SCHEDULERS
+    warp = preferred if preferred >= 0 else youngest
+    following = youngest if preferred >= 0 else youngest - SCHEDULERS
+    while warp >= 0:
+        if now.warps.position[warp] < now.warps.end[warp]:
+            at, why, what = obstacle(now, code, flow, on, warp, t)
+            if at <= t and chosen < 0:
+                chosen = warp
+            elif shown and warp != chosen:
+                now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
+            if at < soon or reason == IDLE:
+                soon, reason, by = at, why, what
+            if chosen >= 0 and not shown:
+                break
+        warp = following
+        following -= SCHEDULERS
+    if chosen < 0:
+        now.schedulers.next[scheduler] = soon
+        now.schedulers.reason[scheduler] = reason
+        now.schedulers.by[scheduler] = by
+    return chosen
+
+
+@compiled
+def issue(now, code, flow, facts, on, warp, t):
+    """An instruction of a warp issues in cycle t."""
+    scheduler = warp % SCHEDULERS
+    position = now.warps.position[warp]
+    i = flow.instructions[position]
+    now.account.issued[i] += 1
+    now.schedulers.last[scheduler] = warp
+    pause = 1
+    if on.stalls:
+        pause = max(code.stall[i], 2) if code.yields[i] else code.stall[i]
+    now.warps.ready[warp] = t + pause
+    now.warps.position[warp] = position + 1
+    if code.pipe[i] != NO_PIPE:
+        _, pipe = pipe_free(now.schedulers, code, scheduler, i)
+        now.schedulers.busy[scheduler, pipe] = t + code.interval[i]
+        if on.banks:
+            registers, reused = code.registers[i], code.reused[i]
+            read_operands(now.ports, facts, registers, reused, scheduler, warp, t)
+    if is_queued(code, flow, i, position):
+        enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
+        if not on.lsu:
+            dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, t + 1)
+    else:
+        complete(now.boards, warp, code.write[i], i, t + code.latency[i])
+        complete(now.boards, warp, code.read[i], i, t + 2)
+    if on.barriers and (code.unit[i] == MEETS or code.unit[i] == ARRIVES):
+        arrive(now.blocks, now.warps, now.schedulers, code, facts, warp, i, t)
+    if position + 1 == now.warps.end[warp]:
+        leave(now.blocks, now.warps, now.schedulers, now.account, flow, facts, warp, t + 1)
+    elif on.fetch:
+        j = flow.instructions[position + 1]
+        if j != i + 1 or code.line[j] != code.line[i]:
+            now.warps.fetched[warp] = enter(
+                now.lines, facts, scheduler, code.line[j], j != i + 1, t
+            )
+
+
+@compiled
+def charge(now, scheduler, first, t):
+    """The slots before cycle t that a scheduler left empty get the reason that it had."""
+    schedulers, account = now.schedulers, now.account
+    since = schedulers.since[scheduler]
+    if t > since:
+        account.lost[schedulers.reason[scheduler], schedulers.by[scheduler]] += t - since
+        # what kept a warp in the cycle in which its scheduler looked keeps it until it looks again
+        for cycle in range(max(since - first, 0) + 1, min(t - first, account.shown.shape[1])):
+            for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
+                account.reasons[warp, cycle] = account.reasons[warp, cycle - 1]
+
+
+@compiled
+def run(now, code, flow, facts, on, first, limit):
+    """Cycles until all blocks have ended; -1 where that takes more than `limit`.
+
+    first : the first cycle that is shown
+    """
+    for place in range(now.blocks.live.shape[0]):
+        start(now.blocks, now.warps, now.schedulers, flow, place, 0)
+    cycles = 0
+    while now.blocks.count[1] < flow.starts.shape[0]:
+        t = now.schedulers.next.min()
+        at, scheduler = next_dispatch(now.lsu)
+        if at <= t and at < NEVER:
+            dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, at)
+            now.schedulers.next[scheduler] = min(now.schedulers.next[scheduler], at)
+            continue
+        if t >= limit:
+            return -1
+        for scheduler in range(SCHEDULERS):
+            if now.schedulers.next[scheduler] == t:
+                charge(now, scheduler, first, t)
+                now.schedulers.since[scheduler] = t
+                warp = look(now, code, flow, on, scheduler, t - first, t)
+                if warp >= 0:
+                    now.schedulers.since[scheduler] = t + 1
+                    now.schedulers.next[scheduler] = t + 1
+                    if 0 <= t - first < now.account.shown.shape[1]:
+                        i = flow.instructions[now.warps.position[warp]]
+                        now.account.shown[warp, t - first] = i
+                    issue(now, code, flow, facts, on, warp, t)
+                    cycles = t + 1
+    for scheduler in range(SCHEDULERS):
+        now.schedulers.reason[scheduler] = IDLE
+        now.schedulers.by[scheduler] = 0
+        charge(now, scheduler, first, cycles)
+    return cycles

@@ -1,0 +1,145 @@
+"""What changes from cycle to cycle, each part an own tuple of arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.sm.banks import Ports, free_ports
+from gemmlab.sm.facts import Facts
+from gemmlab.sm.fetching import Lines, empty_lines
+from gemmlab.sm.memory import Lsu, idle_lsu
+from gemmlab.sm.pipes import Pipe
+from gemmlab.sm.result import SCHEDULERS, Reason
+from gemmlab.sm.scoreboards import Scoreboards, free_scoreboards
+
+NAMED = 16  # barriers of a block
+
+
+class Flow(NamedTuple):
+    """All streams one after the other, and where those of each block begin and end.
+
+    instructions, cycles, sectors, levels : as in `Stream`
+    starts, ends : (blocks, warps)
+    """
+
+    instructions: np.ndarray
+    cycles: np.ndarray
+    sectors: np.ndarray
+    levels: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class Warps(NamedTuple):
+    """Of each place for a warp; place w belongs to scheduler w mod 4.
+
+    position, end : in the flow
+    block : the place of its block
+    ready : the cycle from which its next instruction may issue, for all that it knows itself
+    fetched : the cycle from which that instruction is there
+    barrier, blocked : the one at which it waits, -1 for none, and from which cycle on
+    """
+
+    position: np.ndarray
+    end: np.ndarray
+    block: np.ndarray
+    ready: np.ndarray
+    fetched: np.ndarray
+    barrier: np.ndarray
+    blocked: np.ndarray
+
+
+class Schedulers(NamedTuple):
+    """Of each scheduler.
+
+    next : the cycle in which it looks for a warp again
+    since, reason, by : since when it has issued nothing, why, and by which instruction
+    last : the warp that it issued from last
+    busy : (schedulers, pipes), until which cycle
+    """
+
+    next: np.ndarray
+    since: np.ndarray
+    reason: np.ndarray
+    by: np.ndarray
+    last: np.ndarray
+    busy: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """Of each place for a block.
+
+    number : in the order of the queue
+    live : its warps that have not ended
+    arrived : (places, barriers), warps at a barrier
+    count : (2,), blocks that have started, and that have ended
+    unit : (1,), when the unit that counts arrivals is free
+    """
+
+    number: np.ndarray
+    live: np.ndarray
+    arrived: np.ndarray
+    count: np.ndarray
+    unit: np.ndarray
+
+
+class Account(NamedTuple):
+    """What becomes the `Result`; `shown` and `reasons` are those of its `Timeline`."""
+
+    issued: np.ndarray
+    lost: np.ndarray
+    block_ends: np.ndarray
+    shown: np.ndarray
+    reasons: np.ndarray
+
+
+class State(NamedTuple):
+    """The SM."""
+
+    warps: Warps
+    boards: Scoreboards
+    schedulers: Schedulers
+    lsu: Lsu
+    ports: Ports
+    lines: Lines
+    blocks: Blocks
+    account: Account
+
+
+def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, facts: Facts) -> State:
+    """An SM before the first cycle, with places for `resident` blocks.
+
+    code_size, lines : instructions of the listing, and lines of them
+    shown : cycles of the timeline
+    """
+    blocks, each = flow.starts.shape
+    warps = resident * each
+
+    def zeros(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.int64)
+
+    return State(
+        Warps(*(zeros(warps) for _ in range(5)), barrier=zeros(warps) - 1, blocked=zeros(warps)),
+        free_scoreboards(warps),
+        Schedulers(
+            next=zeros(SCHEDULERS),
+            since=zeros(SCHEDULERS),
+            reason=zeros(SCHEDULERS) + Reason.IDLE,
+            by=zeros(SCHEDULERS),
+            last=zeros(SCHEDULERS) - 1,
+            busy=zeros(SCHEDULERS, len(Pipe) - 1),
+        ),
+        idle_lsu(warps, facts),
+        free_ports(facts),
+        empty_lines(lines, facts),
+        Blocks(zeros(resident), zeros(resident), zeros(resident, NAMED), zeros(2), zeros(1)),
+        Account(
+            zeros(code_size),
+            zeros(len(Reason), code_size),
+            zeros(blocks),
+            np.full((warps, shown), -1, np.int32),
+            np.full((warps, shown), -1, np.int8),
+        ),
+    )

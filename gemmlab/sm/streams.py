@@ -1,0 +1,75 @@
+"""What a warp executes: instructions in their order, with what each one asks of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Level(IntEnum):
+    """Where a global access finds its data."""
+
+    L1 = 0
+    L2 = 1
+    DRAM = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The instructions of one warp, one entry for each time that one is executed.
+
+    instructions : int32 (n,), indices into the listing's instructions
+    cycles : int32 (n,), cycles of the pipe of shared memory and L1 that each asks for (its
+        wavefronts); 0 for an instruction that makes no request
+    sectors : int32 (n,), 32-byte sectors that a global access asks of L2
+    levels : int8 (n,), the `Level` that answers a global access
+    Raises ValueError where these differ in length or where there is nothing to execute.
+    """
+
+    instructions: np.ndarray
+    cycles: np.ndarray
+    sectors: np.ndarray
+    levels: np.ndarray
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(array) for name, array in vars(self).items()}
+        if len(set(lengths.values())) > 1 or not len(self.instructions):
+            raise ValueError(f"arrays of one length, at least 1, are needed, not {lengths}")
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+
+Block = Sequence[Stream]  # one for each warp
+
+
+def stream(
+    instructions: Sequence[int],
+    cycles: Sequence[int] | int = 0,
+    sectors: Sequence[int] | int = 0,
+    level: Level = Level.L1,
+) -> Stream:
+    """A stream from sequences, or from numbers that hold for all of its instructions.
+
+    >>> len(stream([0, 1, 2, 1, 2, 3]))
+    6
+    """
+    n = len(instructions)
+    return Stream(
+        np.asarray(instructions, np.int32),
+        np.broadcast_to(np.asarray(cycles, np.int32), n),
+        np.broadcast_to(np.asarray(sectors, np.int32), n),
+        np.full(n, level, np.int8),
+    )
+
+
+def turns(first: int, last: int, count: int) -> list[int]:
+    """Indices of a loop from `first` to `last`, `count` times round.
+
+    >>> turns(3, 5, 2)
+    [3, 4, 5, 3, 4, 5]
+    """
+    return [*range(first, last + 1)] * count
