@@ -17,7 +17,7 @@ from gemmlab.tiling import WARP
 
 SPACES = {
     **dict.fromkeys(("LDG", "STG", "ATOMG", "REDG", "RED"), "global"),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM"), "shared"),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "LDGSTS"), "shared"),
     **dict.fromkeys(("LDL", "STL"), "local"),
     **dict.fromkeys(("LD", "ST", "ATOM"), "global"),  # generic: arrays are all that is asked for
 }
@@ -193,7 +193,6 @@ def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
                 to, at = memory.place("shared", target[kept] + step, kept, 4)
                 to[at] = of[where]
 
-    access.space = "shared"
     return run
 
 

@@ -1,0 +1,1 @@
+"""Predictions from compiled code: how long a kernel takes, and what it waits for."""

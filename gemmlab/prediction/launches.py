@@ -1,0 +1,45 @@
+"""A launch on a whole GPU, seen from one SM: which blocks it gets, and how many at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gemmlab.device import Device
+from gemmlab.model.occupancy import check_block, resident_blocks
+
+Dim = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The blocks of the SM that has most to do.
+
+    blocks : how many it gets
+    resident : how many at once
+    """
+
+    grid: Dim
+    blocks: int
+    resident: int
+    sms: int
+
+    def places(self, count: int) -> Iterator[Dim]:
+        """Places in the grid of `count` of its blocks, in the order in which they start.
+
+        Blocks are handed out in the order of their numbers, x first: every `sms`-th is its.
+        """
+        x, y, _ = self.grid
+        last = math.prod(self.grid) - 1
+        for i in range(count):
+            number = min(i * self.sms, last)
+            yield number % x, number // x % y, number // (x * y)
+
+
+def share(device: Device, grid: Dim, threads: int, shared_bytes: int, registers: int) -> Share:
+    """The share of one SM of a launch; ValueError for a block that `device` cannot hold."""
+    check_block(device, threads, shared_bytes)
+    resident = resident_blocks(device, threads, shared_bytes, registers)
+    blocks = -(-math.prod(grid) // device.sms)
+    return Share(grid, blocks, min(resident, blocks), device.sms)
