@@ -31,6 +31,7 @@ class Facts:
     """
 
     fma_interval: int = _cycles()
+    wide_interval: int = _cycles()  # of IMAD with a product of 64 bits
     alu_interval: int = _cycles()
     fp64_interval: int = _cycles()
     xu_interval: int = _cycles()

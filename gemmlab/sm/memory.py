@@ -98,7 +98,7 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
     boards.pending[warp, code.write[i]] -= code.write[i] >= 0
     boards.pending[warp, code.read[i]] -= code.read[i] >= 0
     complete(boards, warp, code.write[i], i, done)
-    complete(boards, warp, code.read[i], i, t + facts.operands_latency)
+    complete(boards, warp, code.read[i], i, t - 1 + facts.operands_latency)
 
 
 @compiled

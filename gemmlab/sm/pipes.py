@@ -101,7 +101,9 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     if name in _FMA:
         return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, facts.fma_interval)
     if name in _HEAVY:
-        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=facts.fma_interval)
+        wide = {"WIDE", "HI"} & set(instruction.modifiers)
+        interval = facts.wide_interval if wide else facts.fma_interval
+        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=interval)
     if name in _ALU:
         return Use(Kind.INTEGER, Pipe.ALU, interval=facts.alu_interval)
     if name in _FP64:

@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.sass.listing import BYTES, Instruction, Listing
 from gemmlab.sass.operands import Immediate, Name, parse
 from gemmlab.sm.facts import Facts
-from gemmlab.sm.pipes import Pipe, Unit, use
+from gemmlab.sm.pipes import Pipe, Unit, Use, use
 from gemmlab.sm.registers import PLACES, reads
 
 NO = -1  # in a table: there is none
@@ -63,7 +63,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
     barrier, expected = _barrier(instruction, used.unit)
     board, left = _limit(instruction, used.unit)
     registers, reused = [NO] * PLACES, [0] * PLACES
-    for register, place, stays in reads(instruction) if used.pipe != Pipe.NONE else ():
+    for register, place, stays in reads(instruction) if reads_ports(used) else ():
         registers[place], reused[place] = register, stays
     return (
         max(1, control.stall),
@@ -86,6 +86,11 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         registers,
         reused,
     )
+
+
+def reads_ports(used: Use) -> bool:
+    """Whether an instruction reads operands as arithmetic does."""
+    return used.pipe not in (Pipe.NONE, Pipe.UNIFORM, Pipe.TENSOR)
 
 
 def _barrier(instruction: Instruction, unit: Unit) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that can go on, and else takes the youngest that can. What a
-warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`): a
+A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
+nothing for the longest time. What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`): a
 place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
@@ -63,8 +63,6 @@ def obstacle(now, code, flow, on, warp, t):
     position = now.warps.position[warp]
     i = flow.instructions[position]
     at, reason, by = max(t, now.warps.ready[warp]), STALL, i
-    if now.warps.barrier[warp] >= 0 and at >= now.warps.blocked[warp]:
-        return NEVER, BARRIER, i
     if on.scoreboards:
         cycle, board = waited_for(now.boards, code, warp, i, t)
         if cycle > at:
@@ -77,6 +75,8 @@ def obstacle(now, code, flow, on, warp, t):
         cycle, _ = pipe_free(now.schedulers, code, scheduler, i)
         if cycle > at:
             at, reason, by = cycle, PIPE, i
+    if now.warps.blocked[warp] <= at < now.warps.opens[warp]:
+        at, reason, by = now.warps.opens[warp], BARRIER, i
     full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
     if full and at == t and is_queued(code, flow, i, position):
         return NEVER, LSU, i
@@ -86,27 +86,23 @@ def obstacle(now, code, flow, on, warp, t):
 @compiled
 def look(now, code, flow, on, scheduler, column, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
-    places = now.warps.position.shape[0]
     shown = 0 <= column < now.account.shown.shape[1]
+    last = now.schedulers.last[scheduler]
     chosen = -1
     soon, reason, by = NEVER, IDLE, 0
-    preferred = now.schedulers.last[scheduler]
-    youngest = places - 1 - (places - 1 - scheduler) % SCHEDULERS
-    warp = preferred if preferred >= 0 else youngest
-    following = youngest if preferred >= 0 else youngest - SCHEDULERS
-    while warp >= 0:
-        if now.warps.position[warp] < now.warps.end[warp]:
-            at, why, what = obstacle(now, code, flow, on, warp, t)
-            if at <= t and chosen < 0:
-                chosen = warp
-            elif shown and warp != chosen:
-                now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
+    for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
+        if now.warps.position[warp] == now.warps.end[warp]:
+            continue
+        at, why, what = obstacle(now, code, flow, on, warp, t)
+        if at > t:
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
-            if chosen >= 0 and not shown:
-                break
-        warp = following
-        following -= SCHEDULERS
+        elif warp == last:
+            chosen = warp
+        elif chosen < 0 or (chosen != last and now.warps.issued[warp] < now.warps.issued[chosen]):
+            chosen = warp
+        if shown:
+            now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
     if chosen < 0:
         now.schedulers.next[scheduler] = soon
         now.schedulers.reason[scheduler] = reason
@@ -122,6 +118,7 @@ def issue(now, code, flow, facts, on, warp, t):
     i = flow.instructions[position]
     now.account.issued[i] += 1
     now.schedulers.last[scheduler] = warp
+    now.warps.issued[warp] = t
     pause = 1
     if on.stalls:
         pause = max(code.stall[i], 2) if code.yields[i] else code.stall[i]
@@ -194,6 +191,7 @@ def run(now, code, flow, facts, on, first, limit):
                     if 0 <= t - first < now.account.shown.shape[1]:
                         i = flow.instructions[now.warps.position[warp]]
                         now.account.shown[warp, t - first] = i
+                        now.account.reasons[warp, t - first] = -1
                     issue(now, code, flow, facts, on, warp, t)
                     cycles = t + 1
     for scheduler in range(SCHEDULERS):
