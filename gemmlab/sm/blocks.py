@@ -25,6 +25,7 @@ def start(blocks, warps, schedulers, flow, place, t):
         warps.end[warp] = flow.ends[number, k]
         warps.ready[warp] = t
         warps.fetched[warp] = t
+        warps.following[warp] = t
         warps.issued[warp] = t - 1
         warps.barrier[warp] = -1
         warps.opens[warp] = 0

@@ -37,12 +37,17 @@ class Facts:
     xu_interval: int = _cycles()
     uniform_interval: int = _cycles()
     tensor_interval: int = _cycles()
+    tensor_short_interval: int = _cycles()  # of HMMA with 8 pairs of half precision
+    of_all_interval: int = _cycles()  # of a pipe that all schedulers share
+    store_interval: int = _cycles()  # of a scheduler's way to the LSU, each register that is stored
+    wide_stall: float = _quantity("")  # cycles for each of a wide product's stall count
 
     fp64_latency: int = _cycles()
     xu_latency: int = _cycles()
     tensor_latency: int = _cycles()
     constant_latency: int = _cycles()
     special_latency: int = _cycles()
+    reduction_latency: int = _cycles()
 
     shared_latency: int = _cycles()  # of a load of one wavefront and one register
     l1_latency: int = _cycles()
@@ -60,11 +65,11 @@ class Facts:
     barrier_delay: int = _cycles()  # before a warp that comes waits
     barrier_interval: int = _cycles()  # of each warp that comes
 
-    register_banks: int = _quantity("bank")
     operand_window: int = _cycles()  # in which an instruction reads all its operands
 
     branch_latency: int = _cycles()  # from a branch that is taken to its target
     line_bytes: int = _quantity("B")  # of instructions that are fetched together
+    line_latency: int = _cycles()  # from there to the line after the target's
     near_lines: int = _quantity("line")  # in a scheduler's own cache of instructions
     near_miss: int = _cycles()  # more, where a branch leads out of it
     far_sets: int = _quantity("set")  # of the SM's cache of instructions

@@ -20,6 +20,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
+OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
 FIRST_QUEUED, LAST_QUEUED = int(Unit.SHARED), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
@@ -51,6 +52,8 @@ def waited_for(boards, code, warp, i, t):
 def pipe_free(schedulers, code, scheduler, i):
     """The cycle in which a pipe is free for instruction i, and the pipe."""
     pipe, other = code.pipe[i], code.other[i]
+    if pipe == OF_ALL:
+        return schedulers.busy[0, pipe], pipe
     if other != NO_PIPE and schedulers.busy[scheduler, other] < schedulers.busy[scheduler, pipe]:
         pipe = other
     return schedulers.busy[scheduler, pipe], pipe
@@ -121,15 +124,15 @@ def issue(now, code, flow, facts, on, warp, t):
     now.warps.issued[warp] = t
     pause = 1
     if on.stalls:
-        pause = max(code.stall[i], 2) if code.yields[i] else code.stall[i]
+        pause = code.stall[i]
     now.warps.ready[warp] = t + pause
     now.warps.position[warp] = position + 1
     if code.pipe[i] != NO_PIPE:
         _, pipe = pipe_free(now.schedulers, code, scheduler, i)
-        now.schedulers.busy[scheduler, pipe] = t + code.interval[i]
+        row = 0 if pipe == OF_ALL else scheduler
+        now.schedulers.busy[row, pipe] = t + code.interval[i]
         if on.banks:
-            registers, reused = code.registers[i], code.reused[i]
-            read_operands(now.ports, facts, registers, reused, scheduler, warp, t)
+            read_operands(now.ports, code, facts, i, scheduler, warp, t)
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
@@ -144,9 +147,13 @@ def issue(now, code, flow, facts, on, warp, t):
     elif on.fetch:
         j = flow.instructions[position + 1]
         if j != i + 1 or code.line[j] != code.line[i]:
-            now.warps.fetched[warp] = enter(
-                now.lines, facts, scheduler, code.line[j], j != i + 1, t
-            )
+            jumps = j != i + 1
+            at = enter(now.lines, facts, scheduler, code.line[j], jumps, t)
+            if jumps:
+                now.warps.following[warp] = at + facts.line_latency
+            else:
+                at = max(at, now.warps.following[warp])
+            now.warps.fetched[warp] = at
 
 
 @compiled
