@@ -18,8 +18,8 @@ AHEAD = 8  # cycles for which a port remembers that it is taken; a power of 2 be
 class Ports(NamedTuple):
     """The ways into the register file.
 
-    cached : (schedulers, 2, places, 2), the warp and the register in the cache, -1 for none; FP64
-        has a cache of its own
+    cached : (schedulers, 2, banks, places, 2), the warp and the register in the cache, -1 for
+        none; FP64 has a cache of its own
     taken : (schedulers, banks, `AHEAD`), cycles in which a port reads, each at its remainder
     free : (schedulers,), the cycle from which the next instruction can begin to read
     """
@@ -32,7 +32,7 @@ class Ports(NamedTuple):
 def free_ports(facts: Facts) -> Ports:
     """Ports that nobody has used."""
     return Ports(
-        cached=np.full((SCHEDULERS, 2, PLACES, 2), -1),
+        cached=np.full((SCHEDULERS, 2, BANKS, PLACES, 2), -1),
         taken=np.full((SCHEDULERS, BANKS, AHEAD), -1),
         free=np.zeros(SCHEDULERS, np.int64),
     )
@@ -43,14 +43,15 @@ def misses(ports, code, i, scheduler, warp):
     """How many registers instruction i reads from each bank, the cache having none of them."""
     even, odd = 0, 0
     for place in range(PLACES):
-        cached = ports.cached[scheduler, code.wide[i], place]
         register = code.registers[i, place]
-        if register >= 0 and (cached[0] != warp or cached[1] != register):
-            even += code.wide[i] or register % 2 == 0
-            odd += code.wide[i] or register % 2 == 1
-        if register >= 0:
-            cached[0] = warp if code.reused[i, place] else -1
-            cached[1] = register
+        if register < 0:
+            continue
+        cached = ports.cached[scheduler, code.wide[i], register % BANKS, place]
+        if cached[0] != warp or cached[1] != register:
+            even += code.wide[i] or register % BANKS == 0
+            odd += code.wide[i] or register % BANKS == 1
+        cached[0] = warp if code.reused[i, place] else -1
+        cached[1] = register
     return even, odd
 
 
@@ -75,7 +76,10 @@ def room(ports, facts, scheduler, bank, first):
 
 @compiled
 def read_operands(ports, code, facts, i, scheduler, warp, t):
-    """Arithmetic that issues in cycle t reads its operands as soon as all its ports have room."""
+    """Arithmetic that issues in cycle t reads its operands as soon as the ports have room.
+
+    Returns the cycles that it needs the port for of which it needs more.
+    """
     even, odd = misses(ports, code, i, scheduler, warp)
     first = max(t, ports.free[scheduler])
     while (
@@ -86,3 +90,4 @@ def read_operands(ports, code, facts, i, scheduler, warp, t):
     take(ports, facts, scheduler, 0, even, first)
     take(ports, facts, scheduler, 1, odd, first)
     ports.free[scheduler] = first + 1
+    return max(even, odd)

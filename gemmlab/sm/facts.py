@@ -38,7 +38,9 @@ class Facts:
     uniform_interval: int = _cycles()
     tensor_interval: int = _cycles()
     tensor_short_interval: int = _cycles()  # of HMMA with 8 pairs of half precision
+    conversion_interval: int = _cycles()  # of I2F
     of_all_interval: int = _cycles()  # of a pipe that all schedulers share
+    of_all_queue: int = _cycles()  # of work that may be before it
     store_interval: int = _cycles()  # of a scheduler's way to the LSU, each register that is stored
     wide_stall: float = _quantity("")  # cycles for each of a wide product's stall count
 
@@ -69,6 +71,7 @@ class Facts:
 
     branch_latency: int = _cycles()  # from a branch that is taken to its target
     line_bytes: int = _quantity("B")  # of instructions that are fetched together
+    branch_interval: int = _cycles()  # of each such branch of a scheduler
     line_latency: int = _cycles()  # from there to the line after the target's
     near_lines: int = _quantity("line")  # in a scheduler's own cache of instructions
     near_miss: int = _cycles()  # more, where a branch leads out of it

@@ -116,7 +116,8 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         return Use(Kind.FP64, pipe, interval=facts.fp64_interval, latency=facts.fp64_latency)
     if name in _XU:
         pipe = Pipe.XU
-        return Use(Kind.SPECIAL, pipe, interval=facts.xu_interval, latency=facts.xu_latency)
+        interval = facts.conversion_interval if name == "I2F" else facts.xu_interval
+        return Use(Kind.SPECIAL, pipe, interval=interval, latency=facts.xu_latency)
     if name in _TENSOR:
         short = instruction.opcode == "HMMA.1688.F32"
         interval = facts.tensor_short_interval if short else facts.tensor_interval

@@ -49,18 +49,18 @@ def waited_for(boards, code, warp, i, t):
 
 
 @compiled
-def pipe_free(schedulers, code, scheduler, i):
+def pipe_free(schedulers, code, facts, scheduler, i):
     """The cycle in which a pipe is free for instruction i, and the pipe."""
     pipe, other = code.pipe[i], code.other[i]
     if pipe == OF_ALL:
-        return schedulers.busy[0, pipe], pipe
+        return schedulers.busy[0, pipe] - facts.of_all_queue, pipe
     if other != NO_PIPE and schedulers.busy[scheduler, other] < schedulers.busy[scheduler, pipe]:
         pipe = other
     return schedulers.busy[scheduler, pipe], pipe
 
 
 @compiled
-def obstacle(now, code, flow, on, warp, t):
+def obstacle(now, code, flow, facts, on, warp, t):
     """The cycle from which a warp may issue, why not before, and by which instruction."""
     scheduler = warp % SCHEDULERS
     position = now.warps.position[warp]
@@ -75,7 +75,7 @@ def obstacle(now, code, flow, on, warp, t):
     if on.banks and now.ports.free[scheduler] > at:
         at, reason, by = now.ports.free[scheduler], BANK, i
     if on.pipes and code.pipe[i] != NO_PIPE:
-        cycle, _ = pipe_free(now.schedulers, code, scheduler, i)
+        cycle, _ = pipe_free(now.schedulers, code, facts, scheduler, i)
         if cycle > at:
             at, reason, by = cycle, PIPE, i
     if now.warps.blocked[warp] <= at < now.warps.opens[warp]:
@@ -87,7 +87,7 @@ def obstacle(now, code, flow, on, warp, t):
 
 
 @compiled
-def look(now, code, flow, on, scheduler, column, t):
+def look(now, code, flow, facts, on, scheduler, column, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
     shown = 0 <= column < now.account.shown.shape[1]
     last = now.schedulers.last[scheduler]
@@ -96,7 +96,7 @@ def look(now, code, flow, on, scheduler, column, t):
     for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
         if now.warps.position[warp] == now.warps.end[warp]:
             continue
-        at, why, what = obstacle(now, code, flow, on, warp, t)
+        at, why, what = obstacle(now, code, flow, facts, on, warp, t)
         if at > t:
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
@@ -128,11 +128,13 @@ def issue(now, code, flow, facts, on, warp, t):
     now.warps.ready[warp] = t + pause
     now.warps.position[warp] = position + 1
     if code.pipe[i] != NO_PIPE:
-        _, pipe = pipe_free(now.schedulers, code, scheduler, i)
-        row = 0 if pipe == OF_ALL else scheduler
-        now.schedulers.busy[row, pipe] = t + code.interval[i]
+        _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
+        interval = code.interval[i]
         if on.banks:
-            read_operands(now.ports, code, facts, i, scheduler, warp, t)
+            reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
+            interval = max(interval, reading)
+        row = 0 if pipe == OF_ALL else scheduler
+        now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
@@ -191,7 +193,7 @@ def run(now, code, flow, facts, on, first, limit):
             if now.schedulers.next[scheduler] == t:
                 charge(now, scheduler, first, t)
                 now.schedulers.since[scheduler] = t
-                warp = look(now, code, flow, on, scheduler, t - first, t)
+                warp = look(now, code, flow, facts, on, scheduler, t - first, t)
                 if warp >= 0:
                     now.schedulers.since[scheduler] = t + 1
                     now.schedulers.next[scheduler] = t + 1
