@@ -11,13 +11,15 @@ from gemmlab.sm.facts import Facts
 from gemmlab.sm.registers import PLACES
 from gemmlab.sm.result import SCHEDULERS
 
+BANKS = 2  # of registers: the even and the odd ones
 AHEAD = 8  # cycles for which a port remembers that it is taken; a power of 2 beyond the window
 
 
 class Ports(NamedTuple):
     """The ways into the register file.
 
-    cached : (schedulers, banks, places, 2), the warp and the register in the cache, -1 for none
+    cached : (schedulers, 2, banks, places, 2), the warp and the register in the cache, -1 for
+        none; FP64 has a cache of its own
     taken : (schedulers, banks, `AHEAD`), cycles in which a port reads, each at its remainder
     free : (schedulers,), the cycle from which the next instruction can begin to read
     """
@@ -30,25 +32,27 @@ class Ports(NamedTuple):
 def free_ports(facts: Facts) -> Ports:
     """Ports that nobody has used."""
     return Ports(
-        cached=np.full((SCHEDULERS, facts.register_banks, PLACES, 2), -1),
-        taken=np.full((SCHEDULERS, facts.register_banks, AHEAD), -1),
+        cached=np.full((SCHEDULERS, 2, BANKS, PLACES, 2), -1),
+        taken=np.full((SCHEDULERS, BANKS, AHEAD), -1),
         free=np.zeros(SCHEDULERS, np.int64),
     )
 
 
 @compiled
-def misses(ports, registers, reused, scheduler, bank, warp):
-    """How many operands of an instruction come from a bank, the cache having none of them."""
-    count = 0
+def misses(ports, code, i, scheduler, warp):
+    """How many registers instruction i reads from each bank, the cache having none of them."""
+    even, odd = 0, 0
     for place in range(PLACES):
-        register = registers[place]
-        if register >= 0 and register % ports.taken.shape[1] == bank:
-            cached = ports.cached[scheduler, bank, place]
-            if cached[0] != warp or cached[1] != register:
-                count += 1
-            cached[0] = warp if reused[place] else -1
-            cached[1] = register
-    return count
+        register = code.registers[i, place]
+        if register < 0:
+            continue
+        cached = ports.cached[scheduler, code.wide[i], register % BANKS, place]
+        if cached[0] != warp or cached[1] != register:
+            even += code.wide[i] or register % BANKS == 0
+            odd += code.wide[i] or register % BANKS == 1
+        cached[0] = warp if code.reused[i, place] else -1
+        cached[1] = register
+    return even, odd
 
 
 @compiled
@@ -71,10 +75,12 @@ def room(ports, facts, scheduler, bank, first):
 
 
 @compiled
-def read_operands(ports, facts, registers, reused, scheduler, warp, t):
-    """Arithmetic that issues in cycle t reads its operands as soon as all its ports have room."""
-    even = misses(ports, registers, reused, scheduler, 0, warp)
-    odd = misses(ports, registers, reused, scheduler, 1, warp)
+def read_operands(ports, code, facts, i, scheduler, warp, t):
+    """Arithmetic that issues in cycle t reads its operands as soon as the ports have room.
+
+    Returns the cycles that it needs the port for of which it needs more.
+    """
+    even, odd = misses(ports, code, i, scheduler, warp)
     first = max(t, ports.free[scheduler])
     while (
         room(ports, facts, scheduler, 0, first) < even
@@ -84,3 +90,4 @@ def read_operands(ports, facts, registers, reused, scheduler, warp, t):
     take(ports, facts, scheduler, 0, even, first)
     take(ports, facts, scheduler, 1, odd, first)
     ports.free[scheduler] = first + 1
+    return max(even, odd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmlab.sm.compiled import compiled
 from gemmlab.sm.pipes import Unit
 from gemmlab.sm.result import SCHEDULERS
+from gemmlab.sm.scoreboards import NEVER
 
 MEETS = int(Unit.BARRIER)
 
@@ -24,6 +25,10 @@ def start(blocks, warps, schedulers, flow, place, t):
         warps.end[warp] = flow.ends[number, k]
         warps.ready[warp] = t
         warps.fetched[warp] = t
+        warps.following[warp] = t
+        warps.issued[warp] = t - 1
+        warps.barrier[warp] = -1
+        warps.opens[warp] = 0
         schedulers.next[warp % SCHEDULERS] = min(schedulers.next[warp % SCHEDULERS], t)
 
 
@@ -36,6 +41,7 @@ def arrive(blocks, warps, schedulers, code, facts, warp, i, t):
     if code.unit[i] == MEETS:
         warps.barrier[warp] = number
         warps.blocked[warp] = t + facts.barrier_delay
+        warps.opens[warp] = NEVER
     expected = code.expected[i] if code.expected[i] > 0 else blocks.live[place]
     if blocks.arrived[place, number] >= expected:
         open_barrier(blocks, warps, schedulers, facts, place, number)
@@ -50,7 +56,7 @@ def open_barrier(blocks, warps, schedulers, facts, place, number):
     for warp in range(place * each, place * each + each):
         if warps.barrier[warp] == number:
             warps.barrier[warp] = -1
-            warps.ready[warp] = max(warps.ready[warp], at)
+            warps.opens[warp] = at
             schedulers.next[warp % SCHEDULERS] = min(schedulers.next[warp % SCHEDULERS], at)
 
 

@@ -31,17 +31,25 @@ class Facts:
     """
 
     fma_interval: int = _cycles()
+    wide_interval: int = _cycles()  # of IMAD with a product of 64 bits
     alu_interval: int = _cycles()
     fp64_interval: int = _cycles()
     xu_interval: int = _cycles()
     uniform_interval: int = _cycles()
     tensor_interval: int = _cycles()
+    tensor_short_interval: int = _cycles()  # of HMMA with 8 pairs of half precision
+    conversion_interval: int = _cycles()  # of I2F
+    of_all_interval: int = _cycles()  # of a pipe that all schedulers share
+    of_all_queue: int = _cycles()  # of work that may be before it
+    store_interval: int = _cycles()  # of a scheduler's way to the LSU, each register that is stored
+    wide_stall: float = _quantity("")  # cycles for each of a wide product's stall count
 
     fp64_latency: int = _cycles()
     xu_latency: int = _cycles()
     tensor_latency: int = _cycles()
     constant_latency: int = _cycles()
     special_latency: int = _cycles()
+    reduction_latency: int = _cycles()
 
     shared_latency: int = _cycles()  # of a load of one wavefront and one register
     l1_latency: int = _cycles()
@@ -59,11 +67,12 @@ class Facts:
     barrier_delay: int = _cycles()  # before a warp that comes waits
     barrier_interval: int = _cycles()  # of each warp that comes
 
-    register_banks: int = _quantity("bank")
     operand_window: int = _cycles()  # in which an instruction reads all its operands
 
     branch_latency: int = _cycles()  # from a branch that is taken to its target
     line_bytes: int = _quantity("B")  # of instructions that are fetched together
+    branch_interval: int = _cycles()  # of each such branch of a scheduler
+    line_latency: int = _cycles()  # from there to the line after the target's
     near_lines: int = _quantity("line")  # in a scheduler's own cache of instructions
     near_miss: int = _cycles()  # more, where a branch leads out of it
     far_sets: int = _quantity("set")  # of the SM's cache of instructions

@@ -25,6 +25,7 @@ class Lines(NamedTuple):
     ring, oldest : (schedulers, places) and (schedulers,), its lines in the order of their coming
     tags, arrivals, used : (sets, ways) of the SM's cache: line, cycle of its coming, of its use
     filled : (1,), when the SM's cache has the last line that it asked for
+    turned : (schedulers,), when a scheduler's fetching can turn to another target
     """
 
     near: np.ndarray
@@ -34,6 +35,7 @@ class Lines(NamedTuple):
     arrivals: np.ndarray
     used: np.ndarray
     filled: np.ndarray
+    turned: np.ndarray
 
 
 def empty_lines(count: int, facts: Facts) -> Lines:
@@ -47,6 +49,7 @@ def empty_lines(count: int, facts: Facts) -> Lines:
         arrivals=np.zeros(far, np.int64),
         used=np.zeros(far, np.int64),
         filled=np.zeros(1),
+        turned=np.zeros(SCHEDULERS, np.int64),
     )
 
 
@@ -87,7 +90,8 @@ def enter(lines, facts, scheduler, line, jumps, t):
     """The cycle from which a warp has the instructions of the line that it enters."""
     at = t
     if jumps:
-        at += facts.branch_latency
+        at = max(at, lines.turned[scheduler]) + facts.branch_latency
+        lines.turned[scheduler] = at - facts.branch_latency + facts.branch_interval
         if lines.near[scheduler, line] == ABSENT:
             at += facts.near_miss
     at = max(at, fetch(lines, facts, scheduler, line, t))

@@ -88,6 +88,10 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
         lsu.pipe[0] = t + cycles
         lsu.pipe[1] = scheduler
         lsu.way[scheduler] = t + facts.lsu_wavefront * cycles
+        if code.stores[i]:
+            # one register a lane is sent with the address, and each further one after it
+            registers = facts.store_interval * (code.words[i] + 1)
+            lsu.way[scheduler] = max(lsu.way[scheduler], t + registers)
     unit = code.unit[i]
     if unit == COPIES:
         done = max(lsu.copies[warp], t)
@@ -98,7 +102,7 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
     boards.pending[warp, code.write[i]] -= code.write[i] >= 0
     boards.pending[warp, code.read[i]] -= code.read[i] >= 0
     complete(boards, warp, code.write[i], i, done)
-    complete(boards, warp, code.read[i], i, t + facts.operands_latency)
+    complete(boards, warp, code.read[i], i, t - 1 + facts.operands_latency)
 
 
 @compiled

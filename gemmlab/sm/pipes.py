@@ -27,6 +27,7 @@ class Pipe(IntEnum):
     XU = 4
     UNIFORM = 5
     TENSOR = 6
+    OF_ALL = 7  # one for all schedulers: constants, special registers
 
 
 class Unit(IntEnum):
@@ -75,7 +76,7 @@ _HEAVY = "IMAD IDP".split()
 _ALU = """
 ISETP FSETP ICMP SEL FSEL LOP3 IADD3 IADD VIADD LEA SHF SHL SHR MOV PRMT SGXT BMSK PLOP3 VIMNMX
 IMNMX FMNMX VIADDMNMX VIMNMX3 FMNMX3 IABS P2R R2P CS2R LEPC HSETP2 HSET2 HMNMX2 FSWZADD I2FP F2FP
-VABSDIFF VABSDIFF4 I2IP FCHK
+VABSDIFF VABSDIFF4 I2IP FCHK VOTE VOTEU MATCH R2UR
 """.split()
 _FP64 = "DFMA DADD DMUL DSETP".split()
 _XU = "MUFU F2I I2F F2F FRND POPC FLO BREV I2I F2IP".split()
@@ -83,11 +84,16 @@ _TENSOR = "HMMA IMMA DMMA BMMA QMMA".split()
 _SHARED = "LDS STS LDSM STSM ATOMS SHFL".split()
 _GLOBAL = "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX".split()
 _CONSTANT = "LDC ULDC LDCU".split()
-_SPECIAL = "S2R S2UR R2UR REDUX VOTE VOTEU MATCH B2R R2B CREDUX".split()
+_SPECIAL = "S2R S2UR B2R R2B".split()
 _BRANCH = """
 BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT ENDCOLLECTIVE
 BMOV
 """.split()
+
+
+def is_wide(instruction: Instruction) -> bool:
+    """Whether it is a product of integers of which more than the lower 32 bits are needed."""
+    return instruction.name == "IMAD" and bool({"WIDE", "HI"} & set(instruction.modifiers))
 
 
 def use(instruction: Instruction, facts: Facts) -> Use:
@@ -101,7 +107,8 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     if name in _FMA:
         return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, facts.fma_interval)
     if name in _HEAVY:
-        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=facts.fma_interval)
+        interval = facts.wide_interval if is_wide(instruction) else facts.fma_interval
+        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=interval)
     if name in _ALU:
         return Use(Kind.INTEGER, Pipe.ALU, interval=facts.alu_interval)
     if name in _FP64:
@@ -109,14 +116,12 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         return Use(Kind.FP64, pipe, interval=facts.fp64_interval, latency=facts.fp64_latency)
     if name in _XU:
         pipe = Pipe.XU
-        return Use(Kind.SPECIAL, pipe, interval=facts.xu_interval, latency=facts.xu_latency)
+        interval = facts.conversion_interval if name == "I2F" else facts.xu_interval
+        return Use(Kind.SPECIAL, pipe, interval=interval, latency=facts.xu_latency)
     if name in _TENSOR:
-        return Use(
-            Kind.TENSOR,
-            Pipe.TENSOR,
-            interval=facts.tensor_interval,
-            latency=facts.tensor_latency,
-        )
+        short = instruction.opcode == "HMMA.1688.F32"
+        interval = facts.tensor_short_interval if short else facts.tensor_interval
+        return Use(Kind.TENSOR, Pipe.TENSOR, interval=interval, latency=facts.tensor_latency)
     if name in _SHARED:
         return Use(Kind.SHARED, unit=Unit.SHARED)
     if name in _GLOBAL:
@@ -131,9 +136,14 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         arrives = "ARV" in instruction.modifiers
         return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
     if name in _CONSTANT:
-        return Use(Kind.OTHER, latency=facts.constant_latency)
+        interval, latency = facts.of_all_interval, facts.constant_latency
+        return Use(Kind.OTHER, Pipe.OF_ALL, interval=interval, latency=latency)
     if name in _SPECIAL:
-        return Use(Kind.OTHER, latency=facts.special_latency)
+        interval, latency = facts.of_all_interval, facts.special_latency
+        return Use(Kind.OTHER, Pipe.OF_ALL, interval=interval, latency=latency)
+    if name in ("REDUX", "CREDUX"):
+        interval, latency = facts.xu_interval, facts.reduction_latency
+        return Use(Kind.SPECIAL, Pipe.XU, interval=interval, latency=latency)
     if name in _BRANCH:
         return Use(Kind.BRANCH)
     if name.startswith("U"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gemmlab.sass.listing import BYTES, Instruction, Listing
 from gemmlab.sass.operands import Immediate, Name, parse
 from gemmlab.sm.facts import Facts
-from gemmlab.sm.pipes import Pipe, Unit, use
+from gemmlab.sm.pipes import Pipe, Unit, Use, is_wide, use
 from gemmlab.sm.registers import PLACES, reads
 
 NO = -1  # in a table: there is none
@@ -20,17 +21,17 @@ _WIDTHS = {"64": 2, "128": 4}
 class Program(NamedTuple):
     """Of each instruction, by its index in the listing; `NO` where it has none.
 
-    stall, yields, write, read, waits : its control fields; `waits` has a bit for each scoreboard
+    stall, write, read, waits : its control fields; `waits` has a bit for each scoreboard
     kind, pipe, other, interval, latency, unit : its `pipes.Use`
-    words : registers of a lane that a load fills
+    words, stores : registers of a lane that a load fills or a store reads, and whether it is that
     barrier, expected : of BAR, its number, and the warps that it is for (0: the whole block)
     board, left : of DEPBAR, the scoreboard, and how many may still be under way
     line : of instructions that are fetched together
     registers, reused : (n, 3), what it reads by places, and whether that stays in the cache
+    wide : each of them is the first of two
     """
 
     stall: np.ndarray
-    yields: np.ndarray
     write: np.ndarray
     read: np.ndarray
     waits: np.ndarray
@@ -41,6 +42,7 @@ class Program(NamedTuple):
     latency: np.ndarray
     unit: np.ndarray
     words: np.ndarray
+    stores: np.ndarray
     barrier: np.ndarray
     expected: np.ndarray
     board: np.ndarray
@@ -48,6 +50,7 @@ class Program(NamedTuple):
     line: np.ndarray
     registers: np.ndarray
     reused: np.ndarray
+    wide: np.ndarray
 
 
 def program(listing: Listing, facts: Facts) -> Program:
@@ -63,11 +66,10 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
     barrier, expected = _barrier(instruction, used.unit)
     board, left = _limit(instruction, used.unit)
     registers, reused = [NO] * PLACES, [0] * PLACES
-    for register, place, stays in reads(instruction) if used.pipe != Pipe.NONE else ():
+    for register, place, stays in reads(instruction) if reads_ports(used) else ():
         registers[place], reused[place] = register, stays
     return (
-        max(1, control.stall),
-        control.yields,
+        stall(instruction, facts),
         NO if control.write_barrier is None else control.write_barrier,
         NO if control.read_barrier is None else control.read_barrier,
         sum(1 << b for b in control.waits),
@@ -78,6 +80,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         used.latency,
         used.unit,
         max((_WIDTHS.get(m, 1) for m in instruction.modifiers), default=1),
+        instruction.name.startswith("ST"),
         barrier,
         expected,
         board,
@@ -85,7 +88,21 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         instruction.address // facts.line_bytes,
         registers,
         reused,
+        used.pipe == Pipe.FP64,
     )
+
+
+def stall(instruction: Instruction, facts: Facts) -> int:
+    """Cycles until the warp's next instruction, for all that the compiler has written."""
+    cycles = max(1, instruction.control.stall)
+    if is_wide(instruction) and cycles > 1:
+        return math.ceil(facts.wide_stall * cycles)
+    return max(cycles, 2) if instruction.control.yields else cycles
+
+
+def reads_ports(used: Use) -> bool:
+    """Whether an instruction reads operands as arithmetic does."""
+    return used.pipe not in (Pipe.NONE, Pipe.UNIFORM, Pipe.TENSOR, Pipe.OF_ALL)
 
 
 def _barrier(instruction: Instruction, unit: Unit) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that can go on, and else takes the youngest that can. What a
-warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`): a
+A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
+nothing for the longest time. What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`): a
 place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
@@ -20,6 +20,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
+OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
 FIRST_QUEUED, LAST_QUEUED = int(Unit.SHARED), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
@@ -48,23 +49,23 @@ def waited_for(boards, code, warp, i, t):
 
 
 @compiled
-def pipe_free(schedulers, code, scheduler, i):
+def pipe_free(schedulers, code, facts, scheduler, i):
     """The cycle in which a pipe is free for instruction i, and the pipe."""
     pipe, other = code.pipe[i], code.other[i]
+    if pipe == OF_ALL:
+        return schedulers.busy[0, pipe] - facts.of_all_queue, pipe
     if other != NO_PIPE and schedulers.busy[scheduler, other] < schedulers.busy[scheduler, pipe]:
         pipe = other
     return schedulers.busy[scheduler, pipe], pipe
 
 
 @compiled
-def obstacle(now, code, flow, on, warp, t):
+def obstacle(now, code, flow, facts, on, warp, t):
     """The cycle from which a warp may issue, why not before, and by which instruction."""
     scheduler = warp % SCHEDULERS
     position = now.warps.position[warp]
     i = flow.instructions[position]
     at, reason, by = max(t, now.warps.ready[warp]), STALL, i
-    if now.warps.barrier[warp] >= 0 and at >= now.warps.blocked[warp]:
-        return NEVER, BARRIER, i
     if on.scoreboards:
         cycle, board = waited_for(now.boards, code, warp, i, t)
         if cycle > at:
@@ -74,9 +75,11 @@ def obstacle(now, code, flow, on, warp, t):
     if on.banks and now.ports.free[scheduler] > at:
         at, reason, by = now.ports.free[scheduler], BANK, i
     if on.pipes and code.pipe[i] != NO_PIPE:
-        cycle, _ = pipe_free(now.schedulers, code, scheduler, i)
+        cycle, _ = pipe_free(now.schedulers, code, facts, scheduler, i)
         if cycle > at:
             at, reason, by = cycle, PIPE, i
+    if now.warps.blocked[warp] <= at < now.warps.opens[warp]:
+        at, reason, by = now.warps.opens[warp], BARRIER, i
     full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
     if full and at == t and is_queued(code, flow, i, position):
         return NEVER, LSU, i
@@ -84,29 +87,25 @@ def obstacle(now, code, flow, on, warp, t):
 
 
 @compiled
-def look(now, code, flow, on, scheduler, column, t):
+def look(now, code, flow, facts, on, scheduler, column, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
-    places = now.warps.position.shape[0]
     shown = 0 <= column < now.account.shown.shape[1]
+    last = now.schedulers.last[scheduler]
     chosen = -1
     soon, reason, by = NEVER, IDLE, 0
-    preferred = now.schedulers.last[scheduler]
-    youngest = places - 1 - (places - 1 - scheduler) % SCHEDULERS
-    warp = preferred if preferred >= 0 else youngest
-    following = youngest if preferred >= 0 else youngest - SCHEDULERS
-    while warp >= 0:
-        if now.warps.position[warp] < now.warps.end[warp]:
-            at, why, what = obstacle(now, code, flow, on, warp, t)
-            if at <= t and chosen < 0:
-                chosen = warp
-            elif shown and warp != chosen:
-                now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
+    for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
+        if now.warps.position[warp] == now.warps.end[warp]:
+            continue
+        at, why, what = obstacle(now, code, flow, facts, on, warp, t)
+        if at > t:
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
-            if chosen >= 0 and not shown:
-                break
-        warp = following
-        following -= SCHEDULERS
+        elif warp == last:
+            chosen = warp
+        elif chosen < 0 or (chosen != last and now.warps.issued[warp] < now.warps.issued[chosen]):
+            chosen = warp
+        if shown:
+            now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
     if chosen < 0:
         now.schedulers.next[scheduler] = soon
         now.schedulers.reason[scheduler] = reason
@@ -122,17 +121,20 @@ def issue(now, code, flow, facts, on, warp, t):
     i = flow.instructions[position]
     now.account.issued[i] += 1
     now.schedulers.last[scheduler] = warp
+    now.warps.issued[warp] = t
     pause = 1
     if on.stalls:
-        pause = max(code.stall[i], 2) if code.yields[i] else code.stall[i]
+        pause = code.stall[i]
     now.warps.ready[warp] = t + pause
     now.warps.position[warp] = position + 1
     if code.pipe[i] != NO_PIPE:
-        _, pipe = pipe_free(now.schedulers, code, scheduler, i)
-        now.schedulers.busy[scheduler, pipe] = t + code.interval[i]
+        _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
+        interval = code.interval[i]
         if on.banks:
-            registers, reused = code.registers[i], code.reused[i]
-            read_operands(now.ports, facts, registers, reused, scheduler, warp, t)
+            reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
+            interval = max(interval, reading)
+        row = 0 if pipe == OF_ALL else scheduler
+        now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
@@ -147,9 +149,13 @@ def issue(now, code, flow, facts, on, warp, t):
     elif on.fetch:
         j = flow.instructions[position + 1]
         if j != i + 1 or code.line[j] != code.line[i]:
-            now.warps.fetched[warp] = enter(
-                now.lines, facts, scheduler, code.line[j], j != i + 1, t
-            )
+            jumps = j != i + 1
+            at = enter(now.lines, facts, scheduler, code.line[j], jumps, t)
+            if jumps:
+                now.warps.following[warp] = at + facts.line_latency
+            else:
+                at = max(at, now.warps.following[warp])
+            now.warps.fetched[warp] = at
 
 
 @compiled
@@ -187,13 +193,14 @@ def run(now, code, flow, facts, on, first, limit):
             if now.schedulers.next[scheduler] == t:
                 charge(now, scheduler, first, t)
                 now.schedulers.since[scheduler] = t
-                warp = look(now, code, flow, on, scheduler, t - first, t)
+                warp = look(now, code, flow, facts, on, scheduler, t - first, t)
                 if warp >= 0:
                     now.schedulers.since[scheduler] = t + 1
                     now.schedulers.next[scheduler] = t + 1
                     if 0 <= t - first < now.account.shown.shape[1]:
                         i = flow.instructions[now.warps.position[warp]]
                         now.account.shown[warp, t - first] = i
+                        now.account.reasons[warp, t - first] = -1
                     issue(now, code, flow, facts, on, warp, t)
                     cycles = t + 1
     for scheduler in range(SCHEDULERS):

@@ -39,7 +39,10 @@ class Warps(NamedTuple):
     block : the place of its block
     ready : the cycle from which its next instruction may issue, for all that it knows itself
     fetched : the cycle from which that instruction is there
-    barrier, blocked : the one at which it waits, -1 for none, and from which cycle on
+    following : after a branch, the cycle from which the line after its target's is there
+    issued : the cycle of its last one
+    barrier : the one that it has come to and that is not open, -1 for none
+    blocked, opens : from which cycle it waits there, and until which
     """
 
     position: np.ndarray
@@ -47,8 +50,11 @@ class Warps(NamedTuple):
     block: np.ndarray
     ready: np.ndarray
     fetched: np.ndarray
+    following: np.ndarray
+    issued: np.ndarray
     barrier: np.ndarray
     blocked: np.ndarray
+    opens: np.ndarray
 
 
 class Schedulers(NamedTuple):
@@ -121,7 +127,7 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
         return np.zeros(shape, np.int64)
 
     return State(
-        Warps(*(zeros(warps) for _ in range(5)), barrier=zeros(warps) - 1, blocked=zeros(warps)),
+        Warps(*(zeros(warps) for _ in range(10))),
         free_scoreboards(warps),
         Schedulers(
             next=zeros(SCHEDULERS),
