@@ -1,0 +1,88 @@
+"""The bounds that hold for every implementation, of one product or of arrays of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.problem import Gemms
+from gemmlab.product import Product
+
+# What a resource of `times` is called; L1 and shared memory are told apart in `Prediction`.
+RESOURCES = {"math": "math", "latency": "latency", "dram": "DRAM", "l2": "L2", "l1": "L1"}
+
+
+def least_times(problem: Product, device: Device) -> dict[str, Any]:
+    """What an ideal implementation needs of each resource [s].
+
+    "math" = 2mnk / peak, "dram" = compulsory bytes / bandwidth, "latency" = one round trip to DRAM.
+    Raises ValueError for a format without a rate on `device`.
+    """
+    return {
+        "math": problem.flops / device.peak_of(problem.dtype),
+        "dram": problem.dram_bytes / device.dram_bandwidth,
+        "latency": device.dram_latency or 0.0,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the model says of many products on one device: `Prediction`'s fields, as arrays.
+
+    flops : [FLOP]; bytes : traffic by memory level [B]; times : what each resource needs [s]
+    """
+
+    problems: Gemms
+    device: str
+    flops: np.ndarray
+    bytes: Mapping[str, np.ndarray]
+    times: Mapping[str, np.ndarray]
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Predicted durations [s], the longest of `times`."""
+        return np.max(list(self.times.values()), axis=0)
+
+    @property
+    def bottleneck(self) -> np.ndarray:
+        """The resource of each that takes longest, a key of `times`."""
+        return np.array(list(self.times))[np.argmax(list(self.times.values()), axis=0)]
+
+    @property
+    def limiter(self) -> np.ndarray:
+        """What limits the speed of each, in words: "math", "latency" or "DRAM"."""
+        names = np.array([RESOURCES[resource] for resource in self.times])
+        return names[np.argmax(list(self.times.values()), axis=0)]
+
+    @property
+    def intensity(self) -> np.ndarray:
+        """Arithmetic intensity at device memory [FLOP/B]."""
+        return self.flops / self.bytes["dram"]
+
+    @property
+    def flops_per_second(self) -> np.ndarray:
+        """Predicted rate of useful operations [FLOP/s]."""
+        return self.flops / self.seconds
+
+
+def predict_all(problems: Gemms, device: str | Device) -> Predictions:
+    """Predict how long each of `problems` takes by an ideal implementation, all at once.
+
+    Each entry is the number that `gemmlab.predict` gives for that product, to the last bit.
+    Raises ValueError for an unknown device and for a format without a rate there.
+
+    >>> found = predict_all(Gemms(8192, [128, 8192], 8192, dtype="float16"), "v100")
+    >>> found.limiter.tolist()
+    ['DRAM', 'math']
+    """
+    target = load_device(device)
+    times = {
+        name: np.broadcast_to(seconds, problems.m.shape)
+        for name, seconds in least_times(problems, target).items()
+    }
+    return Predictions(problems, target.name, problems.flops, {"dram": problems.dram_bytes}, times)
