@@ -38,7 +38,7 @@ def test_every_field_of_a_problem_counts():
 
 
 def test_ties_and_large_products():
-    """A tie goes to the resource that is named first; 165140³ is the largest cube below 2⁵³ FLOP."""
+    """A tie goes to the resource that is named first; 2·165140³ is just below 2⁵³."""
     gpu = device("v100")
     even = replace(gpu, peak={"float32": 2.0}, dram_bandwidth=12.0)  # 1×1×1: 2 FLOP and 12 B
     assert predict_all(Gemms(1, 1, 1), even).bottleneck.tolist() == ["math"]
