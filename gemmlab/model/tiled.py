@@ -65,7 +65,8 @@ def tiled(
     "l1" : likewise what these tiles pass through shared memory, see `passed`
     "l2" : A once for each column of tiles, B once for each row of clusters, C or the partial sums
         once; left out where L2's bandwidth is not known
-    "dram" : the compulsory bytes; "latency" : a round trip to DRAM for each wave
+    "dram" : the compulsory bytes, and a workspace that L2 does not hold
+    "latency" : a round trip to DRAM for each wave
     The parts of k are added up by a second launch, when all are there: it reads the workspace, from
     L2 if that holds it, else from DRAM, and takes a round trip at least.
 
@@ -85,18 +86,18 @@ def tiled(
     each = passed(q.tile, problem.dtype, problem.accumulate, way.readers)
     round_trip = device.dram_latency or 0.0
     workspace = partial_sums(problem, split)
+    near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)  # L2 holds it
     stored = workspace if split > 1 else problem.array_bytes[2]
     moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + stored
     times = {
         "math": 2 * bm * bn * steps * device.sms / device.peak_of(problem.dtype),
         "l1": each * steps * device.sms / device.shared_bandwidth,
-        "dram": problem.dram_bytes / device.dram_bandwidth,
+        "dram": (problem.dram_bytes + (1 - near) * workspace) / device.dram_bandwidth,
         "latency": q.waves * round_trip,
-    }  # fmt: skip
+    }
     if device.l2_bandwidth:
         times["l2"] = moved / device.l2_bandwidth
-    held = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)
-    bandwidth = held * (device.l2_bandwidth or 0) + (1 - held) * device.dram_bandwidth
+    bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
     reduction = np.maximum(workspace / bandwidth, round_trip) if split > 1 else 0.0
     return Tiled(q, times, workspace, reduction)
 

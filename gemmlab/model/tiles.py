@@ -21,7 +21,6 @@ from gemmlab.tiling import WARP
 # Tiles that cuBLAS has at least, the most efficient first. Source: as above.
 TILES = ((256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64))
 
-
 # Registers that a thread has for sums of C: half of them, the rest is for operands and addresses.
 # Source: the default warp tiles of CUTLASS, 64×64 sums in float32 for 32 threads.
 FOR_SUMS = 128
@@ -39,6 +38,9 @@ class Feed(NamedTuple):
     cluster: int = 1
 
 
+ALONE = Feed()  # every warp reads for itself, every tile loads for itself
+
+
 def feed(device: Device, dtype: str) -> Feed:
     """Hopper's Tensor Cores: `wgmma` of four warps, and multicast to pairs of blocks; else (1, 1).
 
@@ -46,7 +48,7 @@ def feed(device: Device, dtype: str) -> Feed:
     two blocks are CUTLASS's default for sm_90.
     """
     tensor = dtype in TENSOR_DTYPES and device.compute_capability == HOPPER
-    return Feed(readers=4, cluster=2) if tensor else Feed()
+    return Feed(readers=4, cluster=2) if tensor else ALONE
 
 
 def warp_tiles(tile: Tile, accumulate: str = "float32", readers: int = 1) -> tuple[int, Tile]:
@@ -80,7 +82,7 @@ def passed(tile: Tile, dtype: str, accumulate: str = "float32", readers: int = 1
     return number_format(dtype).bytes * (tile[0] + tile[1] + parts * (wm + wn))
 
 
-def tile_intensity(tile: Tile, dtype: str, feed: Feed = Feed()) -> dict[str, float]:  # noqa: B008
+def tile_intensity(tile: Tile, dtype: str, feed: Feed = ALONE) -> dict[str, float]:
     """Operations of a tile for each byte that a memory moves [FLOP/B], at "l2" and "shared".
 
     Sums are in float32.

@@ -180,7 +180,9 @@ def test_a_split_stores_sums_and_adds_them_up():
     assert split.times["math"] == whole.times["math"] / 16  # each part on an SM of its own
     big = Gemm(8192, 8192, 512)
     assert partial_sums(big, 2) > H200.l2_bytes
-    assert tiled(big, H200, (128, 128), 2).reduction == partial_sums(big, 2) / H200.dram_bandwidth
+    parts = tiled(big, H200, (128, 128), 2)
+    assert parts.reduction == partial_sums(big, 2) / H200.dram_bandwidth
+    assert parts.times["dram"] == (big.bytes + partial_sums(big, 2)) / H200.dram_bandwidth
     small = Gemm(1024, 1024, 512)
     at_l2 = partial_sums(small, 2) / H200.l2_bandwidth
     assert tiled(small, H200, (128, 128), 2).reduction == at_l2
