@@ -20,7 +20,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
     *("arguments", "markdown", "difference", "formats", "architectures"),
-    *("driver", "probe", "product", "problem", "device", "detection", "tiling"),
+    *("driver", "probe", "product", "problem", "device", "detection", "literature", "tiling"),
     *("model", "numerics"),
     "instructions",
     "simt",
