@@ -31,7 +31,7 @@ ORDER = [
     "guesses",
     "plots",
     *("explorers", "exercises"),
-    *("doctor", "recording", "programs"),
+    *("doctor", "sizes", "recording", "guide_figures", "programs"),
     *("cli", "__main__"),
 ]
 FACADE_USERS = ("doctor", "cli", "__main__")  # `import gemmlab` may load anything to their left
