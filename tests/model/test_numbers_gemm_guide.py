@@ -170,6 +170,13 @@ def test_figure_3_large_products_run_faster_and_time_grows_less_than_the_footpri
     assert best[3] / best[0] < n[3] ** 2 / n[0] ** 2
 
 
+def test_figure_4_speed_rises_with_k_at_a_large_footprint():
+    k = 2 ** np.arange(5, 15)
+    rate = tiled(Gemms(8192, 8192, k, dtype="float16"), A100, LARGE).flops_per_second
+    assert np.all(np.diff(rate) >= 0)
+    assert rate[-1] > 5 * rate[0]  # C is stored once for a short sum as for a long one
+
+
 def test_figure_5_the_large_tile_runs_in_full_waves():
     """The guide says that it "runs exactly one tile per SM": 432 tiles are four for each of 108.
 
@@ -206,6 +213,11 @@ def test_figure_7_time_is_constant_while_the_number_of_tiles_is():
     before = tiled(half(27648, 128, 4096), A100, LARGE)
     assert found.times["math"][0] == 2 * before.times["math"]
     assert found.flops_per_second[0] < 0.7 * before.flops_per_second  # DRAM limits that one
+
+
+def test_figure_7_narrower_tiles_waste_less():
+    wide, narrow = (quantization(half(27648, 136, 4096), A100, (256, bn)) for bn in (128, 64))
+    assert (wide.useful, narrow.useful) == (136 / 256, 136 / 192)
 
 
 # --------------------------------------------------------------------------- 3.2, wave quantization

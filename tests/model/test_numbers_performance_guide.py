@@ -70,6 +70,15 @@ def test_number(value, printed):
     assert agrees(value(), printed)
 
 
+def test_figure_3_the_more_waves_the_smaller_the_tail():
+    """After w whole waves, a tail of one block leaves the SMs busy for w/(w + 1) of the time."""
+    blocks = 108 * np.arange(1, 12) + 1
+    q = quantization(Gemms(16 * blocks, 16, 16), A100, (16, 16), per_sm=1)
+    assert q.waves.tolist() == list(range(2, 13))
+    assert np.all(np.diff(q.wave_use) > 0)
+    assert q.wave_use == pytest.approx(np.arange(1, 12) / np.arange(2, 13), rel=1e-2)
+
+
 def test_performance_time_is_the_longer_of_math_and_memory():
     """Math limits exactly where intensity exceeds the ops:byte ratio."""
     many = Gemms(*np.random.default_rng(2).integers(1, 9000, (3, 500)), dtype="float16")
