@@ -174,7 +174,7 @@ def test_figure_4_speed_rises_with_k_at_a_large_footprint():
     k = 2 ** np.arange(5, 15)
     rate = tiled(Gemms(8192, 8192, k, dtype="float16"), A100, LARGE).flops_per_second
     assert np.all(np.diff(rate) >= 0)
-    assert rate[-1] > 5 * rate[0]  # C is stored once for a short sum as for a long one
+    assert rate[-1] > 4 * rate[0]  # C is stored once for a short sum as for a long one
 
 
 def test_figure_5_the_large_tile_runs_in_full_waves():
