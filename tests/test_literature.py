@@ -5,7 +5,7 @@ import pytest
 from gemmlab.device import device
 from gemmlab.literature import FILE, parse, published
 from gemmlab.model import predict
-from gemmlab.model.tiled import choose
+from gemmlab.model.in_tiles import choose
 
 CUBLAS = [v for v in published().values() if v.problem]
 TEXT = FILE.read_text("utf-8")

@@ -30,6 +30,12 @@ def least_times(problem: Product, device: Device) -> dict[str, Any]:
     }
 
 
+def longest(times: Mapping[str, Any]) -> np.ndarray:
+    """The key of `times` that is the longest, for each product; of equals the first."""
+    which = np.argmax(np.broadcast_arrays(*times.values()), axis=0)
+    return np.array(list(times))[which]
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """What the model says of many products on one device: `Prediction`'s fields, as arrays.
@@ -51,13 +57,12 @@ class Predictions:
     @property
     def bottleneck(self) -> np.ndarray:
         """The resource of each that takes longest, a key of `times`."""
-        return np.array(list(self.times))[np.argmax(list(self.times.values()), axis=0)]
+        return longest(self.times)
 
     @property
     def limiter(self) -> np.ndarray:
         """What limits the speed of each, in words: "math", "latency" or "DRAM"."""
-        names = np.array([RESOURCES[resource] for resource in self.times])
-        return names[np.argmax(list(self.times.values()), axis=0)]
+        return longest({RESOURCES[resource]: time for resource, time in self.times.items()})
 
     @property
     def intensity(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Tiles of C: how often they load what they multiply, and how much of the peak that leaves.
 
-Large tiles reuse what they load, small tiles occupy more processors; `gemmlab.model.tiled` weighs
-the two. Nothing here knows how a kernel is written.
+Large tiles reuse what they load, small tiles occupy more processors: `gemmlab.model.in_tiles`
+weighs the two. Nothing here knows how a kernel is written.
 Source: NVIDIA Matrix Multiplication Background User's Guide, "Typical Tile Dimensions In cuBLAS And
 Performance".
 """

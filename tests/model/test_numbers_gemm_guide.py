@@ -12,8 +12,8 @@ import pytest
 from gemmlab.device import device, names
 from gemmlab.model import predict, predict_all
 from gemmlab.model.alignment import Multiples, loads_per_16_bytes, multiples
+from gemmlab.model.in_tiles import choose_tile, in_tiles
 from gemmlab.model.quantization import quantization, tiles_per_sm
-from gemmlab.model.tiled import choose_tile, tiled
 from gemmlab.model.tiles import TILES, tile_efficiency, tile_intensity
 from gemmlab.problem import Gemm, Gemms
 from tests.support.as_printed import Number, agrees, each
@@ -164,7 +164,7 @@ def test_2_3_the_tiles_stand_in_the_order_of_their_efficiency():
 
 def test_figure_3_large_products_run_faster_and_time_grows_less_than_the_footprint():
     n = 256 * np.arange(1, 33)
-    best = np.min([tiled(Gemms(n, n, 4096, dtype="float16"), A100, t).seconds for t in TILES], 0)
+    best = np.min([in_tiles(Gemms(n, n, 4096, dtype="float16"), A100, t).seconds for t in TILES], 0)
     rate = 2 * n * n * 4096 / best
     assert rate[-1] > 2 * rate[0]
     assert best[3] / best[0] < n[3] ** 2 / n[0] ** 2
@@ -172,7 +172,7 @@ def test_figure_3_large_products_run_faster_and_time_grows_less_than_the_footpri
 
 def test_figure_4_speed_rises_with_k_at_a_large_footprint():
     k = 2 ** np.arange(5, 15)
-    rate = tiled(Gemms(8192, 8192, k, dtype="float16"), A100, LARGE).flops_per_second
+    rate = in_tiles(Gemms(8192, 8192, k, dtype="float16"), A100, LARGE).flops_per_second
     assert np.all(np.diff(rate) >= 0)
     assert rate[-1] > 4 * rate[0]  # C is stored once for a short sum as for a long one
 
@@ -188,7 +188,9 @@ def test_figure_5_the_large_tile_runs_in_full_waves():
 
 def test_figure_5_larger_tiles_run_more_efficiently():
     p = half(6912, 2048, 4096)
-    rates = [float(tiled(p, A100, tile).flops_per_second) for tile in (LARGE, (128, 64), (64, 64))]
+    rates = [
+        float(in_tiles(p, A100, tile).flops_per_second) for tile in (LARGE, (128, 64), (64, 64))
+    ]
     assert rates == sorted(rates, reverse=True)
     assert choose_tile(p, A100).tile == LARGE
     assert choose_tile(half(256, 256, 4096), A100).tile == (64, 64)  # a substantially smaller one
@@ -206,11 +208,11 @@ def test_figure_6_two_of_six_tiles_waste_most_of_their_work():
 
 def test_figure_7_time_is_constant_while_the_number_of_tiles_is():
     n = np.arange(136, 257, 8)
-    found = tiled(Gemms(27648, n, 4096, dtype="float16"), A100, LARGE)
+    found = in_tiles(Gemms(27648, n, 4096, dtype="float16"), A100, LARGE)
     assert set(found.quantization.across) == {2}
     assert len(set(found.times["math"])) == 1
     assert np.all(np.diff(found.flops_per_second) > 0)
-    before = tiled(half(27648, 128, 4096), A100, LARGE)
+    before = in_tiles(half(27648, 128, 4096), A100, LARGE)
     assert found.times["math"][0] == 2 * before.times["math"]
     assert found.flops_per_second[0] < 0.7 * before.flops_per_second  # DRAM limits that one
 
@@ -224,14 +226,14 @@ def test_figure_7_narrower_tiles_waste_less():
 
 
 def test_figure_8_speed_halves_and_time_doubles_at_1544():
-    before, after = (tiled(half(2304, n, 4096), A100, LARGE) for n in (1536, 1544))
+    before, after = (in_tiles(half(2304, n, 4096), A100, LARGE) for n in (1536, 1544))
     assert after.seconds / before.seconds == pytest.approx(2)
     assert after.flops_per_second / before.flops_per_second == pytest.approx(0.5, rel=1e-2)
 
 
 def test_figure_8_the_jumps_come_after_whole_waves():
     n = np.arange(8, 6401, 8)
-    found = tiled(Gemms(2304, n, 4096, dtype="float16"), A100, LARGE)
+    found = in_tiles(Gemms(2304, n, 4096, dtype="float16"), A100, LARGE)
     last = n[:-1][np.diff(found.quantization.waves) > 0]
     assert last.tolist() == [1536, 3072, 4608, 6144]
     assert n[:-1][np.diff(found.times["math"]) > 0].tolist() == last.tolist()

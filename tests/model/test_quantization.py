@@ -8,15 +8,15 @@ import pytest
 from gemmlab.device import device, names
 from gemmlab.formats import FORMATS
 from gemmlab.model import occupancy, predict
-from gemmlab.model.quantization import quantization, tiles_per_sm
-from gemmlab.model.tiled import (
+from gemmlab.model.in_tiles import (
     RESOLUTION,
     choose,
     choose_split,
     choose_tile,
+    in_tiles,
     partial_sums,
-    tiled,
 )
+from gemmlab.model.quantization import quantization, tiles_per_sm
 from gemmlab.model.tiles import TILES, feed, loaded, passed, tile_efficiency, warp_tiles
 from gemmlab.problem import Gemm, Gemms
 from gemmlab.tiling import Tiling
@@ -66,12 +66,12 @@ def test_many_products_have_the_numbers_of_one():
     many = Gemms(*SIZES, dtype="float16")
     fields = ("tiles", "useful", "last_row", "last_column", "waves", "tail", "wave_use", "use")
     for gpu, tile, split in ((A100, (256, 128), 1), (H200, (64, 64), 3), (device("t4"), (1, 7), 1)):
-        q, t = quantization(many, gpu, tile, split=split), tiled(many, gpu, tile, split)
+        q, t = quantization(many, gpu, tile, split=split), in_tiles(many, gpu, tile, split)
         for i in range(len(many)):
             alone = quantization(many[i], gpu, tile, split=split)
             assert all(getattr(q, x)[i] == getattr(alone, x) for x in fields)
-            one = tiled(many[i], gpu, tile, split)
-            assert t.seconds[i] == one.seconds
+            one = in_tiles(many[i], gpu, tile, split)
+            assert (t.seconds[i], t.limiter[i]) == (one.seconds, one.limiter)
             assert {x: time[i] for x, time in t.times.items()} == one.times
             assert t.workspace[i] == one.workspace
 
@@ -111,7 +111,7 @@ def test_tiles_never_beat_the_bounds_that_hold_for_all(name):
             p = Gemm(m, n, k, dtype=dtype)
             for tile in ((128, 128), (64, 64), (64, 128)):
                 for split in (1, 5):
-                    assert tiled(p, gpu, tile, split).seconds >= predict(p, gpu).seconds
+                    assert in_tiles(p, gpu, tile, split).seconds >= predict(p, gpu).seconds
 
 
 def test_shared_memory_is_written_once_and_read_by_each_part():
@@ -154,13 +154,22 @@ def test_full_waves_of_tiles_run_as_fast_as_their_efficiency():
     for gpu in (V100, A100):
         for tile in TILES:
             p = Gemm(tile[0] * gpu.sms * 2, tile[1] * 8, 8192, dtype="float16")
-            rate = tiled(p, gpu, tile).flops_per_second / gpu.peak_of("float16")
+            rate = in_tiles(p, gpu, tile).flops_per_second / gpu.peak_of("float16")
             assert rate == pytest.approx(tile_efficiency(tile, "float16", gpu), rel=2e-2)
+
+
+def test_what_limits_tiles():
+    p = Gemm(6912, 2048, 4096, dtype="float16")
+    assert in_tiles(p, A100, (256, 128)).limiter == "math"
+    assert in_tiles(p, A100, (64, 64)).limiter == "shared memory"
+    assert in_tiles(Gemm(6912, 8, 4096, dtype="float16"), A100, (64, 64)).limiter == "DRAM"
+    assert in_tiles(p, H200, (64, 64)).limiter == "L2"
+    assert in_tiles(Gemm(8, 8, 8), H200, (64, 64)).limiter == "latency"
 
 
 def test_time_jumps_where_a_wave_is_full():
     n = np.arange(8, 2048, 8)
-    found = tiled(Gemms(2304, n, 4096, dtype="float16"), A100, (256, 128))
+    found = in_tiles(Gemms(2304, n, 4096, dtype="float16"), A100, (256, 128))
     jumps = n[1:][np.diff(found.times["math"]) > 0]
     assert jumps.tolist() == [1544]
     assert set(np.diff(found.quantization.waves)) == {0, 1}
@@ -173,32 +182,37 @@ def test_a_split_stores_sums_and_adds_them_up():
     p = Gemm(64, 96, 8192, dtype="float16")
     assert partial_sums(p, 1) == 0
     assert partial_sums(p, 7) == 7 * 64 * 96 * 4
-    whole, split = tiled(p, H200, (64, 64)), tiled(p, H200, (64, 64), split=16)
+    whole, split = (
+        in_tiles(p, H200, (64, 64)),
+        in_tiles(p, H200, (64, 64), split=16),
+    )
     assert whole.reduction == 0
     assert split.reduction >= H200.dram_latency
     assert split.quantization.tiles == 16 * whole.quantization.tiles
     assert split.times["math"] == whole.times["math"] / 16  # each part on an SM of its own
     big = Gemm(8192, 8192, 512)
     assert partial_sums(big, 2) > H200.l2_bytes
-    parts = tiled(big, H200, (128, 128), 2)
+    parts = in_tiles(big, H200, (128, 128), 2)
     assert parts.reduction == partial_sums(big, 2) / H200.dram_bandwidth
     assert parts.times["dram"] == (big.bytes + partial_sums(big, 2)) / H200.dram_bandwidth
     small = Gemm(1024, 1024, 512)
     at_l2 = partial_sums(small, 2) / H200.l2_bandwidth
-    assert tiled(small, H200, (128, 128), 2).reduction == at_l2
+    assert in_tiles(small, H200, (128, 128), 2).reduction == at_l2
     t4 = device("t4")  # no bandwidth of its L2 is known
-    assert tiled(small, t4, (128, 128), 2).reduction == partial_sums(small, 2) / t4.dram_bandwidth
+    assert (
+        in_tiles(small, t4, (128, 128), 2).reduction == partial_sums(small, 2) / t4.dram_bandwidth
+    )
 
 
 @pytest.mark.parametrize("gpu", [A100, H200, V100], ids=lambda d: d.name)
 def test_what_is_chosen_is_not_slower_than_any_other(gpu):
     for m, n, k in SIZES.T[:4]:
         p = Gemm(m, n, k, dtype="float16")
-        least = min(tiled(p, gpu, tile).seconds for tile in TILES)
+        least = min(in_tiles(p, gpu, tile).seconds for tile in TILES)
         assert choose_tile(p, gpu).seconds <= (1 + RESOLUTION) * least
         for tile in ((64, 64), (256, 128)):
             found = choose_split(p, gpu, tile)
-            splits = [tiled(p, gpu, tile, s).seconds for s in range(1, gpu.sms + 1)]
+            splits = [in_tiles(p, gpu, tile, s).seconds for s in range(1, gpu.sms + 1)]
             assert found.seconds <= (1 + RESOLUTION) * min(splits)
             assert found.tile == tile
         both = choose(p, gpu, tiles=TILES[::7])

@@ -1,7 +1,7 @@
 """The time of a product in tiles of one size, and which tile or split of k takes least.
 
 The bounds of `predict`, for whole tiles: more of them than processors come one after the other,
-fewer leave processors idle, and small ones load more. `tiled` takes a `Gemm` or a `Gemms`.
+fewer leave processors idle, and small ones load more. `in_tiles` takes a `Gemm` or a `Gemms`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.formats import number_format
+from gemmlab.model.bounds import RESOURCES, longest
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit
 from gemmlab.model.tiles import TILES, feed, passed
 from gemmlab.problem import Gemm
@@ -24,7 +25,7 @@ RESOLUTION = 0.05  # bounds that differ by less say nothing of which kernel is t
 
 
 @dataclass(frozen=True, eq=False)
-class Tiled:
+class InTiles:
     """What the model says of one product, or of many, in tiles of one size.
 
     times : what each resource needs alone [s], as in `Prediction`
@@ -51,14 +52,20 @@ class Tiled:
         return reduce(np.maximum, self.times.values()) + self.reduction
 
     @property
+    def limiter(self) -> Any:
+        """What limits the speed before the reduction, in words as in `Prediction`."""
+        words = RESOURCES | {"l1": "shared memory"}  # which is all that L1 does here
+        return longest({words[resource]: time for resource, time in self.times.items()})
+
+    @property
     def flops_per_second(self) -> Any:
         """Predicted rate of useful operations [FLOP/s]."""
         return self.quantization.problem.flops / self.seconds
 
 
-def tiled(
+def in_tiles(
     problem: Product, device: Device, tile: Tile, split: int = 1, per_sm: int | None = None
-) -> Tiled:
+) -> InTiles:
     """The bounds of `problem` in tiles (bm, bn), with k in `split` parts.
 
     "math" : whole tiles, ⌈tiles / SMs⌉ of them on the SM that has most, each at 1/SMs of the peak
@@ -75,7 +82,7 @@ def tiled(
     >>> from gemmlab.device import device
     >>> p = Gemm(6912, 2048, 4096, dtype="float16")
     >>> for tile in ((256, 128), (64, 64)):
-    ...     print(round(float(tiled(p, device("a100_80gb"), tile).flops_per_second) / 1e12))
+    ...     print(round(float(in_tiles(p, device("a100_80gb"), tile).flops_per_second) / 1e12))
     312
     208
     """
@@ -99,7 +106,7 @@ def tiled(
         times["l2"] = moved / device.l2_bandwidth
     bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
     reduction = np.maximum(workspace / bandwidth, round_trip) if split > 1 else 0.0
-    return Tiled(q, times, workspace, reduction)
+    return InTiles(q, times, workspace, reduction)
 
 
 def partial_sums(problem: Product, split: int) -> Any:
@@ -108,7 +115,7 @@ def partial_sums(problem: Product, split: int) -> Any:
     return each * split * problem.m * problem.n if split > 1 else 0 * problem.m
 
 
-def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> Tiled:
+def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> InTiles:
     """The tile to use: the first of those predicted to take least time, within `RESOLUTION`.
 
     >>> from gemmlab.device import device
@@ -119,15 +126,15 @@ def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) ->
     4096 (256, 128)
     """
     sizes = _that_fit(tiles, problem, device)
-    return _fastest(tiled(problem, device, tile) for tile in sizes)
+    return _fastest(in_tiles(problem, device, tile) for tile in sizes)
 
 
-def choose_split(problem: Gemm, device: Device, tile: Tile) -> Tiled:
+def choose_split(problem: Gemm, device: Device, tile: Tile) -> InTiles:
     """The parts of k to use, 1 to one for each SM: the fewest that take least time, likewise."""
     return choose(problem, device, [tile])
 
 
-def choose(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> Tiled:
+def choose(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> InTiles:
     """The tile and the parts of k to use together: as few parts, then as large a tile as can be.
 
     >>> from gemmlab.device import device
@@ -138,7 +145,7 @@ def choose(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> Tile
     (64, 64) True
     """
     sizes, parts = _that_fit(tiles, problem, device), range(1, min(device.sms, problem.k) + 1)
-    return _fastest(tiled(problem, device, tile, split) for split in parts for tile in sizes)
+    return _fastest(in_tiles(problem, device, tile, split) for split in parts for tile in sizes)
 
 
 def _that_fit(tiles: Iterable[Tile], problem: Gemm, device: Device) -> list[Tile]:
@@ -146,7 +153,7 @@ def _that_fit(tiles: Iterable[Tile], problem: Gemm, device: Device) -> list[Tile
     return [tile for tile in tiles if sums_fit(device, tile, problem.accumulate)]
 
 
-def _fastest(candidates: Iterable[Tiled]) -> Tiled:
+def _fastest(candidates: Iterable[InTiles]) -> InTiles:
     """The first whose time is the least, to within `RESOLUTION`."""
     found = list(candidates)
     least = min(candidate.seconds for candidate in found)
