@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model import occupancy
-from gemmlab.model.bounds import RESOURCES, Predictions, least_times, predict_all
+from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.model.work import Work
@@ -40,7 +40,7 @@ class Predictable(Protocol):
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Rates):
     """What the model says of one problem on one device; fields are named as in `Measurement`.
 
     flops : of the product, 2mnk [FLOP]
@@ -88,16 +88,6 @@ class Prediction:
     def seconds(self) -> float:
         """Predicted duration [s]."""
         return self.times[self.bottleneck]
-
-    @property
-    def intensity(self) -> float:
-        """Arithmetic intensity at device memory [FLOP/B]."""
-        return self.flops / self.bytes["dram"]
-
-    @property
-    def flops_per_second(self) -> float:
-        """Predicted rate of useful operations [FLOP/s]."""
-        return self.flops / self.seconds
 
 
 def predict(

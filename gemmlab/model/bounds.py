@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,37 @@ def least_times(problem: Product, device: Device) -> dict[str, Any]:
     }
 
 
+def slowest(times: Mapping[str, Any]) -> Any:
+    """The longest of `times` [s], for each product: parts that overlap perfectly."""
+    return reduce(np.maximum, times.values())
+
+
 def longest(times: Mapping[str, Any]) -> np.ndarray:
     """The key of `times` that is the longest, for each product; of equals the first."""
     which = np.argmax(np.broadcast_arrays(*times.values()), axis=0)
     return np.array(list(times))[which]
 
 
+class Rates:
+    """What follows from `flops`, `bytes` and `seconds`, of one prediction or of many."""
+
+    flops: Any
+    bytes: Mapping[str, Any]
+    seconds: Any
+
+    @property
+    def intensity(self) -> Any:
+        """Arithmetic intensity at device memory [FLOP/B]."""
+        return self.flops / self.bytes["dram"]
+
+    @property
+    def flops_per_second(self) -> Any:
+        """Predicted rate of useful operations [FLOP/s]."""
+        return self.flops / self.seconds
+
+
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(Rates):
     """What the model says of many products on one device: `Prediction`'s fields, as arrays.
 
     flops : [FLOP]; bytes : traffic by memory level [B]; times : what each resource needs [s]
@@ -52,7 +76,7 @@ class Predictions:
     @property
     def seconds(self) -> np.ndarray:
         """Predicted durations [s], the longest of `times`."""
-        return np.max(list(self.times.values()), axis=0)
+        return slowest(self.times)
 
     @property
     def bottleneck(self) -> np.ndarray:
@@ -63,16 +87,6 @@ class Predictions:
     def limiter(self) -> np.ndarray:
         """What limits the speed of each, in words: "math", "latency" or "DRAM"."""
         return longest({RESOURCES[resource]: time for resource, time in self.times.items()})
-
-    @property
-    def intensity(self) -> np.ndarray:
-        """Arithmetic intensity at device memory [FLOP/B]."""
-        return self.flops / self.bytes["dram"]
-
-    @property
-    def flops_per_second(self) -> np.ndarray:
-        """Predicted rate of useful operations [FLOP/s]."""
-        return self.flops / self.seconds
 
 
 def predict_all(problems: Gemms, device: str | Device) -> Predictions:

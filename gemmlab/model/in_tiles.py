@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.formats import number_format
-from gemmlab.model.bounds import RESOURCES, longest
+from gemmlab.model.bounds import RESOURCES, longest, slowest
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit
 from gemmlab.model.tiles import TILES, feed, passed
 from gemmlab.problem import Gemm
@@ -49,7 +48,7 @@ class InTiles:
     @property
     def seconds(self) -> Any:
         """Predicted duration [s]: the longest of `times`, and then the reduction."""
-        return reduce(np.maximum, self.times.values()) + self.reduction
+        return slowest(self.times) + self.reduction
 
     @property
     def limiter(self) -> Any:
