@@ -40,6 +40,12 @@ def bytes_per_flop(gpu, dtype, level):
     return slopes(gpu, dtype)[level].bytes_per_flop
 
 
+def bits(name):
+    """Sign, exponent and fraction."""
+    form = number_format(name)
+    return 1 + form.exponent_bits + form.fraction_bits
+
+
 def over_dram(gpu):
     return gpu.shared_bandwidth / gpu.dram_bandwidth
 
@@ -63,6 +69,12 @@ NUMBERS = [
     Number("table 1, TF32-TC TFLOP/s, A100", "156", lambda: rate(A100, "tf32")),
     Number("2.1.1, shared over device memory, least", "12", lambda: over_dram(A100)),
     Number("2.1.1, shared over device memory, most", "15", lambda: over_dram(V100)),
+    Number("2.3, bits of TF32", "19", lambda: bits("tf32")),
+    Number("2.3, bits of TF32 in memory", "32", lambda: 8 * number_format("tf32").bytes),
+    Number("2.3, exponent of TF32", "8", lambda: number_format("tf32").exponent_bits),
+    Number("2.3, mantissa of TF32", "10", lambda: number_format("tf32").fraction_bits),
+    Number("2.3, exponent of bfloat16", "8", lambda: number_format("bfloat16").exponent_bits),
+    Number("2.3, mantissa of bfloat16", "7", lambda: number_format("bfloat16").fraction_bits),
     Number("3, bytes per flop, shared, A100", "0.06",
            lambda: bytes_per_flop(A100, "float16", "shared")),
     Number("3, bytes per flop, shared, V100", "0.12",
