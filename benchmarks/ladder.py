@@ -22,7 +22,8 @@ from gemmlab.detection import detect
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
-from gemmlab.recording import parse_kernels, parse_sizes
+from gemmlab.recording import parse_kernels
+from gemmlab.sizes import parse_sizes
 
 ROUNDS = 20
 HEAD = (

@@ -3,7 +3,7 @@
 A tour, in the order of the data:
 
 Gemm(m, n, k, alpha, beta, dtype, accumulate, out_dtype, layout)
-    the problem C ← αAB + βC: its operations, bytes, operands, reference and error
+    the problem C ← αAB + βC: its operations, bytes, operands, reference and error; `Gemms`: many
 device(name), detect()
     a GPU by name, each number with its source; the machine at hand
 Tiling(block, thread, warp, stages)
@@ -11,7 +11,8 @@ Tiling(block, thread, warp, stages)
 kernels
     the ladder, one idea a file: naive … pipelined, the CPU's three, and cuBLAS
 predict(problem, device, kernel, tiling) -> Prediction
-    time, traffic and exact counts, from algebra and the device's numbers; more in `model`
+    time, traffic and exact counts, from algebra and the device's numbers; `predict_all` for many,
+    and more in `model`
 run(kernel, problem, backend) -> Measurement
     times on a GPU or a CPU, counts on the simulated GPU, or a replay of what was recorded
 residual(measurement, prediction)
@@ -34,7 +35,7 @@ import importlib
 from typing import Any
 
 from gemmlab.device import Device, device
-from gemmlab.problem import Gemm
+from gemmlab.problem import Gemm, Gemms
 from gemmlab.tiling import Tiling
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Measurement": "measurement",
     "Prediction": "model",
+    "Predictions": "model",
     "Report": "simt",
     "changed_lines": "difference",
     "cuda": "simt.cuda.choice",
@@ -57,6 +59,7 @@ _LAZY = {
     "numerics": None,
     "plots": None,
     "predict": "model",
+    "predict_all": "model",
     "records": None,
     "residual": "measurement",
     "run": "backends",
@@ -66,8 +69,10 @@ _LAZY = {
 __all__ = [
     "Device",
     "Gemm",
+    "Gemms",
     "Measurement",
     "Prediction",
+    "Predictions",
     "Report",
     "Tiling",
     "changed_lines",
@@ -84,6 +89,7 @@ __all__ = [
     "numerics",
     "plots",
     "predict",
+    "predict_all",
     "records",
     "residual",
     "run",

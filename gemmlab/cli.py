@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gemmlab
-from gemmlab import doctor, recording, records
+from gemmlab import doctor, guide_figures, recording, records, sizes
 from gemmlab.detection import detect
 from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
@@ -72,8 +72,15 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--kernels", default=names, help=f"names with commas (default: {names})")
     add.add_argument(
         "--sizes",
-        default=recording.SIZES,
-        help="n or mxnxk, then :nt, :tn or :tt for a layout, with commas (default: %(default)s)",
+        default=sizes.SIZES,
+        help="n or mxnxk, then :nt for a layout and :float16 for a format, with commas "
+        "(default: %(default)s)",
+    )
+    add.add_argument(
+        "--figures",
+        metavar="NUMBERS",
+        help="instead of sizes: counterparts of these figures of NVIDIA's guide, with commas, of "
+        f"{', '.join(map(str, guide_figures.FIGURES))}",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
@@ -131,7 +138,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
 def _record(arguments: argparse.Namespace) -> int:
     status = gpu_status()
     chosen = recording.parse_kernels(arguments.kernels)
-    problems = recording.parse_sizes(arguments.sizes)
+    figures = guide_figures.parse_figures(arguments.figures) if arguments.figures else []
+    problems = sizes.parse_sizes(arguments.sizes)
     if not status.works and not arguments.dry_run:
         return _fail(
             f"record needs an NVIDIA GPU that works here, and there is none ({status.reason}); "
@@ -141,6 +149,8 @@ def _record(arguments: argparse.Namespace) -> int:
     target: Device = detect() if status.works else device(RECORDED)
     folder = arguments.out or records.ROOT / target.name
     points = recording.plan(chosen, problems, target, arguments.budget)
+    if figures:
+        points = guide_figures.plan(figures, chosen, target, arguments.budget)
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

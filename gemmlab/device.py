@@ -17,6 +17,7 @@ from gemmlab.formats import FORMATS
 
 FOLDER = Path(__file__).parent / "devices"
 RECORDED = "h200"  # the GPU whose measurements come with gemmlab
+LEVELS = ("dram", "l2", "l1", "shared")  # memories that have a bandwidth, the farthest first
 TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 
@@ -87,6 +88,14 @@ class Device:
         return self.sms * self.clock * self.shared_bytes_per_cycle_per_sm
 
     @property
+    def l1_bandwidth(self) -> float | None:
+        """Bandwidth of all L1 caches [B/s]: that of shared memory, as both are one unit of an SM.
+
+        Source: CUDA C++ Programming Guide, Compute Capabilities 7.x and later, "Shared Memory".
+        """
+        return self.shared_bandwidth
+
+    @property
     def threads(self) -> int | None:
         """Threads that can be resident on the device at once, SMs × threads per SM."""
         return None if self.threads_per_sm is None else self.sms * self.threads_per_sm
@@ -106,10 +115,9 @@ class Device:
         return self.peak[dtype]
 
     def bandwidth_of(self, level: str) -> float:
-        """Bandwidth of the memory level "dram", "l2" or "shared" [B/s]."""
-        levels = ("dram", "l2", "shared")
-        if level not in levels:
-            raise ValueError(f"unknown memory level {level!r}; the levels are {', '.join(levels)}")
+        """Bandwidth of the memory level "dram", "l2", "l1" or "shared" [B/s]."""
+        if level not in LEVELS:
+            raise ValueError(f"unknown memory level {level!r}; the levels are {', '.join(LEVELS)}")
         bandwidth = getattr(self, f"{level}_bandwidth")
         if bandwidth is None:
             raise ValueError(f"no bandwidth is known for memory level {level!r} of {self.title}")

@@ -7,33 +7,15 @@ transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.arguments import finite_number, whole_number
+from gemmlab.arguments import whole_number
 from gemmlab.formats import from_memory, number_format, round_to, to_memory
+from gemmlab.product import Arithmetic, Product
 
-# How A and B are stored, one letter each: n as it is, t transposed (the trans arguments of BLAS).
-LAYOUTS = ("nn", "nt", "tn", "tt")
-
-# The formats that hold running sums: TF32 and bfloat16 are formats of operands alone.
-ACCUMULATORS = ("float64", "float32", "float16")
-
-
-class Arithmetic(NamedTuple):
-    """The formats of A and B, of the running sum with α and β, and of C."""
-
-    dtype: str
-    accumulate: str
-    out_dtype: str
-
-    def __str__(self) -> str:
-        usual = Gemm(1, 1, 1, dtype=self.dtype).arithmetic
-        text = self.dtype
-        if self.accumulate != usual.accumulate:
-            text += f" summed in {self.accumulate}"
-        return text if self.out_dtype == usual.out_dtype else f"{text} to {self.out_dtype}"
+EXACT = 2.0**53  # float64 has every whole number below
 
 
 class Operands(NamedTuple):
@@ -45,7 +27,7 @@ class Operands(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gemm:
+class Gemm(Product):
     """C ← αAB + βC with A (m×k), B (k×n), C (m×n).
 
     dtype : the format of A and B in memory
@@ -58,8 +40,8 @@ class Gemm:
 
     Raises TypeError or ValueError for sizes that are not positive whole numbers, scalars that are
     not finite in the format of the sum, formats that are not in `gemmlab.formats.FORMATS`, an
-    `accumulate` that is not in `ACCUMULATORS`, TF32 as `out_dtype`, and layouts that are not in
-    `LAYOUTS`.
+    `accumulate` that is not in `gemmlab.product.ACCUMULATORS`, TF32 as `out_dtype`, and layouts
+    that are not in `gemmlab.product.LAYOUTS`.
 
     >>> p = Gemm(m=8192, n=128, k=8192, dtype="float16")
     >>> p.flops, p.bytes, round(p.intensity, 1)
@@ -68,81 +50,14 @@ class Gemm:
     ('float32', 'float16', 'float32')
     """
 
-    m: int
-    n: int
-    k: int
-    alpha: float = 1.0
-    beta: float = 0.0
-    dtype: str = "float32"
-    accumulate: str | None = None
-    out_dtype: str | None = None
-    layout: str = "nn"
-
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
-        for name in ("alpha", "beta"):
-            object.__setattr__(self, name, finite_number(name, getattr(self, name)))
-        number_format(self.dtype)
-        if self.accumulate is None:
-            wide = "float64" if self.dtype == "float64" else "float32"
-            object.__setattr__(self, "accumulate", wide)
-        if number_format(self.accumulate, "accumulate").name not in ACCUMULATORS:
-            raise ValueError(
-                f"accumulate={self.accumulate!r} is a format of operands; sums are kept in "
-                f"{', '.join(ACCUMULATORS)}"
-            )
-        largest = number_format(self.accumulate).largest
-        for name in ("alpha", "beta"):
-            if abs(getattr(self, name)) > largest:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is too large for accumulate="
-                    f"{self.accumulate!r}; use at most {largest:.6g}"
-                )
-        if self.out_dtype is None:
-            out = "float32" if self.dtype == "tf32" else self.dtype
-            object.__setattr__(self, "out_dtype", out)
-        if number_format(self.out_dtype, "out_dtype").name == "tf32":
-            raise ValueError("out_dtype='tf32' is a format of operands; use out_dtype='float32'")
-        if self.layout not in LAYOUTS:
-            raise ValueError(
-                f"layout={self.layout!r} is not known; use one of {', '.join(LAYOUTS)}"
-            )
+        super().__post_init__()
 
     def __str__(self) -> str:
         text = f"{self.m}×{self.n}×{self.k} {self.arithmetic}"
         return text if self.layout == "nn" else f"{text} {self.layout}"
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations of the product, 2mnk: mnk FMAs of two operations each."""
-        return 2 * self.m * self.n * self.k
-
-    @property
-    def bytes(self) -> int:
-        """Compulsory traffic at β = 0 [B], s·(mk + kn) + s_C·mn: read A and B once, write C once.
-
-        s and s_C are the bytes of an element of `dtype` and of `out_dtype`.
-        """
-        a, b, c = self.array_bytes
-        return a + b + c
-
-    @property
-    def array_bytes(self) -> tuple[int, int, int]:
-        """The sizes of the arrays of A, B and C in memory [B]."""
-        each = number_format(self.dtype).bytes
-        c = number_format(self.out_dtype).bytes * self.m * self.n
-        return each * self.m * self.k, each * self.k * self.n, c
-
-    @property
-    def intensity(self) -> float:
-        """Arithmetic intensity at β = 0 [FLOP/B], 2mnk / (s·(mk + kn) + s_C·mn)."""
-        return self.flops / self.bytes
-
-    @property
-    def scaling_flops(self) -> int:
-        """Operations that α and β add to 2mnk: mn for α ≠ 1 and 2mn for β ≠ 0."""
-        return self.m * self.n * ((self.alpha != 1) + 2 * (self.beta != 0))
 
     @property
     def tolerance(self) -> float:
@@ -156,23 +71,6 @@ class Gemm:
         if j_u >= 1:
             return 1.0
         return j_u / (1 - j_u) + number_format(self.out_dtype).unit_roundoff
-
-    @property
-    def shapes(self) -> tuple[tuple[int, int], ...]:
-        """The shapes of the arrays of A, B and C, as they are stored."""
-        a, b, c = (self.m, self.k), (self.k, self.n), (self.m, self.n)
-        left, right = self.layout
-        return a if left == "n" else a[::-1], b if right == "n" else b[::-1], c
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """The formats of A and B, of the sum, and of C; `Kernel.arithmetic` lists a kernel's."""
-        return Arithmetic(self.dtype, self.accumulate, self.out_dtype)
-
-    @property
-    def formats(self) -> tuple[str, str, str]:
-        """The formats of A, B and C."""
-        return self.dtype, self.dtype, self.out_dtype
 
     @property
     def memory(self) -> tuple[np.dtype, ...]:
@@ -281,6 +179,52 @@ class Gemm:
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.where(difference == 0, 0.0, difference / scale)
         return np.where(np.isfinite(errors), errors, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Gemms(Product):
+    """Many products in the same formats: m, n and k are arrays of whole numbers that broadcast.
+
+    Raises TypeError or ValueError as `Gemm` does, for arrays whose shapes do not go together, and
+    for products of 2⁵³ operations or bytes and more: below, float64 counts them exactly.
+
+    >>> many = Gemms(m=4096, n=[128, 256, 512], k=4096, dtype="float16")
+    >>> many.flops.tolist(), many.intensity.round(1).tolist()
+    ([4294967296, 8589934592, 17179869184], [120.5, 227.6, 409.6])
+    >>> str(many[1])
+    '4096×256×4096 float16'
+    """
+
+    def __post_init__(self) -> None:
+        each = (np.atleast_1d(_whole_numbers(x, getattr(self, x))) for x in "mnk")
+        sizes = np.broadcast_arrays(*each)
+        for name, size in zip("mnk", sizes, strict=True):
+            object.__setattr__(self, name, size)
+        super().__post_init__()
+        m, n, k = (size.astype(float) for size in sizes)
+        most = np.max(2 * np.maximum(m * n * k, 4 * (m * k + k * n + m * n)), initial=0)
+        if most >= EXACT:
+            raise ValueError(
+                f"a product has {most:.3g} operations or bytes; those of many are counted up to "
+                f"2^53, {EXACT:.3g}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.m)
+
+    def __getitem__(self, index: Any) -> Gemm:
+        rest = {x: getattr(self, x) for x in ("alpha", "beta", *Arithmetic._fields, "layout")}
+        return Gemm(*(int(getattr(self, x)[index]) for x in "mnk"), **rest)
+
+
+def _whole_numbers(name: str, values: Any) -> np.ndarray:
+    """An array of int64, or an error that quotes what is wrong."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} holds {array.dtype}; use whole numbers of at least 1")
+    if array.size:
+        whole_number(name, int(array.min()))
+    return array.astype(np.int64)
 
 
 def _in_memory(values: np.ndarray, dtype: str) -> np.ndarray:

@@ -26,14 +26,6 @@ from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 KERNELS = (*kernels.LADDER, kernels.REFERENCE)
-SIZES = (
-    "256,512,1024,2048,4096,8192,16384,"  # powers of two
-    "1000,1023,2049,4095,"  # ragged: no tile divides them all
-    "8192x128x8192,64x64x8192,4096x4096x64,4096x1x4096,"  # skinny ones and a GEMV
-    "4096x4096x4097,4096x4096x4098,4096x4096x4099,"  # alignments of k: rows of A begin at
-    "4096x4096x4100,4096x4096x4104,4096x4096x4112,"  # multiples of 4, 8, 4, 16, 32 and 64 B
-    "4096:nt,4096:tn,4096:tt"  # operands that are stored transposed
-)
 BUDGET = 2.0  # of predicted time for one launch [s]
 
 
@@ -72,23 +64,6 @@ class Outcome:
     interrupted: bool = False
 
 
-def parse_sizes(text: str) -> list[Gemm]:
-    """FP32 problems from a list such as ``"256,8192x128x64,4096:nt"``: n, or m x n x k, and layout.
-
-    >>> [str(p) for p in parse_sizes("256,8192x128x64,4096:nt")]
-    ['256×256×256 float32', '8192×128×64 float32', '4096×4096×4096 float32 nt']
-    """
-    problems = []
-    for item in text.split(","):
-        size, colon, layout = item.strip().lower().partition(":")
-        sizes = size.split("x")
-        if len(sizes) not in (1, 3) or not all(s.isdecimal() and int(s) > 0 for s in sizes):
-            raise ValueError(f"size {item!r} is not known; use n or mxnxk, such as 256,8192x128x64")
-        sizes = map(int, sizes * (3 // len(sizes)))
-        problems.append(Gemm(*sizes, layout=layout if colon else "nn"))
-    return problems
-
-
 def parse_kernels(text: str) -> list[Kernel]:
     """Kernels from a list of names; ValueError for one that is not a kernel for GPUs."""
     known = {kernel.name: kernel for kernel in KERNELS}
@@ -105,30 +80,31 @@ def plan(
     """Every point of a campaign on `device`, the small problems first.
 
     A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
-    the kernel's own alone; a layout that a kernel does not take is left out.
+    the kernel's own alone; layouts and formats that a kernel does not take are left out.
     Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
     """
     points = {}
     for problem in sorted(problems, key=lambda p: p.flops):
         for kernel in chosen:
             for tiling in _tilings(kernel, problem):
-                points[kernel.name, problem, tiling] = _point(
+                points[kernel.name, problem, tiling] = point(
                     kernel, problem, tiling, device, budget
                 )
     return list(points.values())
 
 
 def _tilings(kernel: Kernel, problem: Gemm) -> list[Tiling | None]:
-    if problem.layout not in kernel.layouts:
+    if problem.layout not in kernel.layouts or problem.arithmetic not in kernel.arithmetic:
         return []
     square = problem.m == problem.n == problem.k and problem.layout == "nn"
     others = kernel.tilings if square else ()
     return [kernel.default, *(tiling for tiling in others if tiling != kernel.default)]
 
 
-def _point(
-    kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, budget: float
+def point(
+    kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, budget: float = BUDGET
 ) -> Point:
+    """One point of a campaign, with its predicted time, and why it is left out if it is."""
     if problem.accumulate not in device.peak:  # a GPU without a file: measured all the same
         return Point(kernel, problem, tiling)
     modelled = {"kernel": kernel, "tiling": tiling} if kernel.work else {}

@@ -97,7 +97,7 @@ def test_unknown_device_lists_the_known_ones():
 def test_unknown_dtype_and_level():
     with pytest.raises(ValueError, match=r"'bfloat16'.*float64, float32, float16"):
         device("v100").ops_per_byte("bfloat16")
-    with pytest.raises(ValueError, match=r"'l3'.*dram, l2, shared"):
+    with pytest.raises(ValueError, match=r"'l3'.*dram, l2, l1, shared"):
         device("v100").ops_per_byte("float32", "l3")
     with pytest.raises(ValueError, match=r"no bandwidth is known.*'l2'"):
         device("t4").ops_per_byte("float32", "l2")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab import Gemm, Measurement, Tiling, device, kernels, recording, records
+from gemmlab import Gemm, Measurement, Tiling, device, kernels, recording, records, sizes
 from gemmlab.backends.timing import source_hash
 from gemmlab.recording import BUDGET, KERNELS, plan, record
 
 H200 = device("h200")
-PROBLEMS = recording.parse_sizes("16,24,16x8x4")
+PROBLEMS = sizes.parse_sizes("16,24,16x8x4")
 
 
 class FakeGpu:
@@ -62,32 +62,10 @@ def kept(folder):
 # ------------------------------------------------------------------------------------- the plan
 
 
-def test_sizes():
-    assert recording.parse_sizes("256, 8192x128x64") == [Gemm(256, 256, 256), Gemm(8192, 128, 64)]
-    assert recording.parse_sizes("8:tn") == [Gemm(8, 8, 8, layout="tn")]
-    with pytest.raises(ValueError, match="layout='' is not known; use one of nn, nt, tn, tt"):
-        recording.parse_sizes("8:")
-    for text in ("", "0", "-1", "1.5", "8x8", "8x8x8x8", "16,,16", "x"):
-        with pytest.raises(ValueError, match="is not known; use n or mxnxk"):
-            recording.parse_sizes(text)
-
-
 def test_kernels():
     assert recording.parse_kernels("tiled, cublas") == [kernels.tiled, kernels.cublas]
     with pytest.raises(ValueError, match="'cpu_naive' is not recorded; use naive, co.*, tiled"):
         recording.parse_kernels("cpu_naive")
-
-
-def test_the_default_campaign_has_square_ragged_and_skinny_problems():
-    problems = recording.parse_sizes(recording.SIZES)
-    squares = {p.n for p in problems if p.m == p.n == p.k}
-    assert {256, 512, 1024, 2048, 4096, 8192} < squares
-    assert any(n % 8 for n in squares)
-    assert Gemm(4096, 1, 4096) in problems
-    assert {p.k % 16 for p in problems if p.m == p.n == 4096} >= {0, 1, 2, 3, 4, 8}
-    assert {p.layout for p in problems} == {"nn", "nt", "tn", "tt"}
-    assert len(problems) == len(set(problems))
-    assert {p.dtype for p in problems} == {"float32"}
 
 
 def test_a_plan_has_each_point_once_and_small_problems_first(points):
@@ -105,12 +83,19 @@ def test_a_plan_has_each_point_once_and_small_problems_first(points):
 
 def test_a_layout_is_measured_with_the_kernels_that_take_it():
     both = replace(kernels.tiled, layouts=("nn", "nt"))
-    points = plan([kernels.naive, both], recording.parse_sizes("8,8:nt,8:tt"), H200)
+    points = plan([kernels.naive, both], sizes.parse_sizes("8,8:nt,8:tt"), H200)
     assert [(p.kernel.name, p.problem.layout, p.tiling) for p in points] == [
         ("naive", "nn", kernels.naive.default),
         *(("tiled", "nn", Tiling.square(t)) for t in (16, 8, 32)),
         ("tiled", "nt", Tiling.square(16)),
     ]
+
+
+def test_a_format_is_measured_with_the_kernels_that_compute_it():
+    half = Gemm(8, 8, 8, dtype="float16")
+    both = replace(kernels.tiled, arithmetic=(*kernels.tiled.arithmetic, half.arithmetic))
+    points = plan([kernels.naive, both], [half], H200)
+    assert {(p.kernel.name, p.problem) for p in points} == {("tiled", half)}
 
 
 def test_long_launches_are_left_out_by_prediction():

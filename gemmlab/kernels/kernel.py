@@ -8,7 +8,8 @@ from typing import Any
 
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
-from gemmlab.problem import Arithmetic, Gemm
+from gemmlab.problem import Gemm
+from gemmlab.product import Arithmetic
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

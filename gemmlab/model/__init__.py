@@ -10,17 +10,14 @@ from typing import NamedTuple, Protocol
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model import occupancy
+from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
-__all__ = ["Prediction", "predict"]
-
-
-# What a resource of `Prediction.times` is called; L1 and shared memory are told apart below.
-RESOURCES = {"math": "math", "latency": "latency", "dram": "DRAM", "l2": "L2", "l1": "L1"}
+__all__ = ["Prediction", "Predictions", "predict", "predict_all"]
 
 
 class Predictable(Protocol):
@@ -43,7 +40,7 @@ class Predictable(Protocol):
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Rates):
     """What the model says of one problem on one device; fields are named as in `Measurement`.
 
     flops : of the product, 2mnk [FLOP]
@@ -92,16 +89,6 @@ class Prediction:
         """Predicted duration [s]."""
         return self.times[self.bottleneck]
 
-    @property
-    def intensity(self) -> float:
-        """Arithmetic intensity at device memory [FLOP/B]."""
-        return self.flops / self.bytes["dram"]
-
-    @property
-    def flops_per_second(self) -> float:
-        """Predicted rate of useful operations [FLOP/s]."""
-        return self.flops / self.seconds
-
 
 def predict(
     problem: Gemm,
@@ -123,19 +110,12 @@ def predict(
     'math'
     """
     target = load_device(device) if isinstance(device, str) else device
-    dram = problem.bytes
-    if problem.beta != 0:
-        dram += problem.array_bytes[2]
+    dram = problem.dram_bytes
     if kernel is None:
         if tiling is not None:
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
-        traffic = {"dram": dram}
-        times = {
-            "math": problem.flops / target.peak_of(problem.dtype),
-            "dram": dram / target.dram_bandwidth,
-            "latency": target.dram_latency or 0.0,
-        }
-        return Prediction(problem, target.name, None, None, problem.flops, traffic, times)
+        times = least_times(problem, target)
+        return Prediction(problem, target.name, None, None, problem.flops, {"dram": dram}, times)
 
     if kernel.work is None:
         raise ValueError(f"there is no model of {kernel.name}; leave out kernel= for the ideal one")

@@ -13,13 +13,18 @@ from matplotlib.text import Text
 from gemmlab.device import Device
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
+from gemmlab.model.roofline import slopes
 from gemmlab.plots import style
 from gemmlab.plots.description import describe
 
 # From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].
 INTENSITIES = (0.05, 2e4)
 MOST_POINTS = 4  # that are told one by one in words
-MEMORIES = {"dram": (style.VERMILION, "-"), "l2": (style.ORANGE, "--")}
+MEMORIES = {
+    "dram": (style.VERMILION, "-"),
+    "l2": (style.ORANGE, "--"),
+    "shared": (style.GREEN, "-."),
+}
 
 
 class RoofArtists(NamedTuple):
@@ -39,10 +44,12 @@ def roofline(
     dtype: str,
     lowest: float | None = None,
     artists: RoofArtists | None = None,
+    levels: Sequence[str] = ("dram", "l2"),
 ) -> RoofArtists:
     """Draw min(peak, intensity × bandwidth) of `device` for `dtype`, with the ridge point named.
 
     lowest : a speed that the axes must reach down to [FLOP/s]
+    levels : memories to draw, keys of `MEMORIES`; "shared" is L1 and shared memory, one unit
     artists : of an earlier call on `ax`, to be changed in place
     Raises ValueError where the device has no rate for `dtype`.
     """
@@ -50,52 +57,49 @@ def roofline(
     if artists is None:
         artists = _new(ax)
     left, right = INTENSITIES
-    bandwidths = {"dram": device.dram_bandwidth, "l2": device.l2_bandwidth}
+    known = slopes(device, dtype)
+    bandwidths = {x: known[x].bandwidth for x in MEMORIES if x in levels and x in known}
     foot = left * device.dram_bandwidth
     ax.set_xlim(left, right)
     ax.set_ylim(style.decades(min(foot, lowest or foot), peak)[0], 4 * peak)
 
     ridge = device.ops_per_byte(dtype)
-    nearest = min(peak / b for b in bandwidths.values() if b)
+    nearest = min(peak / bandwidth for bandwidth in bandwidths.values())
     artists.peak.set_data([nearest, right], [peak, peak])
     artists.peak_label.set_position((right, peak * 1.4))  # clear of markers on the roof
     artists.peak_label.set_text(f"{dtype} peak, {style.si(peak, 'FLOP/s')}")
+    for level, line in artists.slopes.items():
+        line.set_visible(level in bandwidths)
+        artists.slope_labels[level].set_visible(level in bandwidths)
     for level, bandwidth in bandwidths.items():
-        line, label = artists.slopes[level], artists.slope_labels[level]
-        line.set_visible(bool(bandwidth))
-        label.set_visible(bool(bandwidth))
-        if bandwidth:
-            end = peak / bandwidth
-            line.set_data([left, end], [left * bandwidth, peak])
-            at = left * 1.6
-            label.set_position((at, at * bandwidth * 1.3))
-            label.set_rotation(_slope(ax))
-            label.set_text(f"{_NAMES[level]}, {style.si(bandwidth, 'B/s')}")
-    # Where both slopes are shown, the label of the lower one goes below it.
-    both = bool(device.l2_bandwidth)
-    artists.slope_labels["dram"].set_va("top" if both else "bottom")
-    if both:
+        artists.slopes[level].set_data([left, peak / bandwidth], [left * bandwidth, peak])
+        label, at = artists.slope_labels[level], left * 1.6
+        label.set_position((at, at * bandwidth * 1.3))
+        label.set_rotation(_slope(ax))
+        label.set_text(f"{_NAMES[level]}, {style.si(bandwidth, 'B/s')}")
+    # Where several slopes are shown, the label of the lowest one goes below it.
+    several = len(bandwidths) > 1
+    artists.slope_labels["dram"].set_va("top" if several else "bottom")
+    if several:
         x, y = artists.slope_labels["dram"].get_position()
         artists.slope_labels["dram"].set_position((x * 1.2, y / 1.6))
     artists.ridge.set_data([ridge, ridge], [ax.get_ylim()[0], peak])
     artists.ridge_label.set_position((ridge * 1.08, ax.get_ylim()[0] * 1.3))
     artists.ridge_label.set_text(f"ridge, {style.number(ridge)} FLOP/B")
-    slopes = " and ".join(
-        f"{_NAMES[level]}'s {style.si(bandwidth, 'B/s')}"
-        for level, bandwidth in bandwidths.items()
-        if bandwidth
+    drawn = " and ".join(
+        f"{_NAMES[level]}'s {style.si(bandwidth, 'B/s')}" for level, bandwidth in bandwidths.items()
     )
     describe(
         ax,
         f"Roofline of {device.title} in {dtype}, speed against arithmetic intensity: slopes for "
-        f"{slopes} lead up to the peak of {style.si(peak, 'FLOP/s')}, which that of DRAM meets at "
+        f"{drawn} lead up to the peak of {style.si(peak, 'FLOP/s')}, which that of DRAM meets at "
         f"{style.number(ridge)} FLOP/B.",
         "roofline",
     )
     return artists
 
 
-_NAMES = {"dram": "DRAM", "l2": "L2"}
+_NAMES = {"dram": "DRAM", "l2": "L2", "shared": "L1 and shared memory"}
 
 
 def _new(ax: Axes) -> RoofArtists:
@@ -104,14 +108,14 @@ def _new(ax: Axes) -> RoofArtists:
     style.si_axis(ax.yaxis, "speed", "FLOP/s")
     text = {"fontsize": style.NOTE, "clip_on": True}
     (peak,) = ax.plot([], [], color=style.INK, linewidth=2)
-    slopes, labels = {}, {}
+    lines, labels = {}, {}
     for level, (colour, dashes) in MEMORIES.items():
-        (slopes[level],) = ax.plot([], [], dashes, color=colour, linewidth=2)
+        (lines[level],) = ax.plot([], [], dashes, color=colour, linewidth=2)
         labels[level] = ax.text(1, 1, "", color=style.INK, rotation_mode="anchor", **text)
     (ridge,) = ax.plot([], [], ":", color=style.GREY, linewidth=1.2, marker="o", markevery=[1])
     return RoofArtists(
         peak,
-        slopes,
+        lines,
         ridge,
         ax.text(1, 1, "", ha="right", va="bottom", color=style.INK, **text),
         labels,

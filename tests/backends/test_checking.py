@@ -9,7 +9,7 @@ from gemmlab import Gemm
 from gemmlab.backends import checking
 from gemmlab.backends.checking import check
 from gemmlab.formats import round_to, to_memory
-from gemmlab.problem import LAYOUTS
+from gemmlab.product import LAYOUTS
 
 PROBLEM = Gemm(300, 260, 130, alpha=0.5, beta=-1.7)
 

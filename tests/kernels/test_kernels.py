@@ -12,7 +12,8 @@ import pytest
 from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.copies import aligned_by_fours
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
 from gemmlab.simt import UnsupportedError
 from gemmlab.tiling import Tiling
 from tests.support.edge_shapes import SCALES, edge_shapes

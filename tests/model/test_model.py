@@ -10,7 +10,6 @@ from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.formats import FORMATS
 from gemmlab.model import RESOURCES, occupancy, predict, traffic
-from gemmlab.model.layers import layer_norm, linear, max_pooling, relu
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -46,39 +45,6 @@ def test_matrix_vector_products_are_limited_by_dram(shape, name):
     p = predict(Gemm(*shape, dtype="float16"), name)
     assert p.intensity < 1
     assert p.limiter == "DRAM"
-
-
-def test_the_table_of_five_operations():
-    """Arithmetic intensities of layers in float16, and what limits them on a V100."""
-    balance = V100.ops_per_byte("float16")
-    large, small = linear(4096, 1024, batch=512), linear(4096, 1024, batch=1)
-    assert round(large.intensity) == 315
-    assert predict(large, V100).limiter == "math"
-    assert round(small.intensity) == 1
-    assert predict(small, V100).limiter == "DRAM"
-    assert max_pooling(1 << 20, window=3).intensity == 2.25
-    assert relu(1 << 20).intensity == 0.25
-    for width in (1, 2, 64, 1024, 1 << 20):
-        assert layer_norm(512, width).intensity < 10
-    for layer in (max_pooling(1 << 20), relu(1 << 20), layer_norm(512, 1024)):
-        assert layer.intensity < balance
-
-
-def test_layers_count_whole_tensors():
-    assert relu(10) == (10, 40)
-    assert relu(10, "float32").bytes == 80
-    assert max_pooling(10, window=5).flops == 250
-    assert layer_norm(2, 8).bytes == 2 * (2 * 16 + 2 * 8)
-
-
-def test_layers_refuse_bad_sizes_and_formats():
-    for make in (relu, max_pooling, lambda n: layer_norm(n, 4), lambda n: layer_norm(4, n)):
-        with pytest.raises(ValueError, match="=0 is too small"):
-            make(0)
-        with pytest.raises(TypeError, match=r"=2\.5 is not a whole number"):
-            make(2.5)
-    with pytest.raises(ValueError, match="float31.*float32"):
-        relu(4, "float31")
 
 
 def test_one_thread_is_limited_by_latency():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gemmlab import kernels
 from gemmlab.model import transactions
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
 from gemmlab.tiling import Tiling
 from tests.support.rungs import check
 from tests.support.small_tilings import SMALL

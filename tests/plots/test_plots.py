@@ -104,6 +104,22 @@ def test_a_memory_without_a_known_bandwidth_has_no_slope(ax):
     assert shown == {name: bool(bandwidth) for name, bandwidth in known.items()}
 
 
+def test_shared_memory_is_drawn_where_it_is_asked_for(ax):
+    levels = ("dram", "l2", "shared")
+    roof = plots.roofline(ax, device("v100"), "float16", levels=levels)
+    for level, line in roof.slopes.items():
+        x, y = line.get_data()
+        assert line.get_visible()
+        assert x[-1] == device("v100").ops_per_byte("float16", level)
+        assert y[-1] == device("v100").peak_of("float16")
+    assert roof.slope_labels["shared"].get_text() == "L1 and shared memory, 15.7 TB/s"
+    assert roof.peak.get_xdata()[0] == roof.slopes["shared"].get_xdata()[-1]
+    roof = plots.roofline(ax, device("v100"), "float16", artists=roof)
+    assert not roof.slopes["shared"].get_visible()
+    assert not roof.slope_labels["shared"].get_visible()
+    assert roof.peak.get_xdata()[0] == roof.slopes["l2"].get_xdata()[-1]
+
+
 def test_a_roof_is_redrawn_in_place(ax):
     roof = plots.roofline(ax, device("v100"), "float16")
     count = len(ax.get_children())

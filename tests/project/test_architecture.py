@@ -20,7 +20,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
     *("arguments", "markdown", "difference", "formats", "architectures"),
-    *("driver", "probe", "problem", "device", "detection", "tiling"),
+    *("driver", "probe", "product", "problem", "device", "detection", "literature", "tiling"),
     *("model", "numerics"),
     "instructions",
     "simt",
@@ -31,7 +31,7 @@ ORDER = [
     "guesses",
     "plots",
     *("explorers", "exercises"),
-    *("doctor", "recording", "programs"),
+    *("doctor", "sizes", "recording", "guide_figures", "programs"),
     *("cli", "__main__"),
 ]
 FACADE_USERS = ("doctor", "cli", "__main__")  # `import gemmlab` may load anything to their left

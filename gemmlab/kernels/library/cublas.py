@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
 from gemmlab.tiling import Tiling
 
 

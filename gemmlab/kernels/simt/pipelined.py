@@ -32,7 +32,8 @@ from gemmlab.kernels.simt.warp_tiles import (
     multiplying,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
