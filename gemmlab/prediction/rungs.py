@@ -10,14 +10,14 @@ import numpy as np
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.prediction.time import Forecast, extended, forecast
 from gemmlab.prediction.compiling import listing
+from gemmlab.prediction.time import Forecast, forecast
 from gemmlab.problem import Gemm
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.tiling import Tiling
 
-SHORT, LONG = 8, 16  # steps along k after which a loop is in its stride, and twice as many
+SHORT = 8  # steps along k after which a loop is in its stride
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
 
@@ -46,25 +46,43 @@ def predict_rung(
 ) -> Forecast:
     """Predict the time of a rung of the ladder from its compiled code.
 
-    Two shorter products are simulated where k is long: beyond them, each step takes the same.
+    The blocks of a product are alike, so that one round of resident blocks stands for all; where k
+    is long two shorter products are simulated, beyond which each step takes the same. The first
+    round waits for device memory, if L2 keeps the matrices for the later ones.
     Raises what `predict` and `predict_time` raise.
     """
     target, tiling = load_device(device), kernel.choose(tiling)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
-    short, longer = (problem.k % step + step * n * _steps(step, tiling) for n in (1, 2))
+    shorter = [problem.k % step + step * n * _steps(step, tiling) for n in (1, 2)]
+    sizes = shorter if problem.k > shorter[1] else [problem.k]
 
-    def at(k: int) -> Forecast:
+    def at(k: int, cold: bool) -> Forecast:
         shape = replace(problem, k=k)
         return forecast(
-            code, target, *kernel.launch(shape, tiling), *_arguments(shape),
+            code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1, cold=cold,
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling), effects=effects,
         )  # fmt: skip
 
-    if problem.k <= longer:
-        return at(problem.k)
-    return extended(at(short), at(longer), (problem.k - short) / (longer - short))
+    warm, cold = ([at(k, first) for k in sizes] for first in (False, True))
+    found = warm[-1]
+    rounds = max(1.0, found.share.blocks / found.share.resident)
+    times = {
+        name: _extended([f.times[name] for f in warm], sizes, problem.k) for name in found.times
+    }
+    first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
+    times["sm"] += first - times["sm"] / rounds
+    footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
+    times["dram"] = footprint / target.dram_bandwidth
+    return replace(found, times=times)
+
+
+def _extended(values: list[float], sizes: list[int], k: int) -> float:
+    """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
+    if len(values) == 1:
+        return values[0]
+    return values[0] + (values[1] - values[0]) * (k - sizes[0]) / (sizes[1] - sizes[0])
 
 
 def _steps(step: int, tiling: Tiling) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from gemmlab.tiling import WARP
 
 L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block
-ROUNDS = 2  # of resident blocks: the second one finds what the first one left
+ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
 
 
@@ -104,9 +104,14 @@ def forecast(
     *arguments: Any,
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
+    cold: bool = True,
     effects: Effects = Effects(),
 ) -> Forecast:
-    """The same from a listing; `rounds` of resident blocks are simulated."""
+    """The same from a listing.
+
+    rounds : of resident blocks that are simulated; after one alone, all rounds take as long
+    cold : the first round finds nothing in L2
+    """
     grid, block = dim(grid), dim(block)
     used = code.shared_bytes + shared_bytes
     mine = share(target, grid, math.prod(block), used, code.registers)
@@ -116,7 +121,7 @@ def forecast(
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
     fits = footprint <= (target.l2_bytes or 0)
     cache = L1_BYTES - mine.resident * (used + SYSTEM_BYTES)
-    blocks = found.blocks(cache, mine.resident, fits)
+    blocks = found.blocks(cache, mine.resident if cold else 0, fits)
     result = simulate(code, blocks, resident=mine.resident, on=target.name, effects=effects)
     cycles = total_cycles(result, mine)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / count * math.prod(grid)
@@ -130,13 +135,16 @@ def forecast(
 def total_cycles(result: Result, mine: Share) -> float:
     """Cycles of all blocks of an SM, from those that were simulated.
 
-    Blocks start as others end: those that were not simulated follow at the pace of the last round.
+    Blocks start as others end: those that were not simulated follow at the pace of the round that
+    had others before and after it. Where fewer than three rounds were simulated, all take as long.
     """
     ends = np.sort(result.block_ends)
     rest = mine.blocks - len(ends)
     if rest <= 0:
         return float(ends[-1])
-    pace = (ends[-1] - ends[-1 - mine.resident]) / mine.resident
+    if len(ends) < 3 * mine.resident:
+        return float(ends[-1] * mine.blocks / len(ends))
+    pace = (ends[-1 - mine.resident] - ends[-1 - 2 * mine.resident]) / mine.resident
     return float(ends[-1] + rest * pace)
 
 
@@ -185,14 +193,3 @@ class _Sample:
         )  # fmt: skip
         warps = -(-math.prod(self.block) // WARP)
         return _Executed(self.code, machine.run(LONGEST), count, warps)
-
-
-def extended(short: Forecast, longer: Forecast, factor: float) -> Forecast:
-    """The forecast of a loop that has turned `factor` times as far beyond `short` as `longer` has.
-
-    Every time grows by as much with each turn.
-    """
-    times = {
-        name: value + factor * (longer.times[name] - value) for name, value in short.times.items()
-    }
-    return replace(longer, times=times)
