@@ -13,6 +13,8 @@ from gemmlab.backends import available, choose, timing
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.measurement import RESOURCES
+from gemmlab.problem import Operands
+from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
 
 RAGGED = Gemm(m=33, n=20, k=17, alpha=0.5, beta=-2.0)
@@ -387,6 +389,26 @@ def test_gpu_kernels_are_right_and_timed(kernel, problem):
     assert m.passed
     assert len(m.samples) == 5
     assert m.seconds > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("arithmetic", kernels.cublas.arithmetic, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cublas_computes_in_every_format_and_layout(arithmetic, layout):
+    formats = dict(zip(arithmetic._fields, arithmetic, strict=True))
+    problem = Gemm(264, 72, 520, alpha=0.5, beta=-2.0, layout=layout, **formats)
+    assert run(kernels.cublas, problem, "gpu", repeats=3).passed
+    ragged = Gemm(33, 20, 17, layout=layout, **formats)
+    assert run(kernels.cublas, ragged, "gpu", repeats=3).passed
+
+
+@pytest.mark.gpu
+def test_cublas_rounds_nothing_to_tf32_in_float32():
+    """1 + 2⁻¹² is 1 in TF32: sums of 512 of them would be off by sixteen times the tolerance."""
+    problem = Gemm(256, 256, 512)
+    a, b = (np.full(shape, np.float32(1 + 2.0**-12)) for shape in problem.shapes[:2])
+    operands = Operands(a, b, np.zeros(problem.shapes[2], np.float32))
+    assert run(kernels.cublas, problem, "gpu", operands=operands, repeats=3).passed
 
 
 @pytest.mark.gpu
