@@ -39,9 +39,9 @@ def _listing(
     from numba.cuda import dispatcher
 
     capability = architecture(target).capability
-    # Numba asks the GPU that is there for what device functions are compiled; here, that is `target`.
+    # Numba compiles device functions for the GPU that is there: here, that is `target`.
     there = SimpleNamespace(compute_capability=capability)
-    with mock.patch.object(dispatcher, "get_current_device", lambda: there):
+    with mock.patch.object(dispatcher, "get_current_device", return_value=there):
         ptx, _ = cuda.compile_ptx(function, signature, cc=capability, **dict(options))
     cubin, taken = assemble(ptx, target, registers)
     return disassemble(cubin, taken)

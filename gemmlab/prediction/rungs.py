@@ -11,7 +11,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction.compiling import listing
-from gemmlab.prediction.time import Forecast, forecast
+from gemmlab.prediction.time import ALL, Forecast, forecast
 from gemmlab.problem import Gemm
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
@@ -42,7 +42,7 @@ def predict_rung(
     device: str | Device,
     kernel: Kernel,
     tiling: Tiling | None = None,
-    effects: Effects = Effects(),
+    effects: Effects = ALL,
 ) -> Forecast:
     """Predict the time of a rung of the ladder from its compiled code.
 

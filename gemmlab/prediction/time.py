@@ -1,4 +1,4 @@
-"""How long a launch takes, from its compiled code: one SM is simulated, the GPU is put around it."""
+"""How long a launch takes, from its compiled code: one SM is simulated, with the GPU around it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gemmlab.tiling import WARP
 
 L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block
+ALL = Effects()
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
 
@@ -73,7 +74,7 @@ def predict_time(
     *arguments: Any,
     device: str | Device = "h200",
     shared_bytes: int = 0,
-    effects: Effects = Effects(),
+    effects: Effects = ALL,
     max_registers: int | None = None,
     **options: Any,
 ) -> Forecast:
@@ -93,7 +94,9 @@ def predict_time(
         function, arguments, "sm_{}{}".format(*target.compute_capability), max_registers,
         **{"launch_bounds": math.prod(dim(block)), **options},
     )  # fmt: skip
-    return forecast(code, target, grid, block, *arguments, shared_bytes=shared_bytes, effects=effects)
+    return forecast(
+        code, target, grid, block, *arguments, shared_bytes=shared_bytes, effects=effects
+    )
 
 
 def forecast(
@@ -105,7 +108,7 @@ def forecast(
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
     cold: bool = True,
-    effects: Effects = Effects(),
+    effects: Effects = ALL,
 ) -> Forecast:
     """The same from a listing.
 

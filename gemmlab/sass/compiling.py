@@ -62,7 +62,7 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
 def usage(text: str) -> Usage:
     """The `Usage` that `ptxas -v` prints.
 
-    >>> usage("    8 bytes stack frame, 0 bytes spill stores\\nptxas info : Used 24 registers")
+    >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers")
     Usage(registers=24, local_bytes=8)
     """
     stack = re.search(r"(\d+) bytes stack frame", text)

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.model import transactions
-from gemmlab.sass.execution.integers import Step
 from gemmlab.sass.execution.memory import LOCAL, SEGMENT, Memory
-from gemmlab.sass.execution.state import WORD, Mask, Operands
+from gemmlab.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.sass.operands import Address, Register
 from gemmlab.tiling import WARP
 
@@ -108,20 +107,11 @@ class _Access:
 
 def _sum(o: Operands, address: Address) -> Callable[[], Any]:
     """The address as uint64."""
-    rows = o.state.registers
-    parts: list[Callable[[], Any]] = []
-    for i, register in enumerate(address.registers):
-        row = rows[register.file]
-        if register.is_zero:
-            continue
-        if address.wide and (i == 0 or register.file == "UR"):
-            low, high = row[register.index], row[register.index + 1]
-            parts.append(lambda l=low, h=high: (h.astype(np.uint64) << WORD) | l)
-        elif i == 0 and address.scale > 1:
-            scale = np.uint32(address.scale)
-            parts.append(lambda r=row[register.index]: (r * scale).astype(np.uint64))
-        else:
-            parts.append(lambda r=row[register.index]: r.astype(np.uint64))
+    parts = [
+        _part(o, register, address, first=i == 0)
+        for i, register in enumerate(address.registers)
+        if not register.is_zero
+    ]
     offset = np.uint64(address.offset % 2**64)
     bits = np.uint64(2**64 - 1 if address.wide else 2**32 - 1)
 
@@ -134,8 +124,19 @@ def _sum(o: Operands, address: Address) -> Callable[[], Any]:
     return total
 
 
+def _part(o: Operands, register: Register, address: Address, first: bool) -> Callable[[], Any]:
+    """What a register contributes to an address, as uint64."""
+    rows = o.state.registers[register.file]
+    low = rows[register.index]
+    if address.wide and (first or register.file == "UR"):
+        high = rows[register.index + 1]
+        return lambda: (high.astype(np.uint64) << WORD) | low
+    scale = np.uint32(address.scale if first else 1)
+    return lambda: (low * scale).astype(np.uint64)
+
+
 def load(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """d = what lies at the address."""
+    """D = what lies at the address."""
     access = _Access(o, memory, watch, "load")
     rows = access.registers(0, access.words)
 
@@ -214,7 +215,7 @@ _ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """d = what lay at the address, which becomes a function of it and b; one lane after another."""
+    """D = what lay at the address, which becomes a function of it and b; one lane after another."""
     access = _Access(o, memory, watch, "atomic")
     flags = o.instruction.modifiers
     kind = np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))

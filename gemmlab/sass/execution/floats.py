@@ -1,4 +1,4 @@
-"""What instructions on floats do; products and sums are rounded once, as the hardware rounds."""
+"""What instructions on float32 do; products and sums are rounded once, as the hardware rounds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.sass.execution.integers import Step
-from gemmlab.sass.execution.state import Mask, Operands, Read
+from gemmlab.numerics.fma import sum_to_odd
+from gemmlab.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.sass.operands import Immediate
 
 ROUNDINGS = ("RZ", "RM", "RP")  # toward zero, down, up
@@ -39,7 +38,7 @@ def _finish32(o: Operands) -> Callable[[Any], Any]:
     return finish
 
 
-def _single(o: Operands, index: int) -> Read:
+def single(o: Operands, index: int) -> Read:
     """A float32 operand; FTZ takes what is smaller than normal numbers for zero."""
     read = o.float32(index)
     if "FTZ" not in o.instruction.modifiers:
@@ -57,9 +56,9 @@ def _special(o: Operands) -> bool:
 
 
 def ffma(o: Operands) -> Step:
-    """d = a·b + c of float32, rounded once."""
+    """D = a·b + c of float32, rounded once."""
     write = o.to(0, np.float32)
-    a, b, c = (_single(o, i) for i in (1, 2, 3))
+    a, b, c = (single(o, i) for i in (1, 2, 3))
     finish = _finish32(o)
 
     def run(mask: Mask) -> None:
@@ -70,128 +69,43 @@ def ffma(o: Operands) -> Step:
 
 
 def fadd(o: Operands) -> Step:
-    """d = a + b of float32."""
-    write, a, b = o.to(0, np.float32), _single(o, 1), _single(o, 2)
+    """D = a + b of float32."""
+    write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
     if not _special(o):
         return lambda mask: write(a() + b(), mask)
     finish = _finish32(o)
-    return lambda mask: write(finish(sum_to_odd(_wide(a()), _wide(b()))), mask)
+    return lambda mask: write(finish(sum_to_odd(wide(a()), wide(b()))), mask)
 
 
 def fmul(o: Operands) -> Step:
-    """d = a·b of float32."""
-    write, a, b = o.to(0, np.float32), _single(o, 1), _single(o, 2)
+    """D = a·b of float32."""
+    write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
     if not _special(o):
         return lambda mask: write(a() * b(), mask)
     finish = _finish32(o)
-    return lambda mask: write(finish(_wide(a()) * _wide(b())), mask)
+    return lambda mask: write(finish(wide(a()) * wide(b())), mask)
 
 
-def _wide(value: Any) -> Any:
+def wide(value: Any) -> Any:
+    """A value as float64."""
     return np.asarray(value).astype(np.float64)
 
 
 def fmnmx(o: Operands) -> Step:
-    """d = the lesser of a and b where the predicate holds, else the greater; NaN gives way."""
-    write, a, b = o.to(0, np.float32), _single(o, 1), _single(o, 2)
+    """D = the lesser of a and b where the predicate holds, else the greater; NaN gives way."""
+    write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
     least = o.predicate(3)
     return lambda mask: write(np.where(least(), np.fmin(a(), b()), np.fmax(a(), b())), mask)
 
 
 def hfma2(o: Operands) -> Step:
-    """d = a·b + c of pairs of float16; the compiler makes constants by it, as 0·0 + c."""
+    """D = a·b + c of pairs of float16; the compiler makes constants by it, as 0·0 + c."""
     if [str(t) for t in o.instruction.operands[1:3]] != ["-RZ", "RZ"]:
         raise NotImplementedError(str(o.instruction))
     write = o.to(0)
     high, low = (np.float16(o.all[i].real).view(np.uint16) for i in (3, 4))
     value = np.uint32(int(high) << 16 | int(low))
     return lambda mask: write(value, mask)
-
-
-def fma64(a: Any, b: Any, c: Any) -> Any:
-    """a·b + c of float64, rounded once.
-
-    Source: S. Boldo, G. Melquiond, IEEE Trans. Computers 57 (2008), algorithm Fma: the exact
-    product and sum as three numbers, of which the lower two are added with rounding to odd.
-    """
-    product, below = _two_product(a, b)
-    high, low = two_sum(c, below)
-    top, rest = two_sum(product, high)
-    exact = top + sum_to_odd(low, rest)
-    plain = a * b + c
-    return np.where(np.isfinite(exact), exact, plain)
-
-
-def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """(p, e) with p the rounded product and p + e the exact one. Source: Dekker, 1971."""
-    product = a * b
-    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-def _split(a: Any) -> tuple[Any, Any]:
-    scaled = a * (2.0**27 + 1)
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
-def _toward(o: Operands, exact: Callable[[], tuple[Any, Any]]) -> Callable[[], Any]:
-    """The rounded value of (value to nearest, what is missing) in the opcode's direction."""
-    flags = o.instruction.modifiers
-    rounding = next((f for f in flags if f in ROUNDINGS), None)
-
-    def run() -> Any:
-        value, missing = exact()
-        if rounding is None:
-            return value
-        down, up = np.nextafter(value, -np.inf), np.nextafter(value, np.inf)
-        if rounding == "RM":
-            return np.where(missing < 0, down, value)
-        if rounding == "RP":
-            return np.where(missing > 0, up, value)
-        return np.where((value > 0) & (missing < 0), down, np.where((value < 0) & (missing > 0), up, value))
-
-    return run
-
-
-def dfma(o: Operands) -> Step:
-    """d = a·b + c of float64, rounded once."""
-    write = o.to_pair(0)
-    a, b, c = (o.float64(i) for i in (1, 2, 3))
-
-    def exact() -> tuple[Any, Any]:
-        x, y, z = (np.asarray(read()) for read in (a, b, c))
-        value = fma64(x, y, z)
-        return value, _residue(x, y, z, value)
-
-    if not any(f in ROUNDINGS for f in o.instruction.modifiers):
-        return lambda mask: write(fma64(a(), b(), c()), mask)
-    rounded = _toward(o, exact)
-    return lambda mask: write(rounded(), mask)
-
-
-def _residue(a: Any, b: Any, c: Any, value: Any) -> Any:
-    """The sign of a·b + c - value: value is near enough for the differences to be exact."""
-    product, below = _two_product(a, b)
-    high, low = two_sum(product, c)
-    return ((high - value) + low) + below
-
-
-def dadd(o: Operands) -> Step:
-    """d = a + b of float64."""
-    write, a, b = o.to_pair(0), o.float64(1), o.float64(len(o) - 1)
-    rounded = _toward(o, lambda: two_sum(a(), b()))
-    return lambda mask: write(rounded(), mask)
-
-
-def dmul(o: Operands) -> Step:
-    """d = a·b of float64."""
-    write, a, b = o.to_pair(0), o.float64(1), o.float64(2)
-    rounded = _toward(o, lambda: _two_product(a(), b()))
-    if not any(f in ROUNDINGS for f in o.instruction.modifiers):
-        return lambda mask: write(np.asarray(a() * b()), mask)
-    return lambda mask: write(rounded(), mask)
 
 
 FUNCTIONS = {
@@ -207,7 +121,7 @@ FUNCTIONS = {
 
 
 def mufu(o: Operands) -> Step:
-    """d = a function of a, rounded to float32; 64H: of the upper half of a float64.
+    """D = a function of a, rounded to float32; 64H: of the upper half of a float64.
 
     The hardware's last bit may differ: it interpolates in tables. Divisions and roots mend that.
     """
@@ -221,8 +135,8 @@ def mufu(o: Operands) -> Step:
             write((function(wide).view(np.uint64) >> np.uint64(32)).astype(np.uint32), mask)
 
         return upper
-    write, a, function = o.to(0, np.float32), _single(o, 1), FUNCTIONS[name]
-    return lambda mask: write(function(_wide(a())).astype(np.float32), mask)
+    write, a, function = o.to(0, np.float32), single(o, 1), FUNCTIONS[name]
+    return lambda mask: write(function(wide(a())).astype(np.float32), mask)
 
 
 def _upper_half(o: Operands) -> Read:
@@ -245,82 +159,3 @@ def fchk(o: Operands) -> Step:
         write(~easy, mask)
 
     return run
-
-
-INTEGERS = {
-    **{f"{sign}{bits}": np.dtype(f"{kind}{bits // 8}")
-       for sign, kind in (("U", "u"), ("S", "i")) for bits in (8, 16, 32, 64)},
-}  # fmt: skip
-TO_WHOLE = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
-
-
-def i2f(o: Operands) -> Step:
-    """d = the float of an integer."""
-    flags = o.instruction.modifiers
-    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
-    read = o.double_word(1) if kind.itemsize == 8 else o.word(1)
-
-    def integer() -> Any:
-        value = np.asarray(read())
-        return value.astype(np.dtype(f"u{kind.itemsize}")).view(kind)
-
-    if "F64" in flags:
-        write = o.to_pair(0)
-        return lambda mask: write(np.asarray(integer().astype(np.float64)), mask)
-    put, up = o.to(0, np.float32), "RP" in flags
-
-    def run(mask: Mask) -> None:
-        value = integer()
-        near = value.astype(np.float32)
-        if up:
-            near = np.where(near.astype(np.longdouble) < value, np.nextafter(near, np.float32(np.inf)), near)
-        put(near, mask)
-
-    return run
-
-
-def f2i(o: Operands) -> Step:
-    """d = the integer of a float, the nearest one that there is; NaN becomes 0 or the least."""
-    flags = o.instruction.modifiers
-    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
-    read = o.float64(1) if "F64" in flags else _single(o, 1)
-    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
-    write = o.to_pair(0) if kind.itemsize == 8 else o.to(0)
-    least, most = np.iinfo(kind).min, np.iinfo(kind).max
-
-    def run(mask: Mask) -> None:
-        value = whole(np.asarray(read()).astype(np.longdouble))
-        none = np.isnan(value)
-        value = np.clip(np.where(none, 0, value), least, most)
-        out = value.astype(kind)
-        lost = np.dtype(kind).type(least if kind.itemsize == 8 else 0)
-        out = np.where(none, lost, out)
-        if kind.itemsize == 8:
-            write(out.view(np.uint64), mask)
-        else:
-            write(out.astype(np.int64).astype(np.uint32), mask)
-
-    return run
-
-
-def f2f(o: Operands) -> Step:
-    """d = a float in the other format."""
-    to, of = o.instruction.modifiers[:2]
-    if (to, of) == ("F64", "F32"):
-        write, a = o.to_pair(0), o.float32(1)
-        return lambda mask: write(_wide(a()), mask)
-    if (to, of) == ("F32", "F64"):
-        put, b = o.to(0, np.float32), o.float64(1)
-        return lambda mask: put(np.asarray(b()).astype(np.float32), mask)
-    raise NotImplementedError(str(o.instruction))
-
-
-def frnd(o: Operands) -> Step:
-    """d = a rounded to a whole number."""
-    flags = o.instruction.modifiers
-    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
-    if "F64" in flags:
-        write, a = o.to_pair(0), o.float64(1)
-    else:
-        write, a = o.to(0, np.float32), o.float32(1)
-    return lambda mask: write(np.asarray(whole(a())), mask)

@@ -1,4 +1,4 @@
-"""What integer instructions do, one function each: operands in, a function of the mask out.
+"""What integer arithmetic does, a function for an opcode: operands in, an action out.
 
 Source of the names: NVIDIA, CUDA Binary Utilities, Instruction Set Reference. What they do in
 detail is not documented; tests run compiled kernels with them against the kernels' results.
@@ -11,21 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.sass.execution.state import WORD, Mask, Operands
-from gemmlab.sass.operands import Register
+from gemmlab.sass.execution.state import WORD, Mask, Operands, Step
 
-Step = Callable[[Mask], None]
 LOW = np.uint64(0xFFFFFFFF)
 
 
 def mov(o: Operands) -> Step:
-    """d = a."""
+    """D = a."""
     write, a = o.to(0), o.word(1)
     return lambda mask: write(a(), mask)
 
 
 def ldc(o: Operands) -> Step:
-    """d = a word, or 64 bits, of a constant bank."""
+    """D = a word, or 64 bits, of a constant bank."""
     if "64" in o.instruction.modifiers:
         write, pair = o.to_pair(0), o.double_word(1)
         return lambda mask: write(np.asarray(pair()), mask)
@@ -35,7 +33,7 @@ def ldc(o: Operands) -> Step:
 
 
 def imad(o: Operands) -> Step:
-    """d = a·b + c; WIDE: in 64 bits; HI: the upper half of that; X: and a carry."""
+    """D = a·b + c; WIDE: in 64 bits; HI: the upper half of that; X: and a carry."""
     flags = o.instruction.modifiers
     carries = o.is_predicate(1)
     first = 2 if carries else 1
@@ -80,7 +78,7 @@ def _signs(word: Any) -> Any:
 
 
 def add3(o: Operands) -> Step:
-    """d = a + b + c, with carries out into predicates and, with X, carries in."""
+    """D = a + b + c, with carries out into predicates and, with X, carries in."""
     write = o.to(0)
     outs = []
     first = 1
@@ -125,7 +123,7 @@ def _never(o: Operands, index: int) -> bool:
 
 
 def lea(o: Operands) -> Step:
-    """d = (a << s) + b; HI: the upper half of the pair (a, c) << s, + b; X: and a carry."""
+    """D = (a << s) + b; HI: the upper half of the pair (a, c) << s, + b; X: and a carry."""
     flags = o.instruction.modifiers
     write = o.to(0)
     outs = [o.to_predicate(1)] if o.is_predicate(1) else []
@@ -161,97 +159,8 @@ def lea(o: Operands) -> Step:
     return run
 
 
-def shf(o: Operands) -> Step:
-    """A funnel shift of the pair (low a, high c) by s, left or right; HI: the upper half of it."""
-    flags = o.instruction.modifiers
-    write = o.to(0)
-    low, amount, high = o.word(1), o.word(2), o.word(3)
-    bits = 64 if "U64" in flags or "S64" in flags else 32
-    wraps = "W" in flags
-    signed = "S32" in flags or "S64" in flags
-    left, upper = "L" in flags, "HI" in flags
-
-    def run(mask: Mask) -> None:
-        s = np.asarray(amount()).astype(np.uint64)
-        s = s & np.uint64(bits - 1) if wraps else np.minimum(s, np.uint64(bits))
-        pair = (np.asarray(high()).astype(np.uint64) << WORD) | low()
-        if left:
-            moved = np.where(s > 63, np.uint64(0), pair << np.minimum(s, np.uint64(63)))
-        elif signed:
-            at_most = np.minimum(s, np.uint64(63)).astype(np.int64)
-            moved = (pair.view(np.int64) >> at_most).view(np.uint64)
-        else:
-            moved = np.where(s > 63, np.uint64(0), pair >> np.minimum(s, np.uint64(63)))
-        write((moved >> WORD if upper else moved & LOW).astype(np.uint32), mask)
-
-    return run
-
-
-def lop3(o: Operands) -> Step:
-    """d = any function of three bits, given as a table of eight; and whether d is not zero."""
-    outs = [o.to_predicate(0)] if o.is_predicate(0) else []
-    first = len(outs)
-    write = o.to(first)
-    a, b, c = (o.word(first + 1 + i) for i in range(3))
-    function = _three_bits(o.all[first + 4].integer)
-    also = o.predicate(first + 5) if first + 5 < len(o) and not o.all[first + 5].never else None
-
-    def run(mask: Mask) -> None:
-        value = function(a(), b(), c())
-        write(value, mask)
-        for out in outs:
-            out(value != 0 if also is None else (value != 0) | also(), mask)
-
-    return run
-
-
-def _three_bits(table: int) -> Callable[[Any, Any, Any], Any]:
-    """The function of three words whose value for bits a, b, c is bit 4a + 2b + c of `table`."""
-    known = {
-        0xC0: lambda a, b, c: a & b,
-        0xFC: lambda a, b, c: a | b,
-        0x3C: lambda a, b, c: a ^ b,
-        0x33: lambda a, b, c: ~b,
-        0x0F: lambda a, b, c: ~a,
-    }
-    if table in known:
-        return known[table]
-    ones = [i for i in range(8) if table >> i & 1]
-
-    def run(a: Any, b: Any, c: Any) -> Any:
-        value = np.uint32(0)
-        for i in ones:
-            value = value | (
-                (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-            )
-        return value
-
-    return run
-
-
-def prmt(o: Operands) -> Step:
-    """d = four bytes chosen from a and c by the hexadecimal digits of b."""
-    if any(f != "PRMT" for f in o.instruction.modifiers):
-        raise NotImplementedError(str(o.instruction))
-    write, a, chosen, c = o.to(0), o.word(1), o.word(2), o.word(3)
-
-    def run(mask: Mask) -> None:
-        pair = (np.asarray(c()).astype(np.uint64) << WORD) | a()
-        selector = np.asarray(chosen()).astype(np.uint64)
-        value = np.uint64(0)
-        for i in range(4):
-            digit = selector >> np.uint64(4 * i)
-            byte = (pair >> (np.uint64(8) * (digit & np.uint64(7)))) & np.uint64(0xFF)
-            sign = np.where(byte & np.uint64(0x80), np.uint64(0xFF), np.uint64(0))
-            byte = np.where(digit & np.uint64(8), sign, byte)
-            value = value | (byte << np.uint64(8 * i))
-        write(value.astype(np.uint32), mask)
-
-    return run
-
-
 def vimnmx(o: Operands) -> Step:
-    """d = the lesser of a and b where the predicate holds, else the greater."""
+    """D = the lesser of a and b where the predicate holds, else the greater."""
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
     write, a, b, least = o.to(0, kind), o.word(1), o.word(2), o.predicate(3)
 
@@ -263,7 +172,7 @@ def vimnmx(o: Operands) -> Step:
 
 
 def viaddmnmx(o: Operands) -> Step:
-    """d = the lesser of a + b and c where the predicate holds, else the greater."""
+    """D = the lesser of a + b and c where the predicate holds, else the greater."""
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
     write, a, b, c, least = o.to(0, kind), o.word(1), o.word(2), o.word(3), o.predicate(4)
 
@@ -275,75 +184,13 @@ def viaddmnmx(o: Operands) -> Step:
 
 
 def iabs(o: Operands) -> Step:
-    """d = |a|."""
+    """D = |a|."""
     write, a = o.to(0), o.word(1)
     return lambda mask: write(np.abs(a().view(np.int32)).view(np.uint32), mask)
 
 
-def popc(o: Operands) -> Step:
-    """d = the number of ones in a."""
-    write, a = o.to(0), o.word(1)
-    return lambda mask: write(np.bitwise_count(a()).astype(np.uint32), mask)
-
-
-def flo(o: Operands) -> Step:
-    """d = the place of the leading one, ~0 if there is none; SH: counted from the left."""
-    flags = o.instruction.modifiers
-    if "U32" not in flags:
-        raise NotImplementedError(str(o.instruction))
-    write, a = o.to(0), o.word(1)
-
-    def run(mask: Mask) -> None:
-        _, exponent = np.frexp(np.asarray(a()).astype(np.float64))
-        place = exponent - 1
-        place = np.where(exponent > 0, 31 - place if "SH" in flags else place, -1)
-        write(place.astype(np.int32).view(np.uint32), mask)
-
-    return run
-
-
-def brev(o: Operands) -> Step:
-    """d = a with its bits in the opposite order."""
-    write, a = o.to(0), o.word(1)
-
-    def run(mask: Mask) -> None:
-        value = a()
-        for shift, pattern in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
-            value = ((value >> np.uint32(shift)) & np.uint32(pattern)) | (
-                (value & np.uint32(pattern)) << np.uint32(shift)
-            )
-        write((value >> np.uint32(16)) | (value << np.uint32(16)), mask)
-
-    return run
-
-
-def sgxt(o: Operands) -> Step:
-    """d = the lower b bits of a, with sign."""
-    write, a, b = o.to(0), o.word(1), o.word(2)
-    unsigned = "U32" in o.instruction.modifiers
-
-    def run(mask: Mask) -> None:
-        away = np.uint32(32) - np.minimum(b(), np.uint32(32))
-        up = a().astype(np.uint64) << away
-        up = (up & LOW).astype(np.uint32)
-        write(up >> away if unsigned else (up.view(np.int32) >> away).view(np.uint32), mask)
-
-    return run
-
-
-def bmsk(o: Operands) -> Step:
-    """d = b ones from place a on."""
-    write, a, b = o.to(0), o.word(1), o.word(2)
-
-    def run(mask: Mask) -> None:
-        ones = (np.uint64(1) << np.minimum(b(), 32).astype(np.uint64)) - np.uint64(1)
-        write(((ones << np.minimum(a(), 32).astype(np.uint64)) & LOW).astype(np.uint32), mask)
-
-    return run
-
-
 def idp(o: Operands) -> Step:
-    """d = the sum of products of two halves of a with two bytes of b, + c."""
+    """D = the sum of products of two halves of a with two bytes of b, + c."""
     if o.instruction.opcode != "IDP.2A.LO.U16.U8":
         raise NotImplementedError(str(o.instruction))
     write, a, b, c = o.to(0), o.word(1), o.word(2), o.word(3)
@@ -357,18 +204,8 @@ def idp(o: Operands) -> Step:
 
 
 def cs2r(o: Operands) -> Step:
-    """d = a special register that is read fast; SRZ is zero."""
+    """D = a special register that is read fast; SRZ is zero."""
     if o.instruction.operands[1] != "SRZ":
         raise NotImplementedError(str(o.instruction))
     write = o.to(0) if "32" in o.instruction.modifiers else o.to_pair(0)
     return lambda mask: write(np.uint64(0) if "32" not in o.instruction.modifiers else 0, mask)
-
-
-def r2ur(o: Operands) -> Step:
-    """The uniform d = a of the first lane that takes part."""
-    from gemmlab.sass.execution.lanes import first_lane
-
-    source = o.all[1]
-    assert isinstance(source, Register)
-    write, a = o.to(0), o.word(1)
-    return lambda mask: write(first_lane(np.asarray(a()), mask), mask)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.sass.execution.integers import Step
-from gemmlab.sass.execution.state import Mask, Operands
+from gemmlab.sass.execution.state import Mask, Operands, Step
 from gemmlab.tiling import WARP
 
 LANES = np.arange(WARP)
@@ -41,7 +40,7 @@ def ballots(holds: np.ndarray) -> np.ndarray:
 
 
 def vote(o: Operands) -> Step:
-    """d = the lanes for which the predicate holds; p = whether it does for any, or all of them."""
+    """D = the lanes for which the predicate holds; p = whether it does for any, or all of them."""
     mode = o.instruction.modifiers[0]
     predicates = [i for i in range(len(o)) if o.is_predicate(i)]
     asked = o.predicate(predicates[-1])
@@ -63,7 +62,7 @@ def vote(o: Operands) -> Step:
 
 
 def shfl(o: Operands) -> Step:
-    """d = the a of another lane; p = whether there is one in the segment.
+    """D = the a of another lane; p = whether there is one in the segment.
 
     Source: PTX ISA, shfl.sync: c holds a clamp in bits 0-4 and the segments' mask in bits 8-12.
     """
@@ -117,7 +116,7 @@ def redux(o: Operands) -> Step:
 
 
 def match(o: Operands) -> Step:
-    """d = the lanes that have the same a."""
+    """D = the lanes that have the same a."""
     if o.instruction.modifiers[0] != "ANY":
         raise NotImplementedError(str(o.instruction))
     read = o.double_word(1) if "U64" in o.instruction.modifiers else o.word(1)
@@ -131,3 +130,9 @@ def match(o: Operands) -> Step:
         write(bits.astype(np.uint32).ravel(), mask)
 
     return run
+
+
+def r2ur(o: Operands) -> Step:
+    """The uniform d = a of the first lane that takes part."""
+    write, a = o.to(0), o.word(1)
+    return lambda mask: write(first_lane(np.asarray(a()), mask), mask)

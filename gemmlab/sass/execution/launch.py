@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.sass.execution.machine import Dim, Machine
+from gemmlab.sass.execution.machine import Machine
 from gemmlab.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Memory
+from gemmlab.sass.execution.special import Dim
 from gemmlab.sass.listing import Listing
 
 PARAMETERS = {"sm_90": 0x210}  # of constant bank 0: where a kernel's parameters begin [B]
@@ -60,9 +61,7 @@ def launch(
 
 
 def _all(grid: Dim) -> list[Dim]:
-    return [
-        (x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])
-    ]
+    return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
 def _flat(argument: Any, memory: Memory) -> list[Any]:

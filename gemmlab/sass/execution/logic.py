@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.sass.execution.integers import Step
-from gemmlab.sass.execution.state import Mask, Operands, Read
+from gemmlab.sass.execution.state import Mask, Operands, Read, Step
 
 COMPARED = {
     "LT": operator.lt,
@@ -33,7 +32,7 @@ def comparison(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _set(o: Operands, compared: Callable[[], Any], joined: str, after: Read) -> Step:
-    """p = compared ∘ after, q = not compared ∘ after, with the AND, OR or XOR of the opcode."""
+    """P = compared ∘ after, q = not compared ∘ after, with the AND, OR or XOR of the opcode."""
     join = JOINED[joined]
     first, second = o.to_predicate(0), o.to_predicate(1)
 
@@ -104,7 +103,7 @@ def _least(o: Operands) -> Step:
 
 
 def plop3(o: Operands) -> Step:
-    """p and q = functions of three predicates, each given as a table of eight."""
+    """P and q = functions of three predicates, each given as a table of eight."""
     first, second = o.to_predicate(0), o.to_predicate(1)
     sources = [o.predicate(i) for i in (2, 3, 4)]
     tables = [np.array([o.all[i].integer >> bit & 1 for bit in range(8)], bool) for i in (5, 6)]
@@ -119,20 +118,20 @@ def plop3(o: Operands) -> Step:
 
 
 def sel(o: Operands) -> Step:
-    """d = a where the predicate holds, else b."""
+    """D = a where the predicate holds, else b."""
     write, a, b, p = o.to(0), o.word(1), o.word(2), o.predicate(3)
     return lambda mask: write(np.where(p(), a(), b()), mask)
 
 
 def fsel(o: Operands) -> Step:
-    """d = a where the predicate holds, else b, of float32 numbers."""
+    """D = a where the predicate holds, else b, of float32 numbers."""
     write, p = o.to(0, np.float32), o.predicate(3)
     a, b = o.float32(1), o.float32(2)
     return lambda mask: write(np.where(p(), a(), b()), mask)
 
 
 def p2r(o: Operands) -> Step:
-    """d = the predicates, a bit each, where the mask c has ones; else the bits of b."""
+    """D = the predicates, a bit each, where the mask c has ones; else the bits of b."""
     write, old, chosen = o.to(0), o.word(2), o.word(3)
     rows = o.state.predicates["P"]
 

@@ -22,6 +22,7 @@ Row = np.ndarray  # one value a lane
 Mask = np.ndarray | None  # the lanes that take part; None for all
 Read = Callable[[], Any]  # a row, or one value for all lanes
 Write = Callable[[Any, Mask], None]
+Step = Callable[[Mask], None]  # an instruction, for the lanes that take part
 WORD = np.uint64(32)
 
 

@@ -1,0 +1,90 @@
+"""What conversions between integers and floats do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab.sass.execution.floats import single, wide
+from gemmlab.sass.execution.state import Mask, Operands, Step
+
+INTEGERS = {
+    **{f"{sign}{bits}": np.dtype(f"{kind}{bits // 8}")
+       for sign, kind in (("U", "u"), ("S", "i")) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+TO_WHOLE = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
+
+
+def i2f(o: Operands) -> Step:
+    """D = the float of an integer."""
+    flags = o.instruction.modifiers
+    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
+    read = o.double_word(1) if kind.itemsize == 8 else o.word(1)
+
+    def integer() -> Any:
+        value = np.asarray(read())
+        return value.astype(np.dtype(f"u{kind.itemsize}")).view(kind)
+
+    if "F64" in flags:
+        write = o.to_pair(0)
+        return lambda mask: write(np.asarray(integer().astype(np.float64)), mask)
+    put, up = o.to(0, np.float32), "RP" in flags
+
+    def run(mask: Mask) -> None:
+        value = integer()
+        near = value.astype(np.float32)
+        if up:
+            near = np.where(
+                near.astype(np.longdouble) < value, np.nextafter(near, np.float32(np.inf)), near
+            )
+        put(near, mask)
+
+    return run
+
+
+def f2i(o: Operands) -> Step:
+    """D = the integer of a float, the nearest one that there is; NaN becomes 0 or the least."""
+    flags = o.instruction.modifiers
+    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
+    read = o.float64(1) if "F64" in flags else single(o, 1)
+    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    write = o.to_pair(0) if kind.itemsize == 8 else o.to(0)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+
+    def run(mask: Mask) -> None:
+        value = whole(np.asarray(read()).astype(np.longdouble))
+        none = np.isnan(value)
+        value = np.clip(np.where(none, 0, value), least, most)
+        out = value.astype(kind)
+        lost = np.dtype(kind).type(least if kind.itemsize == 8 else 0)
+        out = np.where(none, lost, out)
+        if kind.itemsize == 8:
+            write(out.view(np.uint64), mask)
+        else:
+            write(out.astype(np.int64).astype(np.uint32), mask)
+
+    return run
+
+
+def f2f(o: Operands) -> Step:
+    """D = a float in the other format."""
+    to, of = o.instruction.modifiers[:2]
+    if (to, of) == ("F64", "F32"):
+        write, a = o.to_pair(0), o.float32(1)
+        return lambda mask: write(wide(a()), mask)
+    if (to, of) == ("F32", "F64"):
+        put, b = o.to(0, np.float32), o.float64(1)
+        return lambda mask: put(np.asarray(b()).astype(np.float32), mask)
+    raise NotImplementedError(str(o.instruction))
+
+
+def frnd(o: Operands) -> Step:
+    """D = a rounded to a whole number."""
+    flags = o.instruction.modifiers
+    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    if "F64" in flags:
+        write, a = o.to_pair(0), o.float64(1)
+    else:
+        write, a = o.to(0, np.float32), o.float32(1)
+    return lambda mask: write(np.asarray(whole(a())), mask)
