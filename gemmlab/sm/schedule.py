@@ -22,6 +22,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
+FIRST = -2  # before all cycles in which a warp may have issued
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
@@ -95,7 +96,7 @@ def look(now, code, flow, facts, on, scheduler, column, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
     shown = 0 <= column < now.account.shown.shape[1]
     last = now.schedulers.last[scheduler]
-    chosen = -1
+    chosen, longest = -1, NEVER
     soon, reason, by = NEVER, IDLE, 0
     for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
         if now.warps.position[warp] == now.warps.end[warp]:
@@ -104,10 +105,10 @@ def look(now, code, flow, facts, on, scheduler, column, t):
         if at > t:
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
-        elif warp == last or chosen < 0:
-            chosen = warp
-        elif chosen != last and now.warps.issued[warp] < now.warps.issued[chosen]:
-            chosen = warp
+        else:
+            issued = FIRST if warp == last else now.warps.issued[warp]
+            if issued < longest:
+                chosen, longest = warp, issued
         if shown:
             now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
     if chosen < 0:
