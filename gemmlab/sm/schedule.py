@@ -1,11 +1,10 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
-nothing for the longest time. (So microbenchmarks have it: four warps with a loop of 16 FFMAs, and
-with FFMAs and loads, take the time that this rule gives, and not that of the oldest or the youngest
-warp first.) What a warp waits for has a cycle in which it ends, or something else has to happen
-first (`NEVER`): a place in a queue, the last warp at a barrier. So cycles in which nothing happens
-are left out.
+A scheduler stays with its warp while that goes on without a break, and else takes the one of which
+it has issued nothing for the longest time. (Of seven such rules this one comes closest to
+microbenchmarks with several warps a scheduler: short loops, FFMAs among loads, HMMAs of two chains.)
+What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
+a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
 from __future__ import annotations
@@ -106,7 +105,9 @@ def look(now, code, flow, facts, on, scheduler, column, t):
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
         else:
-            issued = FIRST if warp == last else now.warps.issued[warp]
+            issued = now.warps.issued[warp]
+            if warp == last and issued == t - 1:
+                issued = FIRST
             if issued < longest:
                 chosen, longest = warp, issued
         if shown:

@@ -232,14 +232,14 @@ def test_a_bank_has_one_port(operands, expected):
 
 
 def test_another_warps_instruction_takes_the_place_in_the_cache():
-    """Warps 0 and 4 take turns, as each pauses for two cycles, and none finds its operands."""
+    """With operands from the cache, warps 0 and 4 would issue 8 instructions in 8 cycles."""
     lines = "\n".join(["------ W- R- - S02  FFMA R0, R2.reuse, R4.reuse, R6"] * 4)
     code, plain = listing(lines), listing(lines.replace(".reuse", ""))
     effects = "banks", "stalls"
     assert cycles(code, [straight(code)], *effects) == 7
     assert cycles(plain, [straight(plain)], *effects) > 7
     together = cycles(code, [straight(code)] * 5, *effects)
-    assert together == cycles(plain, [straight(plain)] * 5, *effects)
+    assert 2 * 4 < together <= cycles(plain, [straight(plain)] * 5, *effects)
 
 
 def test_the_way_to_the_lsu_and_its_queue_fill_up():
