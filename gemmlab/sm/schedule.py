@@ -1,8 +1,8 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
 A scheduler stays with its warp while that goes on without a break, and else takes the one of which
-it has issued nothing for the longest time. (Of seven such rules this one comes closest to
-microbenchmarks with several warps a scheduler: short loops, FFMAs among loads, HMMAs of two chains.)
+it has issued nothing for the longest time. (Of seven such rules this one comes closest to the
+microbenchmarks with several warps a scheduler: short loops, FFMAs among loads, chains of HMMAs.)
 What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
 a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
