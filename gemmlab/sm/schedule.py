@@ -177,6 +177,15 @@ def charge(now, scheduler, first, t):
                 account.reasons[warp, cycle] = account.reasons[warp, cycle - 1]
 
 
+@compiled
+def earliest(schedulers):
+    """The cycle in which the next scheduler looks."""
+    t = NEVER
+    for scheduler in range(SCHEDULERS):
+        t = min(t, schedulers.next[scheduler])
+    return t
+
+
 def _run(version):
     """The loop; what Numba keeps of it on disk is found by its source and by `version`."""
 
@@ -190,7 +199,7 @@ def _run(version):
             start(now.blocks, now.warps, now.schedulers, flow, place, 0)
         cycles = 0
         while now.blocks.count[1] < flow.starts.shape[0]:
-            t = now.schedulers.next.min()
+            t = earliest(now.schedulers)
             at, scheduler = next_dispatch(now.lsu)
             if at <= t and at < NEVER:
                 dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, at)
