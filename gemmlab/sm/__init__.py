@@ -1,1 +1,1 @@
-"""One streaming multiprocessor: the cycles that compiled code takes, and what each slot waits for."""
+"""One streaming multiprocessor: the cycles of compiled code, and what each slot waits for."""

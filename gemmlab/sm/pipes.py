@@ -71,24 +71,31 @@ class Use(NamedTuple):
     unit: Unit = Unit.NONE
 
 
-_FMA = "FFMA FADD FMUL HFMA2 HADD2 HMUL2 FFMA32I FADD32I FMUL32I".split()
-_HEAVY = "IMAD IDP".split()
-_ALU = """
-ISETP FSETP ICMP SEL FSEL LOP3 IADD3 IADD VIADD LEA SHF SHL SHR MOV PRMT SGXT BMSK PLOP3 VIMNMX
-IMNMX FMNMX VIADDMNMX VIMNMX3 FMNMX3 IABS P2R R2P CS2R LEPC HSETP2 HSET2 HMNMX2 FSWZADD I2FP F2FP
-VABSDIFF VABSDIFF4 I2IP FCHK VOTE VOTEU MATCH R2UR
-""".split()
-_FP64 = "DFMA DADD DMUL DSETP".split()
-_XU = "MUFU F2I I2F F2F FRND POPC FLO BREV I2I F2IP".split()
-_TENSOR = "HMMA IMMA DMMA BMMA QMMA".split()
-_SHARED = "LDS STS LDSM STSM ATOMS SHFL".split()
-_GLOBAL = "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX".split()
-_CONSTANT = "LDC ULDC LDCU".split()
-_SPECIAL = "S2R S2UR B2R R2B".split()
-_BRANCH = """
-BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT ENDCOLLECTIVE
-BMOV
-""".split()
+OPCODES = {
+    "fma": "FFMA FADD FMUL HFMA2 HADD2 HMUL2 FFMA32I FADD32I FMUL32I",
+    "product": "IMAD IDP",
+    "alu": """
+        ISETP FSETP ICMP SEL FSEL LOP3 IADD3 IADD VIADD LEA SHF SHL SHR MOV PRMT SGXT BMSK PLOP3
+        VIMNMX IMNMX FMNMX VIADDMNMX VIMNMX3 FMNMX3 IABS P2R R2P CS2R LEPC HSETP2 HSET2 HMNMX2
+        FSWZADD I2FP F2FP VABSDIFF VABSDIFF4 I2IP FCHK VOTE VOTEU MATCH R2UR""",
+    "fp64": "DFMA DADD DMUL DSETP",
+    "special": "MUFU F2I F2F FRND POPC FLO BREV I2I F2IP",
+    "conversion": "I2F",
+    "reduction": "REDUX CREDUX",
+    "tensor": "HMMA IMMA DMMA BMMA QMMA",
+    "constant": "LDC ULDC LDCU",
+    "register": "S2R S2UR B2R R2B",
+    "shared": "LDS STS LDSM STSM ATOMS SHFL",
+    "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX",
+    "copy": "LDGSTS",
+    "copies": "LDGDEPBAR",
+    "wait": "DEPBAR",
+    "barrier": "BAR",
+    "branch": """
+        BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
+        ENDCOLLECTIVE BMOV""",
+}
+GROUPS = {name: group for group, names in OPCODES.items() for name in names.split()}
 
 
 def is_wide(instruction: Instruction) -> bool:
@@ -103,49 +110,46 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     >>> use(Instruction(0, "", "IMAD.WIDE.U32", ()), facts("h200")).pipe.name
     'FMA_HEAVY'
     """
-    name = instruction.name
-    if name in _FMA:
-        return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, facts.fma_interval)
-    if name in _HEAVY:
-        interval = facts.wide_interval if is_wide(instruction) else facts.fma_interval
-        return Use(Kind.INTEGER, Pipe.FMA_HEAVY, interval=interval)
-    if name in _ALU:
-        return Use(Kind.INTEGER, Pipe.ALU, interval=facts.alu_interval)
-    if name in _FP64:
-        pipe = Pipe.FP64
-        return Use(Kind.FP64, pipe, interval=facts.fp64_interval, latency=facts.fp64_latency)
-    if name in _XU:
-        pipe = Pipe.XU
-        interval = facts.conversion_interval if name == "I2F" else facts.xu_interval
-        return Use(Kind.SPECIAL, pipe, interval=interval, latency=facts.xu_latency)
-    if name in _TENSOR:
-        short = instruction.opcode == "HMMA.1688.F32"
-        interval = facts.tensor_short_interval if short else facts.tensor_interval
-        return Use(Kind.TENSOR, Pipe.TENSOR, interval=interval, latency=facts.tensor_latency)
-    if name in _SHARED:
-        return Use(Kind.SHARED, unit=Unit.SHARED)
-    if name in _GLOBAL:
-        return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
-    if name == "LDGSTS":
-        return Use(Kind.COPY, unit=Unit.COPY)
-    if name == "LDGDEPBAR":
-        return Use(Kind.COPY, unit=Unit.COPIES)
-    if name == "DEPBAR":
-        return Use(Kind.OTHER, unit=Unit.WAIT)
-    if name == "BAR":
-        arrives = "ARV" in instruction.modifiers
-        return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
-    if name in _CONSTANT:
-        interval, latency = facts.of_all_interval, facts.constant_latency
-        return Use(Kind.OTHER, Pipe.OF_ALL, interval=interval, latency=latency)
-    if name in _SPECIAL:
-        interval, latency = facts.of_all_interval, facts.special_latency
-        return Use(Kind.OTHER, Pipe.OF_ALL, interval=interval, latency=latency)
-    if name in ("REDUX", "CREDUX"):
-        interval, latency = facts.xu_interval, facts.reduction_latency
-        return Use(Kind.SPECIAL, Pipe.XU, interval=interval, latency=latency)
-    if name in _BRANCH:
-        return Use(Kind.BRANCH)
-    if name.startswith("U"):
-        return Use(Kind.UNIFORM, Pipe.UNIFORM, interval=facts.uniform_interval)
+    f, none = facts, Pipe.NONE
+    match GROUPS.get(instruction.name, instruction.name[:1]):
+        case "fma":
+            return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
+        case "product":
+            interval = f.wide_interval if is_wide(instruction) else f.fma_interval
+            return Use(Kind.INTEGER, Pipe.FMA_HEAVY, none, interval)
+        case "alu":
+            return Use(Kind.INTEGER, Pipe.ALU, none, f.alu_interval)
+        case "fp64":
+            return Use(Kind.FP64, Pipe.FP64, none, f.fp64_interval, f.fp64_latency)
+        case "special":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.xu_latency)
+        case "conversion":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.conversion_interval, f.xu_latency)
+        case "reduction":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.reduction_latency)
+        case "tensor":
+            short = instruction.opcode == "HMMA.1688.F32"
+            interval = f.tensor_short_interval if short else f.tensor_interval
+            return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, f.tensor_latency)
+        case "constant":
+            return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
+        case "register":
+            return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.special_latency)
+        case "shared":
+            return Use(Kind.SHARED, unit=Unit.SHARED)
+        case "global":
+            return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
+        case "copy":
+            return Use(Kind.COPY, unit=Unit.COPY)
+        case "copies":
+            return Use(Kind.COPY, unit=Unit.COPIES)
+        case "wait":
+            return Use(Kind.OTHER, unit=Unit.WAIT)
+        case "barrier":
+            arrives = "ARV" in instruction.modifiers
+            return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
+        case "branch":
+            return Use(Kind.BRANCH)
+        case "U":  # UIADD3, UMOV, ...: one for the whole warp
+            return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
     return Use(Kind.OTHER)

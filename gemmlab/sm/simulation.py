@@ -20,6 +20,7 @@ from gemmlab.sm.streams import Block, Stream
 Numbers = namedtuple("Numbers", list(UNITS))  # of `Facts`, as compiled code takes them
 Switches = namedtuple("Switches", [f.name for f in fields(Effects)])
 LIMIT = 100_000_000  # cycles
+ALL = Effects()
 
 
 def simulate(
@@ -27,7 +28,7 @@ def simulate(
     blocks: Sequence[Block],
     resident: int | None = None,
     on: str | Facts = "h200",
-    effects: Effects = Effects(),
+    effects: Effects = ALL,
     window: tuple[int, int] | None = None,
     limit: int = LIMIT,
 ) -> Result:

@@ -1,0 +1,71 @@
+"""The facts of an SM, and the pipes of its instructions."""
+
+import pytest
+
+from gemmlab.sass.listing import Instruction
+from gemmlab.sm.facts import FOLDER, UNITS, facts, parse
+from gemmlab.sm.pipes import GROUPS, OPCODES, Kind, Pipe, Unit, use
+from gemmlab.sm.registers import Read, reads
+
+H200 = (FOLDER / "h200.toml").read_text("utf-8")
+
+
+def test_each_fact_has_a_source():
+    assert set(facts("h200").sources) == set(UNITS)
+    with pytest.raises(ValueError, match="no facts of the SM of 'h300'; there are those of h200"):
+        facts("h300")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fma_interval", "fma_intervals", "missing or unknown: fma_interval, fma_intervals"),
+        ('value = 2, unit = "cycle"', 'value = 2, unit = "s"', "is in 'cycle', not in 's'"),
+        ('unit = "cycle", source', 'unit = "cycle", from', "must be { value, unit, source }"),
+    ],
+)
+def test_a_file_of_facts_is_checked(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        parse("h200", H200.replace(old, new, 1))
+
+
+def test_an_opcode_has_one_place():
+    assert len(GROUPS) == sum(len(names.split()) for names in OPCODES.values())
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "pipe", "unit"),
+    [
+        ("FFMA", Kind.FMA, Pipe.FMA_LITE, Unit.NONE),
+        ("IMAD.MOV.U32", Kind.INTEGER, Pipe.FMA_HEAVY, Unit.NONE),
+        ("LOP3.LUT", Kind.INTEGER, Pipe.ALU, Unit.NONE),
+        ("UIADD3.X", Kind.UNIFORM, Pipe.UNIFORM, Unit.NONE),
+        ("ULDC.64", Kind.OTHER, Pipe.OF_ALL, Unit.NONE),
+        ("HMMA.16816.F32", Kind.TENSOR, Pipe.TENSOR, Unit.NONE),
+        ("LDSM.16.M88.4", Kind.SHARED, Pipe.NONE, Unit.SHARED),
+        ("LDG.E.128", Kind.GLOBAL, Pipe.NONE, Unit.GLOBAL),
+        ("LDGSTS.E.BYPASS.128", Kind.COPY, Pipe.NONE, Unit.COPY),
+        ("BAR.SYNC.DEFER_BLOCKING", Kind.BARRIER, Pipe.NONE, Unit.BARRIER),
+        ("BAR.ARV", Kind.BARRIER, Pipe.NONE, Unit.ARRIVAL),
+        ("NOP", Kind.OTHER, Pipe.NONE, Unit.NONE),
+    ],
+)
+def test_where_an_instruction_runs(opcode, kind, pipe, unit):
+    used = use(Instruction(0, "", opcode, ()), facts("h200"))
+    assert (used.kind, used.pipe, used.unit) == (kind, pipe, unit)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "expected"),
+    [
+        ("FFMA", "R0 R2.reuse -R3 R5", [Read(2, 0, True), Read(3, 1, False), Read(5, 2, False)]),
+        ("IMAD.MOV.U32", "R4 RZ RZ R7", [Read(7, 2, False)]),
+        ("FFMA", "R0 R1 c[0x0][0x210] R5", [Read(1, 0, False), Read(5, 2, False)]),
+        ("ISETP.LE.U32.AND", "P0 PT R5 UR4 PT", [Read(5, 0, False)]),
+        ("IADD3", "R7 P0 R4 UR8 RZ", [Read(4, 0, False)]),
+        ("LOP3.LUT", "R6 R6 R2 R5 0x6a !PT", [Read(6, 0, False), Read(2, 1, False),
+                                              Read(5, 2, False)]),
+    ],
+)  # fmt: skip
+def test_what_an_instruction_reads(opcode, operands, expected):
+    assert reads(Instruction(0, "", opcode, tuple(operands.split()))) == expected
