@@ -208,7 +208,16 @@ _IADD = Loop(
 )
 # What ptxas makes of four divisions and four additions.
 DIVISION = {
-    **{"I2F": 4, "MUFU": 4, "F2I": 4, "IMAD": 26, "IADD3": 14, "ISETP": 12, "VIADD": 7},
+    **{
+        "I2F": 4,
+        "MUFU": 4,
+        "F2I": 4,
+        "IMAD": 19,
+        "IMAD.MOV": 7,
+        "IADD3": 14,
+        "ISETP": 12,
+        "VIADD": 7,
+    },
     **{"LOP3": 4, "HFMA2": 1},
 }
 _DIVISION = Loop(
@@ -221,6 +230,20 @@ _DIVISION = Loop(
     registers("r", 4),
 )
 
+_EVERYWHERE = Loop(
+    "ffma_all_sms",
+    "cycles of a warp for each FFMA while all SMs compute for 0.2 s, and their clock",
+    lines(OPERATIONS["ffma"].text.format(i=i % CHAINS) for i in range(INDEPENDENT)),
+    INDEPENDENT,
+    {"FFMA": INDEPENDENT},
+    started(registers("f", CHAINS)),
+    registers("f", CHAINS),
+    (16,),
+    all_sms=True,
+    turns=800_000,
+    passes=1,
+)
+
 LOOPS = (
     *(_latency(name, operation) for name, operation in OPERATIONS.items()),
     *(_rate(name, operation) for name, operation in OPERATIONS.items()),
@@ -230,6 +253,7 @@ LOOPS = (
     _ACCUMULATE,
     _OUTER,
     _THREE,
+    _EVERYWHERE,
     _mixed("ffma_imad_rate", ("ffma", "imad")),
     _mixed("ffma_lop3_rate", ("ffma", "lop3")),
     _mixed("imad_lop3_rate", ("imad", "lop3")),

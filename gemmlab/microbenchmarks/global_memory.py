@@ -87,7 +87,7 @@ def _opcode(width: int) -> str:
 def _rate(level: str, pattern: str, spread: int | None = None) -> Loop:
     """Words of the same lines in L1, so that its size does not matter; other sectors in L2."""
     width, _ = PATTERNS[pattern]
-    count = 64 // (2 * width) if width > 4 else 16
+    count = 16 if width < 16 else 8
     spread = spread or width
     return Loop(
         f"ldg_{level}_{pattern}_rate",

@@ -77,7 +77,7 @@ LOOPS = (
         8,
         warps=(16,),
         all_sms=True,
-        turns=250_000,
+        turns=500_000,
         passes=1,
     ),
 )

@@ -1,13 +1,13 @@
 """The compiled code of a microbenchmark: its listing, and the instructions of one turn."""
 
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 
 from gemmlab.sass.compiling import assemble, disassemble
 from gemmlab.sass.listing import Instruction, Listing
 
 
-@lru_cache(maxsize=64)
+@cache  # loops that differ in their lanes' addresses have one text
 def listing(ptx: str, target: str) -> Listing:
     return disassemble(*assemble(ptx, target))
 
