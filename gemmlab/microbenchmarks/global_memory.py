@@ -12,6 +12,8 @@ LINE, SECTOR, ROW = 128, 32, 16_384  # of a matrix with 4096 columns [B]
 ZEROS_AT = 65_536  # where the arrays of these loops begin [B]
 OWN_LANES = "cvt.u64.u32 v0, y; add.u64 v0, v0, data; "
 ADDRESS = OWN_LANES + f"add.u64 v0, v0, {ZEROS_AT}; mov.u32 r100, tid;"
+# Each warp has lines of its own, or one would load for all of them.
+OWN_WARP = "shr.u32 x, tid, 5; mul.wide.u32 w, x, 8192; add.u64 v0, v0, w;"
 
 
 def _chase(level: str, cached: str, ring: Ring, turns: int, cold: bool = False) -> Loop:
@@ -96,7 +98,7 @@ def _rate(level: str, pattern: str, spread: int | None = None) -> Loop:
         _loads(CACHED[level], width, count, spread),
         count,
         {_opcode(width): count, "LOP3": count * width // 8 + 1},
-        ADDRESS,
+        ADDRESS if level == "l1" else ADDRESS + OWN_WARP,
         ("r100",),
         turns=100,
         shared_bytes=1024,
@@ -223,9 +225,7 @@ def _store(pattern: str) -> Loop:
         lines(f"st.global.{value} [v0+{512 * k}], {names};" for k in range(16)),
         16,
         {"STG": 16},
-        ADDRESS
-        + "shr.u32 x, tid, 5; mul.wide.u32 w, x, 8192; add.u64 v0, v0, w;"
-        + started(registers("r", width // 4)),
+        ADDRESS + OWN_WARP + started(registers("r", width // 4)),
         turns=50,
         lanes=offsets(pattern),
     )
