@@ -52,10 +52,10 @@ OPERATIONS = {
         {"LEA": 2},
     ),
     "imnmx": Operation(
-        "VIMNMX", "max.s32 r{i}, r{i}, ra; min.u32 r{i}, r{i}, rb;", "r", {"VIMNMX": 2}
+        "pair of VIMNMX", "max.s32 r{i}, r{i}, ra; min.u32 r{i}, r{i}, rb;", "r", {"VIMNMX": 2}
     ),
     "isetp_sel": Operation(
-        "ISETP and SEL",
+        "pair of ISETP and SEL",
         "setp.lt.u32 p{i}, r{i}, ra; selp.b32 r{i}, ra, rb, p{i};",
         "r",
         {"ISETP": 1, "SEL": 1},

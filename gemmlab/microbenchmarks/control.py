@@ -105,8 +105,8 @@ _HALF_BARRIER = Loop(
     lines(["bar.sync x, 64;"] * 32),
     32,
     {"BAR": 32},
-    "shr.u32 x, tid, 6;",
-    warps=(2, 4, 8, 16, 32),
+    "shr.u32 x, tid, 6; add.u32 x, x, 1;",  # barrier 0 is that of the whole block
+    warps=(2, 4, 8, 16),
 )
 _EXCHANGE = Loop(
     "sts_bar_lds_bar",
