@@ -211,25 +211,26 @@ _FIRST_LOADS = Loop(
     observe=each_warp,
 )
 
+# One chain in each warp and four blocks or two on an SM: blocks end when they began in turn.
 _SUCCESSION = tuple(
     Loop(
         f"blocks_in_succession_{threads}_threads",
         "cycles from a block's end to the entry of the next, and from there, past its first loads, "
         "to its loop",
-        lines(_ffma(256)),
-        256,
-        {"FFMA": 256},
+        lines([FFMA.format(i=0)] * 64),
+        64,
+        {"FFMA": 64},
         started(EIGHT),
         EIGHT,
         (threads // WARP,),
-        blocks_per_sm=16 * 2048 // threads,
+        blocks_per_sm=32,
         all_sms=True,
         turns=16,
         passes=1,
-        shared_bytes=4,
+        shared_bytes=48 << 10,
         observe=between_blocks,
     )
-    for threads in (64, 128, 256, 1024)
+    for threads in (64, 256, 1024)
 )
 
 LOOPS = (

@@ -1,4 +1,4 @@
-"""The machine code of a kernel inside a compiled ELF file, as drivers and ptxas write them."""
+"""The machine code of a kernel inside a compiled ELF file, as ptxas writes them."""
 
 from __future__ import annotations
 

@@ -70,14 +70,14 @@ class Launch:
 
 
 DRAM_BYTES = 1 << 29  # of an array that no L2 holds
-L2_BYTES = 1 << 23  # of one that most L2s hold, twice
-IN_L2 = 32  # how often each element of the latter is moved in one launch
+L2_BYTES = 1 << 24  # of one that large L2s hold, twice
+IN_L2 = 16  # how often each element of the latter is moved in one launch
 THREADS = 256
 REGISTERS = ("r0", "r1", "r2", "r3")
 
 
-def _load(width: int, address: str, cached: str = "ca") -> str:
-    return f"ld.global.{cached}.{form(width, REGISTERS[: width // 4])}, [{address}];"
+def _load(width: int, address: str, kind: str = "global.ca") -> str:
+    return f"ld.{kind}.{form(width, REGISTERS[: width // 4])}, [{address}];"
 
 
 def _store(width: int, address: str) -> str:
@@ -87,43 +87,52 @@ def _store(width: int, address: str) -> str:
 
 def _use(width: int) -> str:
     """A store that never happens, of what was loaded."""
-    words = REGISTERS[: width // 4]
-    sums = [f"xor.b32 {words[0]}, {words[0]}, {word};" for word in words[1:]]
-    return lines([*sums, f"setp.eq.u32 rare, {words[0]}, 12345;", "@rare st.global.u32 [out], r0;"])
+    return lines([_gather(width), *_SINK])
 
 
-STREAMS = ("read", "copy", "write")
+def _gather(width: int) -> str:
+    """The words that were loaded, as one with those before."""
+    return lines(f"xor.b32 r4, r4, {word};" for word in REGISTERS[: width // 4])
 
 
-def _stream(kind: str, width: int, level: str) -> Launch:
-    """Each thread moves one element in DRAM, or `IN_L2` of them, far apart, in L2."""
-    size, times = (DRAM_BYTES, 1) if level == "dram" else (L2_BYTES, IN_L2)
+_SINK = ("setp.eq.u32 rare, r4, 12345;", "@rare st.global.u32 [out], r4;")
+_ANY = lines(f"mov.u32 r{i}, g;" for i in range(5))  # something to write
+STREAMS = {"read": "reading", "copy": "copying", "write": "writing"}
+
+
+def _stream(
+    kind: str, width: int, level: str = "dram", each: int = 1, threads: int = THREADS
+) -> Launch:
+    """A launch whose threads move `each` elements: neighbours first, then those far on."""
+    size = DRAM_BYTES if level == "dram" else L2_BYTES
+    times = 1 if level == "dram" else IN_L2
     elements = size // width
-    threads = elements if times == 1 else elements // 4  # in L2 a quarter starts at once
-    rounds = 1 if times == 1 else 4 * times
-    cached = "ca" if level == "dram" else "cg"  # L1 would keep what comes again
-    steps = []
-    for k in range(rounds):
+    in_flight = elements * times // each
+    # L1 would keep what comes again, and ptxas would load it but once.
+    space = "global.ca" if level == "dram" else "relaxed.gpu.global"
+    steps = [_ANY]
+    for k in range(each):
         steps += [
-            f"add.u32 e, g, {k * threads};" if k else "mov.u32 e, g;",
-            f"and.b32 e, e, {elements - 1};",
-            f"mul.wide.u32 w, e, {width};",
-            "add.u64 v0, data, w; add.u64 v1, out, w;",
+            f"add.u32 e, g, {k * in_flight % elements}; and.b32 e, e, {elements - 1};",
+            f"mul.wide.u32 w, e, {width}; add.u64 v0, data, w; add.u64 v1, out, w;",
         ]
-        steps += [_load(width, "v0", cached)] * (kind != "write")
+        steps += [_load(width, "v0", space)] * (kind != "write")
         steps += [_store(width, "v1")] * (kind != "read")
-        steps += [_use(width)] * (kind == "read")
-    what = {"read": "reading", "copy": "copying", "write": "writing"}[kind]
+        steps += [_gather(width)] * (kind == "read")
+    steps += _SINK * (kind == "read")
+    variant = f"_{each}_each" * (level == "dram" and each > 1)
+    variant += f"_{threads}_threads" * (threads != THREADS)
     return Launch(
-        f"{level}_{kind}_{8 * width}",
-        f"bytes per second of {what} in {level.upper()}, {width} bytes a thread and instruction",
-        lines(steps if kind != "write" else ["mov.u32 r0, g; mov.u32 r1, g;",
-                                             "mov.u32 r2, g; mov.u32 r3, g;", *steps]),
-        (threads // THREADS,),
+        f"{level}_{kind}_{8 * width}{variant}",
+        f"bytes per second of {STREAMS[kind]} in {level.upper()}, {width} bytes at a time, "
+        f"{each} times in each thread",
+        lines(steps),
+        (in_flight // threads,),
+        threads=threads,
         bytes=size * times * (2 if kind == "copy" else 1),
         in_bytes=0 if kind == "write" else size,
         out_bytes=0 if kind == "read" else size,
-    )  # fmt: skip
+    )
 
 
 STRIDES = (2, 4, 8, 16, 32)  # words from one lane's to the next
@@ -132,7 +141,9 @@ STRIDES = (2, 4, 8, 16, 32)  # words from one lane's to the next
 def _strided(kind: str, stride: int) -> Launch:
     """One word of every `stride` is moved, by neighbouring threads."""
     threads = DRAM_BYTES // 4 // stride
-    moved = [_load(4, "v0"), _use(4)] if kind == "read" else ["mov.u32 r0, g;", _store(4, "v1")]
+    moved = (
+        [_ANY, _load(4, "v0"), _use(4)] if kind == "read" else ["mov.u32 r0, g;", _store(4, "v1")]
+    )
     steps = [f"mul.wide.u32 w, g, {4 * stride};", "add.u64 v0, data, w; add.u64 v1, out, w;"]
     return Launch(
         f"dram_{kind}_stride_{stride}",
@@ -160,7 +171,7 @@ def _transposition(kind: str, tile: str, n: int) -> Launch:
         f"mad.lo.u32 e, x, {n}, y; mul.wide.u32 w, e, 4; add.u64 v1, out, w; add.u64 v2, data, w;",
     ]
     steps += {
-        "reads": [_load(4, "v2"), _use(4)],
+        "reads": [_ANY, _load(4, "v2"), _use(4)],
         "writes": ["mov.u32 r0, g;", _store(4, "v1")],
         "transposes": [_load(4, "v0"), _store(4, "v1")],
     }[kind]
@@ -203,8 +214,10 @@ def _atomics(name: str, fact: str, element: str, type_: str = "u32") -> Launch:
 BLOCKS = (1, 2, 4, 8, 16, 32)
 
 LAUNCHES = (
-    *(_stream(kind, width, "dram") for kind in STREAMS for width in (4, 8, 16)),
-    *(_stream(kind, width, "l2") for kind in STREAMS for width in (4, 16)),
+    *(_stream(kind, width) for kind in STREAMS for width in (4, 8, 16)),
+    *(_stream(kind, 4, threads=1024) for kind in STREAMS),
+    *(_stream(kind, 4, each=4) for kind in STREAMS),
+    *(_stream(kind, width, "l2", each=4 * IN_L2) for kind in STREAMS for width in (4, 16)),
     *(_strided(kind, stride) for kind in ("read", "write") for stride in STRIDES),
     *(_transposition("transposes", tile, n) for n in (1024, 4096, 8192) for tile in TILES),
     *(_transposition(kind, "32x8", n) for kind in TURNED[:2] for n in (1024, 8192)),

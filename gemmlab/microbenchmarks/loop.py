@@ -123,14 +123,16 @@ def each_warp(clocks: np.ndarray) -> list[int]:
 def between_blocks(clocks: np.ndarray) -> list[int]:
     """Medians of the cycles from a block's end to the next one's entry, and from there to its loop.
 
-    The n-th block to end makes room for the n-th of those that wait.
+    Of an SM that holds n blocks the first to end makes room for the one that comes after n.
     """
     gaps, prologues = [], []
     for on in _by_sm(clocks):
-        entries, ends = on["entry"].min(axis=1), np.sort(on["end"].max(axis=1))
-        later = entries > ends[0]
-        prologues += (on["start"].min(axis=1) - entries)[later].tolist()
-        gaps += (np.sort(entries[later]) - ends[: later.sum()]).tolist()
+        order = np.argsort(on["entry"].min(axis=1))
+        entries, starts = (on[name].min(axis=1)[order] for name in ("entry", "start"))
+        ends = np.sort(on["end"].max(axis=1))
+        held = max(np.arange(1, len(ends) + 1) - np.searchsorted(ends, entries))
+        gaps += (entries[held:] - ends[: len(ends) - held]).tolist()
+        prologues += (starts - entries)[held:].tolist()
     return [int(np.median(gaps)), int(np.median(prologues))]
 
 

@@ -20,7 +20,7 @@ from gemmlab.records.lines import RecordError, checksum, refusal
 
 FILE = "microbenchmarks.json"
 REQUIRED = (
-    *("device", "device_title", "date", "driver", "cuda", "cuda_bindings", "python"),
+    *("device", "device_title", "date", "driver", "cuda", "cuda_bindings", "ptxas", "python"),
     *("sm_clock_hz", "power_watts", "throttle", "how"),
 )
 DIGITS = 16  # of a kept hash

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
+import subprocess
 import uuid
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,8 +23,10 @@ from gemmlab.microbenchmarks.launch import DRAM_BYTES, Launch
 from gemmlab.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.microbenchmarks.results import DIGITS, LaunchTiming, LoopTiming, Results
 from gemmlab.records import UNKNOWN
+from gemmlab.sass.compiling import assemble, tool
 
 SAMPLES = 5  # launches that are kept, after one that is not
+BUSY = microbenchmark("ffma_rate")
 WARM_UP_LAUNCHES = 60  # of all SMs, about a second, so that the clock rises
 AHEAD = 4  # fillings of `DRAM_BYTES` that keep the GPU busy until all launches are queued
 
@@ -39,13 +44,14 @@ def measure(
     loops, launches = tuple(loops), tuple(launches)
     failures: list[str] = []
     rows: dict[str, list] = {"loops": [], "launches": []}
-    with Gpu(loops, launches) as gpu:
-        readings = gpu.warm_up()
+    with Gpu(loops, launches) as gpu, ThreadPoolExecutor() as pool:
+        code = {one.name: pool.submit(assembled, one, gpu) for one in (*loops, *launches)}
+        readings = gpu.warm_up(assembled(BUSY, gpu))
         work = [("loops", gpu.time_loop, one) for one in loops]
         work += [("launches", gpu.time_launch, one) for one in launches]
         for kind, time, one in work:
             try:
-                rows[kind] += time(one)
+                rows[kind] += time(one, code[one.name].result())
             except (RuntimeError, ValueError) as error:
                 failures.append(f"{one.name}: {one_line(error)}")
                 say(f"failed: {failures[-1]}")
@@ -53,6 +59,24 @@ def measure(
                     failures.append(f"all that follow {one.name}: the GPU's context is lost")
                     break
     return Results(provenance(device, readings), **{k: tuple(v) for k, v in rows.items()}), failures
+
+
+def assembled(one: Loop | Launch, gpu: Gpu) -> bytes:
+    """The cubin of a kernel, by the ptxas whose code a simulated SM gets, too.
+
+    Raises ValueError for a GPU that lacks its instructions, RuntimeError where there is no ptxas.
+    """
+    if one.requires > gpu.capability:
+        needs, has = (".".join(map(str, cc)) for cc in (one.requires, gpu.capability))
+        raise ValueError(f"needs compute capability {needs}, this GPU has {has}")
+    return assemble(one.ptx(gpu.target), gpu.target)[0]
+
+
+def ptxas_version() -> str:
+    """The version of the ptxas that is found here, such as "13.0.88"."""
+    said = subprocess.run([tool("ptxas"), "--version"], capture_output=True, encoding="utf-8")
+    found = re.search(r"V([\d.]+)", said.stdout)
+    return found[1] if found else UNKNOWN
 
 
 def provenance(device: Device, readings: Iterable[sensors.Reading]) -> dict[str, str]:
@@ -65,9 +89,10 @@ def provenance(device: Device, readings: Iterable[sensors.Reading]) -> dict[str,
         "driver": status.driver or UNKNOWN,
         "cuda": ".".join(map(str, status.cuda or ())) or UNKNOWN,
         "cuda_bindings": package_version("cuda-bindings") or UNKNOWN,
+        "ptxas": ptxas_version(),
         "python": platform.python_version(),
         **sensors.summary(readings),
-        "how": f"{SAMPLES} launches each, after one that is not kept; PTX compiled by the driver",
+        "how": f"{SAMPLES} launches each, after one that is not kept",
     }
 
 
@@ -89,6 +114,7 @@ class Gpu:
             ask(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
             ask(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
+        self.target = "sm_{}{}".format(*self.capability)
         self.data_bytes = max([o.data_bytes for o in loops] + [o.in_bytes for o in launches])
         out_bytes = max([DRAM_BYTES, *(o.out_bytes for o in launches)])
         self.data = self.call("cuMemAlloc", self.data_bytes)
@@ -117,23 +143,12 @@ class Gpu:
         (status,) = self.driver.cuCtxSynchronize()
         return status == self.driver.CUresult.CUDA_SUCCESS
 
-    def compiled(self, one: Loop | Launch) -> tuple[Any, Any, dict[str, str]]:
+    def loaded(self, one: Loop | Launch, cubin: bytes) -> tuple[Any, Any, dict[str, str]]:
         """A kernel, the module that it is in, and the hashes of its text and of its code."""
-        if one.requires > self.capability:
-            needs, has = (".".join(map(str, cc)) for cc in (one.requires, self.capability))
-            raise ValueError(f"needs compute capability {needs}, this GPU has {has}")
-        text = one.ptx("sm_{}{}".format(*self.capability))
-        ptx = text.encode() + b"\0"
-        state = self.call("cuLinkCreate", 0, [], [])
-        kind = self.driver.CUjitInputType.CU_JIT_INPUT_PTX
-        self.call("cuLinkAddData", state, kind, ptx, len(ptx), b"microbenchmark.ptx", 0, [], [])
-        address, size = self.call("cuLinkComplete", state)
-        cubin = ctypes.string_at(address, size)
         module = self.call("cuModuleLoadData", cubin)
-        self.call("cuLinkDestroy", state)
         function = self.call("cuModuleGetFunction", module, ENTRY.encode())
         hashes = {
-            "ptx_sha256": sha256(text)[:DIGITS],
+            "ptx_sha256": sha256(one.ptx(self.target))[:DIGITS],
             "code_sha256": sha256(machine_code(cubin))[:DIGITS],
         }
         return function, module, hashes
@@ -143,17 +158,16 @@ class Gpu:
         arguments = ((int(self.out), int(self.data)), (ctypes.c_uint64, ctypes.c_uint64))
         self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, 0, arguments, 0)
 
-    def warm_up(self) -> list[sensors.Reading]:
+    def warm_up(self, cubin: bytes) -> list[sensors.Reading]:
         """Keep all SMs busy for a while; what the sensors said of it."""
         address = self.call("cuDeviceGetUuid", self.device)
         read = sensors.sensors(f"GPU-{uuid.UUID(bytes=bytes(address.bytes))}")
-        busy = microbenchmark("ffma_rate")
-        self.fill(busy)
-        function, module, _ = self.compiled(busy)
+        self.fill(BUSY)
+        function, module, _ = self.loaded(BUSY, cubin)
         readings = []
         for _ in range(WARM_UP_LAUNCHES):
             for _ in range(50):
-                self.launch(function, self.sms, WARP * max(busy.warps))
+                self.launch(function, self.sms, WARP * max(BUSY.warps))
             readings += [read()] if read else []
             self.call("cuCtxSynchronize")
         self.call("cuModuleUnload", module)
@@ -165,9 +179,9 @@ class Gpu:
         self.call("cuMemsetD8", self.data, 0, loop.data_bytes)
         self.call("cuMemcpyHtoD", self.data, memory.ctypes.data, memory.nbytes)
 
-    def time_loop(self, loop: Loop) -> list[LoopTiming]:
+    def time_loop(self, loop: Loop, cubin: bytes) -> list[LoopTiming]:
         """A loop's rows."""
-        function, module, hashes = self.compiled(loop)
+        function, module, hashes = self.loaded(loop, cubin)
         blocks = loop.blocks_per_sm * (self.sms if loop.all_sms else 1)
         rows = []
         for warps in loop.warps:
@@ -188,9 +202,9 @@ class Gpu:
         self.call("cuModuleUnload", module)
         return rows
 
-    def time_launch(self, one: Launch) -> list[LaunchTiming]:
+    def time_launch(self, one: Launch, cubin: bytes) -> list[LaunchTiming]:
         """A launch's rows."""
-        function, module, hashes = self.compiled(one)
+        function, module, hashes = self.loaded(one, cubin)
         self.call("cuMemsetD8", self.data, 0, max(one.in_bytes, 1))
         rows = []
         for number in one.blocks:

@@ -96,3 +96,4 @@ def test_blocks_follow_each_other():
     """Two at a time on one SM: they end at 100 and 130, the next begin at 105 and 137."""
     one = clocks([(0, 20, 100, 0), (1, 21, 130, 0), (105, 125, 200, 0), (137, 157, 230, 0)], 4)
     assert between_blocks(one) == [6, 20]
+    assert between_blocks(one[::-1]) == [6, 20]

@@ -1,6 +1,7 @@
 """Microbenchmarks run: what is asked of the driver, and what becomes of its answers."""
 
 import ctypes
+import re
 import struct
 import sys
 from enum import IntEnum
@@ -32,16 +33,19 @@ def elf(name=f".text.{ENTRY}", code=CODE):
     return header + names + code + packed
 
 
+BROKEN = elf(".text.another") + b"broken"
+
+
 class Status(IntEnum):
     CUDA_SUCCESS = 0
-    CUDA_ERROR_INVALID_PTX = 218
+    CUDA_ERROR_INVALID_IMAGE = 200
+    CUDA_ERROR_LAUNCH_FAILED = 719
 
 
 class FakeDriver:
     """An H200 whose every launch takes 1000 cycles, and whose events are 8 µs apart."""
 
     CUresult = Status
-    CUjitInputType = SimpleNamespace(CU_JIT_INPUT_PTX="ptx")
     CUdevice_attribute = SimpleNamespace(
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT=132,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=9,
@@ -49,14 +53,15 @@ class FakeDriver:
     )
 
     def __init__(self):
-        self.log, self.refused, self.cubin = [], "", elf()
-        self.image = ctypes.create_string_buffer(self.cubin)
+        self.log, self.lost = [], False
 
     def __getattr__(self, name):
         def call(*arguments):
             self.log.append((name, *arguments))
-            if name == "cuLinkAddData" and self.refused and self.refused in str(arguments[2]):
-                return (Status.CUDA_ERROR_INVALID_PTX,)
+            if name == "cuModuleLoadData" and arguments[0] == BROKEN:
+                return (Status.CUDA_ERROR_INVALID_IMAGE,)
+            if name == "cuCtxSynchronize" and self.lost:
+                return (Status.CUDA_ERROR_LAUNCH_FAILED,)
             return (Status.CUDA_SUCCESS, *self.answer(name, arguments))
 
         if not name.startswith("cu"):
@@ -68,8 +73,6 @@ class FakeDriver:
             return (arguments[0],)
         if name == "cuMemAlloc":
             return (1 << 40,)
-        if name == "cuLinkComplete":
-            return ctypes.addressof(self.image), len(self.cubin)
         if name == "cuEventElapsedTime":
             return (0.008,)
         if name == "cuDeviceGetUuid":
@@ -79,9 +82,12 @@ class FakeDriver:
             rows["start"], rows["end"], rows["end_ns"] = 100, 1100, 500
             ctypes.memmove(arguments[0], rows.ctypes.data, arguments[2])
             return ()
-        made = ("cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuEventCreate", "cuLinkCreate",
+        made = ("cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuEventCreate",
                 "cuModuleLoadData", "cuModuleGetFunction")  # fmt: skip
         return (name,) if name in made else ()
+
+    def cubins(self, ptx):
+        return elf()
 
     def calls(self, name):
         return [call[1:] for call in self.log if call[0] == name]
@@ -93,6 +99,8 @@ def driver(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=fake))
     monkeypatch.setattr(running, "WARM_UP_LAUNCHES", 2)
+    monkeypatch.setattr(running, "assemble", lambda ptx, target: (fake.cubins(ptx), None))
+    monkeypatch.setattr(running, "ptxas_version", lambda: "13.0.88")
     monkeypatch.setattr(sensors, "sensors", lambda uuid: lambda: sensors.Reading(1.98e9, 500.0, 0))
     status = GpuStatus(True, "", "", "NVIDIA H200", "580.1", (13, 0), (9, 0))
     monkeypatch.setattr(running, "gpu_status", lambda: status)
@@ -145,12 +153,30 @@ def test_only_a_cold_loop_finds_its_data_nowhere(driver):
 
 
 def test_what_the_driver_refuses_is_named_and_the_rest_goes_on(driver):
-    driver.refused = "ex2.approx"
+    driver.cubins = lambda ptx: BROKEN if "ex2.approx" in ptx else elf()
     found, failures = measured("mufu_ex2_latency", "ffma_latency")
     assert [row.name for row in found.loops] == ["ffma_latency"]
     assert failures == [
-        "mufu_ex2_latency: RuntimeError: cuLinkAddData of the CUDA driver: CUDA_ERROR_INVALID_PTX"
+        "mufu_ex2_latency: RuntimeError: "
+        "cuModuleLoadData of the CUDA driver: CUDA_ERROR_INVALID_IMAGE"
     ]
+
+
+def test_a_kernel_that_breaks_the_context_ends_the_run_and_nothing_is_lost(driver, monkeypatch):
+    loop = microbenchmark("mufu_ex2_latency")
+
+    original = running.Gpu.time_loop
+
+    def break_at_ex2(gpu, one, cubin):
+        driver.lost = one == loop
+        return original(gpu, one, cubin)
+
+    monkeypatch.setattr(running.Gpu, "time_loop", break_at_ex2)
+    found, failures = measured("ffma_latency", "mufu_ex2_latency", "fadd_latency")
+    assert [row.name for row in found.loops] == ["ffma_latency"]
+    assert len(failures) == 2
+    assert "CUDA_ERROR_LAUNCH_FAILED" in failures[0]
+    assert failures[1] == "all that follow mufu_ex2_latency: the GPU's context is lost"
 
 
 def test_an_older_gpu_leaves_out_what_it_does_not_have(driver):
@@ -196,6 +222,11 @@ def test_code_is_that_of_the_listing():
     ptx = microbenchmark("ffma_latency").ptx("sm_90")
     code = machine_code(assemble(ptx, "sm_90")[0])
     assert len(code) == 16 * len(listing(ptx, "sm_90").instructions)
+
+
+@pytest.mark.ptxas
+def test_the_assembler_tells_its_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", running.ptxas_version())
 
 
 @pytest.mark.gpu

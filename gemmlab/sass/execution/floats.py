@@ -150,7 +150,9 @@ def _toward(o: Operands, exact: Callable[[], tuple[Any, Any]]) -> Callable[[], A
             return np.where(missing < 0, down, value)
         if rounding == "RP":
             return np.where(missing > 0, up, value)
-        return np.where((value > 0) & (missing < 0), down, np.where((value < 0) & (missing > 0), up, value))
+        return np.where(
+            (value > 0) & (missing < 0), down, np.where((value < 0) & (missing > 0), up, value)
+        )
 
     return run
 
@@ -273,7 +275,9 @@ def i2f(o: Operands) -> Step:
         value = integer()
         near = value.astype(np.float32)
         if up:
-            near = np.where(near.astype(np.longdouble) < value, np.nextafter(near, np.float32(np.inf)), near)
+            near = np.where(
+                near.astype(np.longdouble) < value, np.nextafter(near, np.float32(np.inf)), near
+            )
         put(near, mask)
 
     return run

@@ -221,9 +221,7 @@ def _three_bits(table: int) -> Callable[[Any, Any, Any], Any]:
     def run(a: Any, b: Any, c: Any) -> Any:
         value = np.uint32(0)
         for i in ones:
-            value = value | (
-                (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-            )
+            value = value | ((a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c))
         return value
 
     return run

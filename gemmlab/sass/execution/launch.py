@@ -60,9 +60,7 @@ def launch(
 
 
 def _all(grid: Dim) -> list[Dim]:
-    return [
-        (x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])
-    ]
+    return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
 def _flat(argument: Any, memory: Memory) -> list[Any]:

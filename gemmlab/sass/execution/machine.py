@@ -118,9 +118,7 @@ class Machine:
             break
         return visit.stop - visit.start
 
-    def _execute(
-        self, at: int, instruction: Instruction, lanes: np.ndarray, mask: Mask
-    ) -> None:
+    def _execute(self, at: int, instruction: Instruction, lanes: np.ndarray, mask: Mask) -> None:
         guard = self.guards[at]
         if guard is not None:
             mask = lanes & guard()
@@ -176,7 +174,9 @@ class Machine:
         found = [] if guard is None else [guard]
         if instruction.name in ("BRA", "EXIT", "BREAK", "BSYNC"):
             operands = Operands(instruction, self.state)
-            found += [operands.predicate(i) for i in range(len(operands)) if operands.is_predicate(i)]
+            found += [
+                operands.predicate(i) for i in range(len(operands)) if operands.is_predicate(i)
+            ]
         return found
 
     def _read_special(self, o: Operands) -> Step:

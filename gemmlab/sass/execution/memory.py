@@ -31,9 +31,7 @@ class Memory:
     def add(self, array: np.ndarray) -> int:
         """The address at which `array`, with all that lies between its elements, is from now on."""
         low, high = np.lib.array_utils.byte_bounds(array)
-        memory = np.ndarray(
-            high - low, np.uint8, buffer=_memory(array), offset=low - _first(array)
-        )
+        memory = np.ndarray(high - low, np.uint8, buffer=_memory(array), offset=low - _first(array))
         self.segments.append(memory)
         return (len(self.segments) << SEGMENT) + array.__array_interface__["data"][0] - low
 
@@ -46,7 +44,9 @@ class Memory:
                 return self._global(address, width)
         size = self.sizes[space]
         if address.size and int(address.max()) + width > size:
-            raise IndexError(f"address {int(address.max()):#x} is beyond {size} B of {space} memory")
+            raise IndexError(
+                f"address {int(address.max()):#x} is beyond {size} B of {space} memory"
+            )
         at = self.starts[space][lanes] + address.astype(np.int64)
         return self.spaces[space].view(f"u{width}"), at // width
 
