@@ -13,7 +13,8 @@ from gemmlab.microbenchmarks.loop import (
     registers,
     started,
 )
-from gemmlab.microbenchmarks.shared_memory import PATTERNS, SHARED_ADDRESS, lanes, load
+from gemmlab.microbenchmarks.patterns import SHARED
+from gemmlab.microbenchmarks.shared_memory import SHARED_ADDRESS, load
 
 FFMA = "fma.rn.f32 f{i}, f{i}, fa, fb;"
 LENGTHS = (
@@ -116,7 +117,7 @@ _EXCHANGE = Loop(
     {"STS": 8, "LDS": 8, "BAR": 16},
     SHARED_ADDRESS + "mov.u32 r0, tid;",
     ("r0",),
-    lanes=lanes(PATTERNS["32_own"]),
+    lanes=SHARED["32_own"].lanes,
 )
 # A constant's address is its value, so that it can be the next address.
 _TABLE = ".const .align 16 .b8 table[2048];"
@@ -207,7 +208,7 @@ _FIRST_LOADS = Loop(
     ("r0",),
     (8, 16, 32),
     turns=32,
-    lanes=lanes(PATTERNS["32_own"]),
+    lanes=SHARED["32_own"].lanes,
     observe=each_warp,
 )
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from gemmlab.microbenchmarks.arithmetic import CHAINS
 from gemmlab.microbenchmarks.loop import WARP, Loop, Ring, lines, registers, started
-from gemmlab.microbenchmarks.shared_memory import form
+from gemmlab.microbenchmarks.patterns import GLOBAL, form
 
-LANES = range(WARP)
 CACHED = {"l1": "ca", "l2": "cg"}  # the level in which a load finds its data -> PTX
-LINE, SECTOR, ROW = 128, 32, 16_384  # of a matrix with 4096 columns [B]
 ZEROS_AT = 65_536  # where the arrays of these loops begin [B]
 OWN_LANES = "cvt.u64.u32 v0, y; add.u64 v0, v0, data; "
 ADDRESS = OWN_LANES + f"add.u64 v0, v0, {ZEROS_AT}; mov.u32 r100, tid;"
@@ -34,39 +32,6 @@ def _chase(level: str, cached: str, ring: Ring, turns: int, cold: bool = False) 
     )
 
 
-# The pattern's name -> bytes that a lane loads, and its offset.
-_GROUPS = (2, 4, 8, 16, 32)
-PATTERNS = {
-    "32_own": (4, lambda lane: 4 * lane),
-    "32_same": (4, lambda lane: 0),
-    **{
-        f"32_lines_{n}": (4, lambda lane, n=n: lane // (WARP // n) * LINE + lane % (WARP // n) * 4)
-        for n in _GROUPS
-    },
-    **{f"32_stride_{n}": (4, lambda lane, n=n: 4 * n * lane) for n in _GROUPS},
-    "32_rows_2_of_one_word": (4, lambda lane: lane // 16 * ROW),
-    "32_rows_2": (4, lambda lane: lane // 16 * ROW + 4 * (lane % 16)),
-    "32_column": (4, lambda lane: lane * ROW),
-    "64_own": (8, lambda lane: 8 * lane),
-    "128_own": (16, lambda lane: 16 * lane),
-    "128_same": (16, lambda lane: 0),
-    "128_two": (16, lambda lane: 16 * (lane // 16)),
-    **{
-        f"128_lines_{n}": (
-            16,
-            lambda lane, n=n: lane // (WARP // n) * LINE + lane % (WARP // n) * 16,
-        )
-        for n in (8, 16, 32)
-    },
-    "128_column": (16, lambda lane: lane * ROW),
-}
-
-
-def offsets(pattern: str) -> tuple[int, ...]:
-    """The offset of each lane."""
-    return tuple(map(PATTERNS[pattern][1], LANES))
-
-
 def _loads(cached: str, width: int, count: int, spread: int) -> str:
     """Loads at `count` places `spread` bytes apart, and their sums, so that each is needed."""
     words = width // 4
@@ -88,13 +53,12 @@ def _opcode(width: int) -> str:
 
 def _rate(level: str, pattern: str, spread: int | None = None) -> Loop:
     """Words of the same lines in L1, so that its size does not matter; other sectors in L2."""
-    width, _ = PATTERNS[pattern]
+    width = GLOBAL[pattern].width
     count = 16 if width < 16 else 8
     spread = spread or width
     return Loop(
         f"ldg_{level}_{pattern}_rate",
-        f"cycles of a warp for each load from {level.upper()} whose lanes ask for "
-        f"{pattern.replace('_', ' ')}",
+        f"cycles of a warp for each load from {level.upper()} of {GLOBAL[pattern].words}",
         _loads(CACHED[level], width, count, spread),
         count,
         {_opcode(width): count, "LOP3": count * width // 8 + 1},
@@ -102,13 +66,13 @@ def _rate(level: str, pattern: str, spread: int | None = None) -> Loop:
         ("r100",),
         turns=100,
         shared_bytes=1024,
-        lanes=offsets(pattern),
+        lanes=GLOBAL[pattern].lanes,
     )
 
 
 def _latency(pattern: str) -> Loop:
     """A load, and a LOP3 that makes the next address of what was loaded, which is 0."""
-    width, _ = PATTERNS[pattern]
+    width = GLOBAL[pattern].width
     n = 16
     copies = {4: 17, 8: 17, 16: 6}[width]  # of the address's upper half
     words = registers("r", width // 4)
@@ -123,8 +87,7 @@ def _latency(pattern: str) -> Loop:
     )
     return Loop(
         f"ldg_l1_{pattern}_latency",
-        "cycles for a load that finds its data in L1 and a LOP3 on it, "
-        f"lanes asking for {pattern.replace('_', ' ')}",
+        f"cycles for a load that finds its data in L1 and a LOP3 on it, of {GLOBAL[pattern].words}",
         lines([text] * n),
         n,
         {_opcode(width): n, "LOP3": n * (1 if width < 16 else 2), "IMAD.MOV": copies},
@@ -132,7 +95,7 @@ def _latency(pattern: str) -> Loop:
         ("v0",),
         (1,),
         shared_bytes=1024,
-        lanes=offsets(pattern),
+        lanes=GLOBAL[pattern].lanes,
     )
 
 
@@ -147,7 +110,7 @@ _INDEX_AND_VALUE = Loop(
     ADDRESS,
     ("v0",),
     (1,),
-    lanes=offsets("32_own"),
+    lanes=GLOBAL["32_own"].lanes,
 )  # fmt: skip
 
 
@@ -165,7 +128,7 @@ def _ffma_and_load(ffma: int) -> Loop:
         {"LDG": count, "FFMA": count * ffma, "LOP3": count // 2 + 1},
         ADDRESS + started(registers("f", CHAINS)),
         ("r100", *registers("f", CHAINS)),
-        lanes=offsets("32_own"),
+        lanes=GLOBAL["32_own"].lanes,
     )
 
 
@@ -193,7 +156,7 @@ def _everywhere_rate(width: int) -> Loop:
         all_sms=True,
         turns=100,
         data_bytes=L2_BYTES,
-        lanes=offsets(pattern),
+        lanes=GLOBAL[pattern].lanes,
     )
 
 
@@ -211,23 +174,23 @@ _EVERYWHERE_LATENCY = Loop(
     all_sms=True,
     turns=100,
     data_bytes=L2_BYTES,
-    lanes=offsets("32_own"),
+    lanes=GLOBAL["32_own"].lanes,
 )
 
 
 def _store(pattern: str) -> Loop:
-    width, _ = PATTERNS[pattern]
+    width = GLOBAL[pattern].width
     value = {4: "u32", 16: "v4.u32"}[width]
     names = {4: "r0", 16: "{r0, r1, r2, r3}"}[width]
     return Loop(
         f"stg_{pattern}_rate",
-        f"cycles of a warp for each store to L2 whose lanes write {pattern.replace('_', ' ')}",
+        f"cycles of a warp for each store to L2 of {GLOBAL[pattern].words}",
         lines(f"st.global.{value} [v0+{512 * k}], {names};" for k in range(16)),
         16,
         {"STG": 16},
         ADDRESS + OWN_WARP + started(registers("r", width // 4)),
         turns=50,
-        lanes=offsets(pattern),
+        lanes=GLOBAL[pattern].lanes,
     )
 
 
@@ -280,8 +243,8 @@ LOOPS = (
     _chase("l1", "ca", Ring(16 << 10, 128), 100),
     _chase("l2", "cg", Ring(4 << 20, 4224), 100),
     _chase("dram", "cg", Ring(256 << 20, 66_048), 50, cold=True),
-    *map(_latency, PATTERNS),
-    *(_rate("l1", pattern) for pattern in PATTERNS),
+    *map(_latency, GLOBAL),
+    *(_rate("l1", pattern) for pattern in GLOBAL),
     *(_rate("l2", pattern, 512) for pattern in ("32_own", "32_stride_8", "32_column", "128_own")),
     _INDEX_AND_VALUE,
     *map(_ffma_and_load, (4, 8, 16)),

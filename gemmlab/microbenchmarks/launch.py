@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.microbenchmarks.loop import ENTRY, lines
-from gemmlab.microbenchmarks.shared_memory import form
+from gemmlab.microbenchmarks.patterns import form
 
 _FRAME = """\
 .version 8.0
@@ -124,8 +124,8 @@ def _stream(
     variant += f"_{threads}_threads" * (threads != THREADS)
     return Launch(
         f"{level}_{kind}_{8 * width}{variant}",
-        f"bytes per second of {STREAMS[kind]} in {level.upper()}, {width} bytes at a time, "
-        f"{each} times in each thread",
+        f"bytes per second of {STREAMS[kind]} in {level.upper()}, {width} bytes at a time, each "
+        f"thread {'once' if each == 1 else f'{each} times'}",
         lines(steps),
         (in_flight // threads,),
         threads=threads,
@@ -147,7 +147,7 @@ def _strided(kind: str, stride: int) -> Launch:
     steps = [f"mul.wide.u32 w, g, {4 * stride};", "add.u64 v0, data, w; add.u64 v1, out, w;"]
     return Launch(
         f"dram_{kind}_stride_{stride}",
-        f"bytes per second of the words that count where all SMs {kind} every {stride}th",
+        f"bytes per second of the words that count where all SMs {kind} one word of {stride}",
         lines(steps + moved),
         (threads // THREADS,),
         bytes=4 * threads,
@@ -201,7 +201,7 @@ def _atomics(name: str, fact: str, element: str, type_: str = "u32") -> Launch:
     value = "mov.u32 r0, 1;"
     return Launch(
         f"red_{type_}_{name}",
-        f"atomic additions per second of all SMs to {fact}",
+        f"seconds for {COUNT:,} atomic additions of all SMs to {fact}",
         lines(
             [value, element, "mul.wide.u32 w, e, 4; add.u64 v1, out, w;",
              f"red.global.add.{type_} [v1], r0;"]

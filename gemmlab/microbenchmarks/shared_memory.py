@@ -11,38 +11,11 @@ from gemmlab.microbenchmarks.loop import (
     registers,
     started,
 )
+from gemmlab.microbenchmarks.patterns import SHARED, form
 
 LOADS = 16  # of a turn
-LANES = range(WARP)
 
-# name -> bytes that a lane loads, and its offset
-PATTERNS = {
-    "32_own": (4, lambda lane: 4 * lane),
-    "64_own": (8, lambda lane: 8 * lane),
-    "128_own": (16, lambda lane: 16 * lane),
-    "32_same": (4, lambda lane: 0),
-    "128_same": (16, lambda lane: 0),
-    "32_two": (4, lambda lane: 32 * (lane // 16)),
-    "32_sixteen": (4, lambda lane: 4 * (lane % 16)),
-    "64_sixteen": (8, lambda lane: 8 * (lane % 16)),
-    "128_two": (16, lambda lane: 16 * (lane // 16)),
-    "128_eight": (16, lambda lane: 16 * (lane % 8)),
-    "128_sixteen": (16, lambda lane: 16 * (lane % 16)),
-    "128_four_in_turn": (16, lambda lane: 16 * (lane // 8)),
-    "128_warp_tile_a": (16, lambda lane: 16 * (lane // 16 * 2 + lane % 2)),
-    "128_warp_tile_b": (16, lambda lane: 16 * (lane // 2 % 8)),
-    "32_conflict_2": (4, lambda lane: 8 * lane),
-    "32_conflict_4": (4, lambda lane: 16 * lane),
-    "32_conflict_32": (4, lambda lane: 128 * lane),
-    "128_conflict_2": (16, lambda lane: 32 * lane),
-}
 SHARED_ADDRESS = "add.u32 y, y, s;"  # of the lane's offset
-_FORMS = {4: "u32 {0}", 8: "v2.u32 {{{0}, {1}}}", 16: "v4.u32 {{{0}, {1}, {2}, {3}}}"}
-
-
-def form(width: int, names: tuple[str, ...]) -> str:
-    """The type and the registers of a load or a store of `width` bytes."""
-    return _FORMS[width].format(*names)
 
 
 def load(width: int, first: int, offset: int = 0, kind: str = "r") -> str:
@@ -59,26 +32,21 @@ def store(width: int, offset: int = 0) -> str:
     return f"st.volatile.shared.{type_} [y+{offset}], {values};"
 
 
-def lanes(width_and_offset: tuple) -> tuple[int, ...]:
-    """The offset of each lane, of an entry of `PATTERNS`."""
-    return tuple(map(width_and_offset[1], LANES))
-
-
 def _pattern(name: str, opcode: str) -> Loop:
-    width, _ = PATTERNS[name]
+    pattern = SHARED[name]
     loads = opcode == "LDS"
-    step = width // 4
-    body = [load(width, step * k) if loads else store(width) for k in range(LOADS)]
+    step = pattern.width // 4
+    body = [load(pattern.width, step * k) if loads else store(pattern.width) for k in range(LOADS)]
     kept = registers("r", LOADS * step) if loads else ()
     return Loop(
         f"{opcode.lower()}_{name}_rate",
-        f"cycles of a warp for each {opcode} whose lanes ask for {name.replace('_', ' ')}",
+        f"cycles of a warp for each {opcode} of {pattern.words}",
         lines(body),
         LOADS,
         {opcode: LOADS},
         SHARED_ADDRESS if loads else SHARED_ADDRESS + started(registers("r", step)),
         kept[:1],
-        lanes=lanes(PATTERNS[name]),
+        lanes=pattern.lanes,
     )
 
 
@@ -96,7 +64,7 @@ def _chase(width: int) -> Loop:
         f"{SHARED_ADDRESS} st.volatile.shared{vector}.u32 [y], {names[width]}; mov.u32 r0, y;",
         ("r0",),
         (1,),
-        lanes=lanes((width, lambda lane: width * lane)),
+        lanes=SHARED[f"{8 * width}_own"].lanes,
     )
 
 
@@ -109,7 +77,7 @@ _STORE_LOAD = Loop(
     f"{SHARED_ADDRESS} mov.u32 r0, tid;",
     ("r0",),
     (1,),
-    lanes=lanes(PATTERNS["32_own"]),
+    lanes=SHARED["32_own"].lanes,
 )
 
 
@@ -132,7 +100,7 @@ def _tile_step(width: int) -> Loop:
         f"{SHARED_ADDRESS} {started(TILE_REGISTERS)}",
         TILE_REGISTERS,
         SOME_WARPS,
-        lanes=tuple(width * (lane % 16) for lane in LANES),
+        lanes=tuple(width * (lane % 16) for lane in range(WARP)),
     )
 
 
@@ -148,7 +116,7 @@ def _ffma_and_load(ffma: int) -> Loop:
         {"LDS": rounds, "FFMA": rounds * ffma},
         f"{SHARED_ADDRESS} {started(registers('f', CHAINS))}",
         registers("f", CHAINS),
-        lanes=lanes(PATTERNS["32_own"]),
+        lanes=SHARED["32_own"].lanes,
     )
 
 
@@ -162,7 +130,7 @@ _LDMATRIX_LATENCY = Loop(
     f"{SHARED_ADDRESS} st.volatile.shared.v4.u32 [y], {{s, s, s, s}}; mov.u32 r0, s;",
     ("r0",),
     (1,),
-    lanes=lanes(PATTERNS["128_own"]),
+    lanes=SHARED["128_own"].lanes,
 )
 _LDMATRIX_RATE = Loop(
     "ldmatrix_x4_rate",
@@ -172,11 +140,11 @@ _LDMATRIX_RATE = Loop(
     {"LDSM": 8},
     SHARED_ADDRESS,
     registers("r", 32),
-    lanes=lanes(PATTERNS["128_own"]),
+    lanes=SHARED["128_own"].lanes,
 )
 
 LOOPS = (
-    *(_pattern(name, "LDS") for name in PATTERNS),
+    *(_pattern(name, "LDS") for name in SHARED),
     *(
         _pattern(name, "STS")
         for name in ("32_own", "64_own", "128_own", "32_conflict_2", "32_conflict_32")

@@ -3,13 +3,18 @@
 from collections import Counter
 from functools import cache
 
-from gemmlab.sass.compiling import assemble, disassemble
+from gemmlab.sass.compiling import Usage, assemble, disassemble
 from gemmlab.sass.listing import Instruction, Listing
 
 
 @cache  # loops that differ in their lanes' addresses have one text
+def assembled(ptx: str, target: str) -> tuple[bytes, Usage]:
+    return assemble(ptx, target)
+
+
+@cache
 def listing(ptx: str, target: str) -> Listing:
-    return disassemble(*assemble(ptx, target))
+    return disassemble(*assembled(ptx, target))
 
 
 def turn(code: Listing, passes: int) -> tuple[Instruction, ...]:
