@@ -99,7 +99,7 @@ _FORMS = {4: "u32 {0}", 8: "v2.u32 {{{0}, {1}}}", 16: "v4.u32 {{{0}, {1}, {2}, {
 def form(width: int, names: tuple[str, ...]) -> str:
     """PTX: the type and the registers of a load or a store of `width` bytes.
 
-    >>> form(8, registers("r", 2))
+    >>> form(8, ("r0", "r1"))
     'v2.u32 {r0, r1}'
     """
     return _FORMS[width].format(*names)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_so_many_lines(name):
 def test_so_far_apart(name):
     stride = int(name.rpartition("_")[2])
     offsets = GLOBAL[name].lanes
-    assert {b - a for a, b in zip(offsets, offsets[1:], strict=False)} == {WORD * stride}
+    assert {b - a for a, b in pairwise(offsets)} == {WORD * stride}
     assert lines(GLOBAL[name]) == stride
 
 
