@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gemmlab
-from gemmlab import doctor, guide_figures, recording, records, sizes
+from gemmlab import doctor, guide_figures, microbenchmarks, recording, records, sizes
 from gemmlab.detection import detect
 from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
+from gemmlab.microbenchmarks import results, running
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
 
@@ -91,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--out", type=Path, help="folder (default: recorded/<device> in the package)")
     add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
+    add.add_argument(
+        "--microbenchmarks",
+        action="store_true",
+        help="measure instructions, memories and launches instead of kernels (a minute)",
+    )
     add.set_defaults(do=_record)
 
     add = verbs.add_parser("check", help="validate files of recorded measurements")
@@ -136,6 +142,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    if arguments.microbenchmarks:
+        return _microbenchmarks(arguments)
     status = gpu_status()
     chosen = recording.parse_kernels(arguments.kernels)
     figures = guide_figures.parse_figures(arguments.figures) if arguments.figures else []
@@ -164,6 +172,26 @@ def _record(arguments: argparse.Namespace) -> int:
         print("interrupted; the same command goes on from here")
         return 130
     return 1 if outcome.failures else 0
+
+
+def _microbenchmarks(arguments: argparse.Namespace) -> int:
+    if arguments.dry_run:
+        for one in (*microbenchmarks.LOOPS, *microbenchmarks.LAUNCHES):
+            print(f"{one.name:<44}{one.fact}")
+        return 0
+    status = gpu_status()
+    if not status.works:
+        return _fail(f"microbenchmarks need an NVIDIA GPU, and none works here ({status.reason})")
+    target = detect()
+    path = (arguments.out or records.ROOT / target.name) / results.FILE
+    measured, failures = running.measure(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(results.text(measured), "utf-8")
+    print(
+        f"{len(measured.loops)} timings of loops and {len(measured.launches)} of launches kept in "
+        f"{path}, {len(failures)} failed"
+    )
+    return 1 if failures else 0
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -59,6 +59,9 @@ class Device:
     dram_bytes: int | None = _quantity("B", default=None)
     dram_bandwidth: float | None = _quantity("B/s", default=None)
     dram_latency: float | None = _quantity("s", default=None)
+    dram_read_bandwidth: float | None = _quantity("B/s", default=None)  # of streams, measured
+    dram_copy_bandwidth: float | None = _quantity("B/s", default=None)  # both ways together
+    dram_write_bandwidth: float | None = _quantity("B/s", default=None)
     l2_bytes: int | None = _quantity("B", default=None)
     l2_bandwidth: float | None = _quantity("B/s", default=None)
 
@@ -73,6 +76,11 @@ class Device:
     threads_per_block: int | None = _quantity("thread", default=None)
     blocks_per_sm: int | None = _quantity("block", default=None)
     warp_size: int | None = _quantity("thread", default=None)
+
+    launch_interval: float | None = _quantity("s", default=None)  # from one launch to the next
+    block_interval: float | None = _quantity(
+        "s", default=None
+    )  # from one block's start to another's
 
     sources: Mapping[str, Source] = field(default=None, repr=False, compare=False)
 

@@ -28,6 +28,7 @@ ORDER = [
     *("measurement", "records"),
     *("sass", "sm"),
     "backends",
+    "microbenchmarks",
     "guesses",
     "plots",
     *("explorers", "exercises"),

@@ -1,0 +1,34 @@
+"""Microbenchmarks: kernels of one idea each, whose times are the facts of a GPU's model."""
+
+from __future__ import annotations
+
+from gemmlab.microbenchmarks import (
+    arithmetic,
+    control,
+    exchange,
+    global_memory,
+    launch,
+    shared_memory,
+    tensor_cores,
+)
+from gemmlab.microbenchmarks.launch import Launch
+from gemmlab.microbenchmarks.loop import Loop
+
+__all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
+
+_KINDS = (arithmetic, shared_memory, global_memory, exchange, control, tensor_cores)
+LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
+LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES
+
+
+def microbenchmark(name: str) -> Loop | Launch:
+    """The microbenchmark called `name`; LookupError for another.
+
+    >>> microbenchmark("ffma_latency").count
+    64
+    """
+    for one in (*LOOPS, *LAUNCHES):
+        if one.name == name:
+            return one
+    raise LookupError(f"no microbenchmark is called {name!r}; there are {len(LOOPS)} loops, from "
+                      f"{LOOPS[0].name!r} on, and {len(LAUNCHES)} launches")  # fmt: skip

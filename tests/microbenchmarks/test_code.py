@@ -1,0 +1,66 @@
+"""What ptxas makes of each loop is what the microbenchmark says that it times."""
+
+from collections import Counter
+
+import pytest
+
+from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
+from tests.support.timed_code import counted, listing, turn
+
+TARGET = "sm_90"
+CONTROL = Counter({"UIADD3": 1, "ISETP": 1, "BRA": 1})  # of the loop itself
+COPIES = ("MOV", "IMAD.MOV")  # of registers, which the compiler needs now and then
+FEW = 1 / 8  # copies for each instruction that counts, at most
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_a_turn_has_exactly_the_instructions_that_are_meant(loop):
+    code = listing(loop.ptx(TARGET), TARGET)
+    found = counted(turn(code, loop.passes), (*loop.code, *COPIES))
+    found.subtract(CONTROL)
+    found.subtract(loop.code)
+    del found["NOP"]  # in which a warp waits for a result, and nothing else
+    copies = sum(found.pop(name, 0) for name in COPIES)
+    assert {name: count for name, count in found.items() if count} == {}
+    assert 0 <= copies <= max(2, FEW * loop.count)
+    assert code.local_bytes == 0
+
+
+@pytest.mark.ptxas
+def test_the_check_can_fail():
+    """A load of which half is not used is made narrower."""
+    loop = microbenchmark("ldg_l1_128_own_rate")
+    ptx = loop.ptx(TARGET)
+    narrowed = ptx.replace("lop3.b32 r100, r100, r0, r1, 0x96;", "", 1)
+    assert narrowed != ptx
+    for text, fewer in ((ptx, 0), (narrowed, 1)):
+        found = counted(turn(listing(text, TARGET), loop.passes), ["LDG.128"])
+        assert found["LDG.128"] == loop.code["LDG.128"] - fewer
+
+
+STREAMING = [one for one in LAUNCHES if one.bytes]
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("launch", STREAMING, ids=lambda launch: launch.name)
+def test_a_launch_moves_the_bytes_that_it_says(launch):
+    code = listing(launch.ptx(TARGET), TARGET).instructions
+    threads = launch.threads * launch.blocks[0]
+    words = {"64": 2, "128": 4}
+    moved = sum(
+        threads * 4 * next((words[m] for m in i.modifiers if m in words), 1)
+        for i in code
+        if (i.name == "LDG" and launch.in_bytes) or (i.name == "STG" and launch.out_bytes)
+    )
+    assert moved == launch.bytes
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(
+    "launch", [one for one in LAUNCHES if not one.bytes], ids=lambda launch: launch.name
+)
+def test_a_launch_without_bytes_is_empty_or_one_addition(launch):
+    names = [i.name for i in listing(launch.ptx(TARGET), TARGET).instructions]
+    assert names.count("REDG") == launch.name.startswith("red_")
+    assert not {"LDG", "STG", "BAR"} & {*names}

@@ -1,0 +1,141 @@
+"""What is recorded of an H200: whole, of the kernels that are here, plausible; facts made of it."""
+
+from itertools import product
+
+import pytest
+
+from gemmlab import device
+from gemmlab.device import sources
+from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark, results, running
+from gemmlab.microbenchmarks.cubin import machine_code
+from gemmlab.microbenchmarks.loop import sha256
+from gemmlab.microbenchmarks.results import DIGITS
+from tests.support.timed_code import assembled
+
+H200 = results.load("h200")
+GPU = device("h200")
+TARGET = "sm_90"
+EVERY = {one.name: one for one in (*LOOPS, *LAUNCHES)}
+
+
+def cycles(name, warps=1):
+    return H200.loop(name, warps).each
+
+
+def test_every_microbenchmark_is_recorded_once():
+    found = [(row.name, row.warps) for row in H200.loops]
+    assert found == [(loop.name, warps) for loop in LOOPS for warps in loop.warps]
+    found = [(row.name, row.blocks) for row in H200.launches]
+    assert found == [
+        (one.name, blocks * (GPU.sms if one.per_sm else 1))
+        for one in LAUNCHES
+        for blocks in one.blocks
+    ]
+
+
+@pytest.mark.parametrize("row", [*H200.loops, *H200.launches], ids=lambda row: row.name)
+def test_what_was_timed_is_what_is_here(row):
+    one = EVERY[row.name]
+    assert row.ptx_sha256 == sha256(one.ptx(TARGET))[:DIGITS]
+    assert len(row.ns) == running.SAMPLES
+    if row in H200.loops:
+        assert row.instructions == one.count * one.turns
+    else:
+        assert (row.bytes, row.launches) == (one.bytes, one.in_a_row)
+
+
+SOME = ("ffma_imad_rate", "lds_128_own_rate", "ldg_l1_128_own_rate", "hmma_16816_f16_latency")
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", SOME)
+def test_the_code_that_ran_is_what_ptxas_makes_here(name):
+    said = H200.provenance["ptxas"]
+    if running.ptxas_version() != said:
+        pytest.skip(f"the record is of ptxas {said}, here is {running.ptxas_version()}")
+    cubin, _ = assembled(microbenchmark(name).ptx(TARGET), TARGET)
+    rows = [row for row in H200.loops if row.name == name]
+    assert {row.code_sha256 for row in rows} == {sha256(machine_code(cubin))[:DIGITS]}
+
+
+def test_launches_repeat_each_other():
+    """Nine of ten loops differ by less than 2% from one launch to another."""
+    spreads = sorted(
+        max(row.cycles)[0] / min(row.cycles)[0]
+        for row in H200.loops
+        if EVERY[row.name].observe.__name__ == "span"
+    )
+    assert spreads[len(spreads) * 9 // 10] < 1.02
+
+
+# -------------------------------------------------------------------------------- what it must say
+
+
+def test_an_ffma_takes_as_long_as_the_manual_says():
+    assert cycles("ffma_latency") == pytest.approx(GPU.fma_latency_cycles, rel=0.05)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("ffma_rate", "float32"), ("dadd_rate", "float64")])
+def test_rates_are_those_of_the_manual(name, dtype):
+    """Of 32 warps, 32 lanes each; a multiplication and an addition are 2 FLOP."""
+    per_cycle = 2 * GPU.warp_size * 32 / cycles(name, 32)
+    assert per_cycle == pytest.approx(GPU.flop_per_cycle_per_sm[dtype], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["hmma_16816_f16_rate_4_chains", "hmma_16816_bf16_rate_4_chains"])
+def test_mma_sync_reaches_two_thirds_of_the_tensor_cores(name):
+    """The rest needs wgmma."""
+    per_cycle = 2 * 16 * 8 * 16 * 32 / cycles(name, 32)
+    assert per_cycle == pytest.approx(GPU.flop_per_cycle_per_sm["float16"] * 2 / 3, rel=0.05)
+
+
+@pytest.mark.parametrize(("groups", "warps"), [*product((2, 4, 8, 16, 32), (16, 32))])
+def test_a_load_that_hits_l1_takes_a_cycle_for_each_line(groups, warps):
+    name = f"ldg_l1_32_lines_{groups}_rate"
+    assert cycles(name, warps) == pytest.approx(groups * warps, rel=0.05)
+
+
+@pytest.mark.parametrize("ways", [2, 4, 32])
+def test_bank_conflicts_take_a_cycle_each(ways):
+    assert cycles(f"lds_32_conflict_{ways}_rate", 32) == pytest.approx(ways * 32, rel=0.05)
+
+
+def test_memories_are_farther_away_one_by_one():
+    levels = ("lds_32_latency", "ldg_l1_latency", "ldg_l2_latency", "ldg_dram_latency")
+    latencies = list(map(cycles, levels))
+    assert latencies == sorted(latencies)
+
+
+def test_the_clock_is_the_one_that_the_peak_needs():
+    assert H200.loop("ffma_all_sms", 16).clock_hz == pytest.approx(GPU.clock, rel=0.01)
+    assert 0.8 * GPU.clock < H200.loop("hmma_all_sms", 16).clock_hz < GPU.clock
+
+
+# --------------------------------------------------------------------- facts of devices/h200.toml
+
+
+def block_interval():
+    """The cost of each further block, where many come for each SM."""
+    few, many = (H200.launch("empty_256_threads_4_bytes", n * GPU.sms) for n in (16, 32))
+    return (many.seconds - few.seconds) / (many.blocks - few.blocks)
+
+
+FACTS = {
+    "dram_read_bandwidth": ("dram_read_128", lambda one: one.bytes_per_second),
+    "dram_copy_bandwidth": ("dram_copy_128", lambda one: one.bytes_per_second),
+    "dram_write_bandwidth": ("dram_write_128", lambda one: one.bytes_per_second),
+    "launch_interval": ("empty_256_threads_4_bytes", lambda one: one.seconds),
+}
+
+
+@pytest.mark.parametrize("fact", [*FACTS, "block_interval"])
+def test_facts_are_made_of_what_is_recorded(fact):
+    name, of = FACTS.get(fact, ("empty_256_threads_4_bytes", None))
+    if of:
+        blocks = GPU.sms if microbenchmark(name).per_sm else microbenchmark(name).blocks[0]
+        expected = of(H200.launch(name, blocks))
+    else:
+        expected = block_interval()
+    assert getattr(GPU, fact) == float(f"{expected:.3g}")
+    assert f"`{name}`" in sources(GPU)[fact].text
+    assert H200.provenance["date"][:10] in sources(GPU)[fact].text
