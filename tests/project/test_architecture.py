@@ -26,7 +26,7 @@ ORDER = [
     "simt",
     "kernels",
     *("measurement", "records"),
-    *("sass", "sm"),
+    *("sass", "sm", "prediction"),
     "backends",
     "microbenchmarks",
     "guesses",
