@@ -11,7 +11,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction.compiling import listing
-from gemmlab.prediction.time import ALL, Forecast, forecast
+from gemmlab.prediction.time import ALL, Forecast, forecast, known_device
 from gemmlab.problem import Gemm
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
@@ -51,7 +51,7 @@ def predict_rung(
     round waits for device memory, if L2 keeps the matrices for the later ones.
     Raises what `predict` and `predict_time` raise.
     """
-    target, tiling = load_device(device), kernel.choose(tiling)
+    target, tiling = known_device(device), kernel.choose(tiling)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
@@ -74,7 +74,7 @@ def predict_rung(
     first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
     times["sm"] += first - times["sm"] / rounds
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    times["dram"] = footprint / target.dram_bandwidth
+    times["dram"] = footprint / (target.dram_copy_bandwidth or target.dram_bandwidth)
     return replace(found, times=times)
 
 

@@ -19,6 +19,7 @@ from gemmlab.prediction.streams import streams
 from gemmlab.sass.execution.launch import dim, launch
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
+from gemmlab.sm.facts import facts
 from gemmlab.sm.result import Result
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level
@@ -36,7 +37,8 @@ class Forecast:
     """What compiled code says of a launch.
 
     seconds : the longest of `times`
-    times : what each part of the GPU needs [s]: "sm", and "l2", "dram" where bandwidths are known
+    times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
+        is asked where that is less), and where it is known "l2", and "blocks": to hand them out
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
@@ -89,7 +91,7 @@ def predict_time(
     RuntimeError where the compiler's tools are missing or the sample does not end, and
     NotImplementedError for an instruction whose meaning is not known.
     """
-    target = load_device(device)
+    target = known_device(device)
     code = compiled(
         function, arguments, "sm_{}{}".format(*target.compute_capability), max_registers,
         **{"launch_bounds": math.prod(dim(block)), **options},
@@ -97,6 +99,13 @@ def predict_time(
     return forecast(
         code, target, grid, block, *arguments, shared_bytes=shared_bytes, effects=effects
     )
+
+
+def known_device(device: str | Device) -> Device:
+    """The device; ValueError for one whose SM cannot be simulated."""
+    target = load_device(device)
+    facts(target.name)
+    return target
 
 
 def forecast(
@@ -131,7 +140,10 @@ def forecast(
     times = {"sm": cycles / target.clock}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
-    times["dram"] = min(footprint, SECTOR * sectors) / target.dram_bandwidth
+    stream = target.dram_copy_bandwidth or target.dram_bandwidth
+    times["dram"] = min(footprint, SECTOR * sectors) / stream
+    if target.block_interval:
+        times["blocks"] = target.block_interval * math.prod(grid)
     return Forecast(target.name, code, times, mine, count, result)
 
 

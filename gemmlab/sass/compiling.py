@@ -22,10 +22,13 @@ WHEELS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 
 
 class Usage(NamedTuple):
-    """What ptxas says a kernel takes: registers and local memory [B] of a thread."""
+    """What ptxas says a kernel takes: registers and local memory [B] of a thread, static shared
+    memory of a block [B].
+    """
 
     registers: int
     local_bytes: int
+    shared_bytes: int
 
 
 @cache
@@ -62,11 +65,11 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
 def usage(text: str) -> Usage:
     """The `Usage` that `ptxas -v` prints.
 
-    >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers")
-    Usage(registers=24, local_bytes=8)
+    >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers, 256 bytes smem")
+    Usage(registers=24, local_bytes=8, shared_bytes=256)
     """
-    stack = re.search(r"(\d+) bytes stack frame", text)
-    return Usage(int(re.search(r"Used (\d+) registers", text)[1]), int(stack[1]) if stack else 0)
+    patterns = r"Used (\d+) registers", r"(\d+) bytes stack frame", r"(\d+) bytes smem"
+    return Usage(*(int(found[1]) if (found := re.search(p, text)) else 0 for p in patterns))
 
 
 def disassemble(cubin: bytes, taken: Usage) -> Listing:
@@ -89,11 +92,7 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
             for function in functions
             for i, item in enumerate(function["sass-instructions"])
         ),
-        registers=taken.registers,
-        local_bytes=taken.local_bytes,
-        shared_bytes=sum(
-            s["sh_size"] for s in elf.iter_sections() if s.name.startswith(".nv.shared.")
-        ),
+        **taken._asdict(),
         functions={f["function-name"]: f["start"] for f in functions},
         constants=_constants(elf),
         **_data(elf),

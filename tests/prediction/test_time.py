@@ -1,0 +1,105 @@
+"""Times from compiled code: the parts by hand, and kernels beside what an H200 took."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, cuda, device, kernels, records
+from gemmlab.prediction.l1 import L1
+from gemmlab.prediction.launches import Share, share
+from gemmlab.prediction.rungs import predict_rung
+from gemmlab.prediction.time import predict_time, total_cycles
+
+H200 = device("h200")
+
+
+def test_l1_keeps_sectors_and_forgets_lines():
+    cache = L1(2 * 128)
+    cache.round = 1
+    assert cache.load([0, 1]) == (2, False)  # two sectors of one line
+    assert cache.load([1, 2]) == (1, True)  # one is on its way, one is asked for
+    cache.round = 2
+    assert cache.load([0, 1, 2]) == (0, False)
+    assert cache.load([4]) == (1, False)
+    assert cache.load([8]) == (1, False)  # the line of 0 to 3 gives way
+    assert cache.load([0]) == (1, False)
+
+
+def test_blocks_are_dealt_to_sms_in_turn():
+    mine = share(H200, (12, 33, 1), threads=256, shared_bytes=0, registers=32)
+    assert (mine.blocks, mine.resident) == (3, 3)
+    assert list(mine.places(3)) == [(0, 0, 0), (0, 11, 0), (0, 22, 0)]
+    assert share(H200, (10_000, 1, 1), 1024, 0, 32).resident == 2
+    with pytest.raises(ValueError, match="2048 threads is too large"):
+        share(H200, (1, 1, 1), 2048, 0, 32)
+
+
+def ended(*cycles):
+    return SimpleNamespace(block_ends=np.array(cycles))
+
+
+@pytest.mark.parametrize(
+    ("ends", "blocks", "resident", "cycles"),
+    [
+        ((10, 20), 2, 2, 20),  # all of them
+        ((10, 10), 10, 2, 50),  # one round stands for five
+        ((10, 12, 20, 22, 31, 33), 10, 2, 33 + 4 * 5),  # the middle round's pace
+    ],
+)
+def test_blocks_that_were_not_simulated_follow(ends, blocks, resident, cycles):
+    mine = Share((blocks, 1, 1), blocks, resident, 1)
+    assert total_cycles(ended(*ends), mine) == cycles
+
+
+@cuda.jit
+def saxpy(a, x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] += a * x[i]
+
+
+@cuda.jit
+def busy(x, turns):
+    i = cuda.grid(1)
+    value = x[i]
+    for _ in range(turns):
+        value = value * np.float32(1.5) + np.float32(0.5)
+    x[i] = value
+
+
+@pytest.mark.ptxas
+def test_a_stream_is_bound_by_memory_or_by_its_blocks():
+    x, y = np.ones(1 << 26, np.float32), np.ones(1 << 26, np.float32)
+    found = predict_time(saxpy, (1 << 26) // 1024, 1024, np.float32(2), x, y)
+    assert (y == 1).all()
+    assert found.times["dram"] == pytest.approx(8 * x.size / H200.dram_copy_bandwidth)
+    assert found.times["blocks"] == pytest.approx(x.size / 1024 * H200.block_interval)
+    assert found.seconds == max(found.times.values()) == found.times[found.bottleneck]
+    assert f"by {found.bottleneck}; slots: " in str(found)
+
+
+@pytest.mark.ptxas
+def test_time_grows_with_the_work_of_a_thread():
+    x = np.ones(132 * 1024, np.float32)
+    times = [predict_time(busy, 132, 1024, x, np.int32(n)).times["sm"] for n in (1000, 2000)]
+    # An FMA of each of 8 warps of a scheduler takes 8 cycles, with nothing else to wait for.
+    assert times[1] - times[0] == pytest.approx(1000 * 8 / H200.clock, rel=0.1)
+
+
+@pytest.mark.ptxas
+def test_a_device_without_a_simulated_sm_is_refused():
+    with pytest.raises(ValueError, match="no facts of the SM of 'v100'"):
+        predict_time(saxpy, 1, 32, np.float32(1), *np.ones((2, 32), np.float32), device="v100")
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled, kernels.pipelined])
+def test_rungs_take_what_their_code_says(kernel):
+    """Nothing here knows these records: facts and rules of the SM are from microbenchmarks."""
+    problem = Gemm(4096, 4096, 4096)
+    found = predict_rung(problem, "h200", kernel)
+    recorded = {(m.problem, m.tiling): m for m in records.load("h200", kernel.name)}
+    measured = recorded[problem, kernel.default].seconds
+    assert found.bottleneck == "sm"
+    assert found.seconds == pytest.approx(measured, rel=0.1)
