@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +65,8 @@ def store(
     """
     found, mask = locate(m, array, index, line, "write")
     if isinstance(found, Array):
-        _fill(m, found, mask, value, line)
+        for element, _ in each_element(m, found, mask):
+            store(m, found, element, value, line)
         return found, False
     if mask is not False:
         if array.space == "constant":
@@ -77,15 +79,18 @@ def store(
     return found, mask
 
 
-def _fill(m: Machine, view: Array, mask: Mask, value: Any, line: int) -> None:
-    """Store a number to all elements of a view, whose shape may differ between lanes."""
-    for index in np.ndindex(*(int(np.max(size)) for size in view.shape)):
+def each_element(m: Machine, array: Array, mask: Mask) -> Iterator[tuple[tuple, Mask]]:
+    """The index of each element of an array, whose shape may differ between lanes.
+
+    The mask of the lanes that have the element is the last one meanwhile.
+    """
+    for index in np.ndindex(*(int(np.max(size)) for size in array.shape)):
         inside = mask
-        for place, size in zip(index, view.shape, strict=True):
+        for place, size in zip(index, array.shape, strict=True):
             inside = both(inside, np.less(place, size)[()])
         if inside is not False:
             m.masks.append(inside)
-            store(m, view, tuple(map(np.int64, index)), value, line)
+            yield tuple(map(np.int64, index)), inside
             m.masks.pop()
 
 

@@ -19,8 +19,8 @@ from gemmlab.simt.syntax.names import is_cuda
 from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of
 from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, instead_of, unsupported
 
-# Of values: of indices, arrays, complex numbers, and the whole grid.
-ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
+# Of values: of arrays, and of the whole grid.
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "sync")
 
 
 def _named(value: Any) -> bool:
