@@ -53,19 +53,23 @@ def instead_of(function: Callable) -> str | None:
     return INSTEAD_OF.get(function) if isinstance(function, Hashable) else None
 
 
-class UnsupportedError(SyntaxError):
-    """A construct that kernels cannot use here, with its line and what to write instead."""
+class UnsupportedError(Exception):
+    """A construct that kernels cannot use here, with its line and what to write instead.
 
-    def __str__(self) -> str:
-        """The message and, where it is known, the place, which a traceback shows by itself."""
-        place = f"\n  {self.filename}, line {self.lineno}: {self.text}" if self.lineno else ""
-        return f"{self.msg}{place}"
+    No `SyntaxError`: IPython shows the frames of the library above one of these.
+    """
 
 
 def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
     """The refusal of `what`, at a line of `source`, with what to write instead."""
     text = f"{what} is not supported in a simulated kernel: {instead}"
-    return UnsupportedError(text, (source.file, line, None, source.code(line)))
+    return located(UnsupportedError(f"{text}\n  {source.place(line)}"), source, line)
+
+
+def located(error: Exception, source: Source, line: int) -> Exception:
+    """An error of a kernel's source that knows its place: the file, the line, the function."""
+    error.place = source.file, line, source.tree.name  # type: ignore[attr-defined]
+    return error
 
 
 @dataclass(frozen=True, eq=False)
