@@ -11,6 +11,7 @@ from gemmlab.model import transactions
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import same_in_blocks
 from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.report.tally import Access
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -37,7 +38,17 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     if m.apart is not None:
         m.apart.keep(line, op, array, at, mask)
         return
-    m.tally.add(line, COUNTERS[array.space, op], _cost(m, op, array, at, mask))
+    names = COUNTERS[array.space, op]
+    if mask is m.masks[-1] and _one_for_all(array, at):
+        m.tally.tick(line, Access(names, array.itemsize if array.space == "global" else 0))
+        return
+    m.tally.add(line, names, _cost(m, op, array, at, mask))
+
+
+def _one_for_all(array: Array, at: Any) -> bool:
+    """Whether all lanes of a warp ask for one address, and get it at once."""
+    narrow = array.space == "global" or array.itemsize <= transactions.WORD
+    return narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,))
 
 
 def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
@@ -47,8 +58,7 @@ def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, 
     """
     requests, lanes = m.tally.active(mask)
     is_global = array.space == "global"
-    narrow = is_global or array.itemsize <= transactions.WORD
-    if narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,)):  # one address for a whole warp
+    if _one_for_all(array, at):
         return requests, requests, lanes * array.itemsize if is_global else 0
     rules = GLOBAL if is_global else transactions.SHARED_PASSES[array.merges(op)]
     met = (rules, array.dtype, at, mask)

@@ -25,6 +25,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
     index outside the array is a hazard; negative ones count from the end, as in Numba.
     op : what is done with the element: "read", "write" or "atomic"
     """
+    if type(index) is np.int64 and type(array.offset) is np.int64 and len(array.shape) == 1:
+        (extent,), (stride,) = array.shape, array.strides
+        if type(extent) is np.int64 and 0 <= index < extent:  # of one element for all lanes
+            return array.offset + (index if stride == 1 else index * stride), m.masks[-1]
     parts = index if isinstance(index, tuple) else (index,)
     met = (array, m.masks[-1], *parts) if array.space == "shared" else ()
     known = m.memory.located.get(met) if met else None

@@ -27,13 +27,23 @@ if TYPE_CHECKING:
     from gemmlab.simt.syntax.source import Source
 
 
+class Access(NamedTuple):
+    """An access of all lanes of a warp to one address: a request, a sector or wavefront, bytes.
+
+    names : of the counters; itemsize : bytes of each lane, where these are counted
+    """
+
+    names: tuple[str, str, str]
+    itemsize: int
+
+
 class Running(NamedTuple):
     """A mask, its warps with an active lane and its active lanes; operations by source and line."""
 
     mask: Mask
     warps: int
     lanes: int
-    ticks: dict[Source, dict[tuple[int, str], int]]
+    ticks: dict[Source, dict[tuple[int, str | Access], int]]
 
 
 class Tally:
@@ -59,7 +69,7 @@ class Tally:
         self.running: dict[int, Running] = {}
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
-        self.ticks: dict[tuple[int, str], int] = {}
+        self.ticks: dict[tuple[int, str | Access], int] = {}
         self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
 
     def counters(self, line: int) -> Counters:
@@ -70,8 +80,11 @@ class Tally:
             counters = known[line] = self.report.counters_of(self.calls.source, line)
         return counters
 
-    def tick(self, line: int, kind: str) -> None:
-        """Count an operation of `line` as one instruction of each warp with an active lane."""
+    def tick(self, line: int, kind: str | Access) -> None:
+        """Count an operation of `line` as one instruction of each warp with an active lane.
+
+        Or what an access to one address adds to that.
+        """
         if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
             self._turn_to(self.masks[-1], line)
         key, ticks = (line, kind), self.ticks
@@ -111,9 +124,13 @@ class Tally:
             for source, ticks in running.ticks.items() if running.warps else ():
                 for (line, kind), times in ticks.items():
                     counters = self.report.counters_of(source, line)
-                    counters["inst_executed"] += times * running.warps
-                    counters["thread_inst_executed"] += times * running.lanes
-                    counters[kind] += times * running.warps
+                    warps, lanes = times * running.warps, times * running.lanes
+                    if isinstance(kind, Access):
+                        added = dict(zip(kind.names, (warps, warps, lanes * kind.itemsize)))
+                    else:
+                        added = {"inst_executed": warps, "thread_inst_executed": lanes, kind: warps}
+                    for name, amount in added.items():
+                        counters[name] += amount
         for (source, line, names, amounts), times in self.sums.items():
             counters = self.report.counters_of(source, line)
             for name, amount in zip(names, amounts, strict=True):
