@@ -53,7 +53,7 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
         return shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
         track_global(m, line, "read", array, at, mask)
-    return array.buffer[at] if np.ndim(at) == 0 else array.buffer.take(at)
+    return array.buffer[at] if type(at) is np.int64 else array.buffer.take(at)
 
 
 def store(
@@ -114,7 +114,7 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         _keep_exact(m, array, at, mask, value)
     if array.space == "global":
         track_global(m, line, "write", array, at, mask, value)
-        if np.ndim(at) == 0 and np.ndim(value) == 0:
+        if type(at) is np.int64 and isinstance(value, np.generic):
             array.buffer[at] = value
             return
         elements, places = m.lanes.of(at, mask)  # of lanes with one element, the last one's stays

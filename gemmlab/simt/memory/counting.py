@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,17 +38,21 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     if m.apart is not None:
         m.apart.keep(line, op, array, at, mask)
         return
-    names = COUNTERS[array.space, op]
     if mask is m.masks[-1] and _one_for_all(array, at):
-        m.tally.tick(line, Access(names, array.itemsize if array.space == "global" else 0))
+        m.tally.tick(line, _access(array.space, op, array.itemsize))
         return
-    m.tally.add(line, names, _cost(m, op, array, at, mask))
+    m.tally.add(line, COUNTERS[array.space, op], _cost(m, op, array, at, mask))
+
+
+@cache
+def _access(space: str, op: str, itemsize: int) -> Access:
+    return Access(COUNTERS[space, op], itemsize if space == "global" else 0)
 
 
 def _one_for_all(array: Array, at: Any) -> bool:
     """Whether all lanes of a warp ask for one address, and get it at once."""
     narrow = array.space == "global" or array.itemsize <= transactions.WORD
-    return narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,))
+    return narrow and (type(at) is np.int64 or getattr(at, "shape", (1,))[-1:] in ((), (1,)))
 
 
 def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:

@@ -168,8 +168,10 @@ def unary(op: str, a: Any) -> Any:
 
 def fuses(a: Any, b: Any, c: Any) -> bool:
     """Whether a·b + c is one FMA: floats, and the product of the sum's type."""
-    kinds = [getattr(v, "dtype", None) for v in (a, b, c)]
-    return False if None in kinds else _fuse(*[kind.char for kind in kinds])
+    try:
+        return _fuse(a.dtype.char, b.dtype.char, c.dtype.char)
+    except AttributeError:  # of what is no number
+        return False
 
 
 @cache

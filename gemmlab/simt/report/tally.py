@@ -10,6 +10,7 @@ hardware's counts.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from gemmlab.simt.syntax.source import Source
 
 
-class Access(NamedTuple):
+@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
+class Access:
     """An access of all lanes of a warp to one address: a request, a sector or wavefront, bytes.
 
     names : of the counters; itemsize : bytes of each lane, where these are counted
@@ -126,7 +128,9 @@ class Tally:
                     counters = self.report.counters_of(source, line)
                     warps, lanes = times * running.warps, times * running.lanes
                     if isinstance(kind, Access):
-                        added = dict(zip(kind.names, (warps, warps, lanes * kind.itemsize)))
+                        added = dict(
+                            zip(kind.names, (warps, warps, lanes * kind.itemsize), strict=True)
+                        )
                     else:
                         added = {"inst_executed": warps, "thread_inst_executed": lanes, kind: warps}
                     for name, amount in added.items():
