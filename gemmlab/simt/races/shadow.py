@@ -211,6 +211,10 @@ class Shadow:
         """Where another lane made the touch, and nothing puts it before now; None: nowhere."""
         if touches.max(initial=-1) < self.floor:
             return None
+        if len(touches) == 1 and now.heard is None:
+            touch, me = touches.item(), lane.item()
+            before = touch & self.visits.low == me or self._one_ordered(touch, me, now.of_one())
+            return None if before else np.array([True])
         races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
         which = np.flatnonzero(races)
         if len(which):
@@ -233,6 +237,20 @@ class Shadow:
                 asked = block, lanes, int(epochs[first]), self.threads
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
+
+    def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
+        """The same of one touch of another lane."""
+        other, visit = touch & self.visits.low, touch >> self.visits.bits
+        _, epoch, sync, fences = self.visits.table[:, visit].tolist()
+        if lane // self.threads == other // self.threads and epoch < now.epoch:
+            return True
+        if lane // WARP == other // WARP and sync < now.sync:
+            return True
+        if not self.fences or now.lane is None:
+            return False
+        me, old = now.lane, (other + now.lane - lane, epoch, fences)
+        ordered = self.releases.order(old, me // self.threads, [me], now.epoch, self.threads)
+        return ordered if isinstance(ordered, bool) else ordered[0]
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""
