@@ -33,7 +33,7 @@ else:
 LIMIT = 150  # seconds that a work may take
 MASK = 0xFFFFFFFF
 BINS = 256
-OF_A_BLOCK = 1 << 16  # elements of a block whose threads walk, so that each does as much at any size
+OF_A_BLOCK = 1 << 16  # elements of a block whose threads walk: each does as much at any size
 TPB = 16  # threads per block and direction, as in Numba's documentation
 TILE, ROWS = 32, 8
 PADDED = TILE + 1  # a shape in a kernel is made of names and literals, not of sums

@@ -255,8 +255,8 @@ def origin() -> str:
 
 
 def per_turn(cost: dict[str, float]) -> float:
-    """Processor time for each execution of a work's innermost statement [s]."""
-    return cost["processor"] / cost["turns"]
+    """Time for each execution of a work's innermost statement [s]."""
+    return cost["wall"] / cost["turns"]
 
 
 def speed_table() -> str:
@@ -265,12 +265,18 @@ def speed_table() -> str:
     for name, result in speed.recorded().items():
         here, there = (result.measured[where] for where in ("here", "there"))
         what = WORKS[name].launch.__doc__.splitlines()[0].rstrip(".")
-        costs = f"{here['processor']:.2f} s", f"{here['bytes'] / 1e6:.0f} MB"
-        turns = (f"{short(1e9 * per_turn(cost))} ns" for cost in (here, there))
+        costs = f"{here['wall']:.2f} s", f"{here['bytes'] / 1e6:.0f} MB"
+        turns = (duration(per_turn(cost)) for cost in (here, there))
         ratio = f"{short(per_turn(there) / per_turn(here))} ×"
         rows.append([f"`{name}`: {what}", f"{here['turns']:,}", *costs, *turns, ratio])
     header = ["work", "turns", "time", "memory", "a turn", "a turn in Numba's simulator", "as fast"]
     return table(header, rows)
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit in which it is 1 or more."""
+    unit, size = next((u, s) for u, s in (("ms", 1e-3), ("µs", 1e-6), ("ns", 0)) if seconds >= s)
+    return f"{short(seconds / (size or 1e-9))} {unit}"
 
 
 def short(number: float) -> str:
@@ -295,7 +301,7 @@ def speed_origin() -> str:
     )
     return (
         f"Numba's simulator is faster in {len(slower)} of {len(results)} works: "
-        f"{', '.join(slower)}. Processor times, the middle ones of {speed.TIMES} runs: "
+        f"{', '.join(slower)}. The quickest of {speed.TIMES} runs each: "
         f"{'; '.join(told)}, {day}."
     )
 
