@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from gemmlab.model import transactions
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import same_in_blocks
 from gemmlab.simt.numbers.masks import Mask
-from gemmlab.simt.report.tally import Access
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -27,6 +27,17 @@ COUNTERS = {
         "shared": ("shared_{}_requests", "shared_{}_wavefronts", "shared_bank_conflicts"),
     }.items()
 }
+
+
+@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
+class OneAddress:
+    """An access of all lanes of a warp to one address: a request, a sector or wavefront, bytes.
+
+    names : of the counters; itemsize : bytes of each lane, where these are counted
+    """
+
+    names: tuple[str, str, str]
+    itemsize: int
 
 
 def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
@@ -45,8 +56,8 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
 
 
 @cache
-def _access(space: str, op: str, itemsize: int) -> Access:
-    return Access(COUNTERS[space, op], itemsize if space == "global" else 0)
+def _access(space: str, op: str, itemsize: int) -> OneAddress:
+    return OneAddress(COUNTERS[space, op], itemsize if space == "global" else 0)
 
 
 def _one_for_all(array: Array, at: Any) -> bool:

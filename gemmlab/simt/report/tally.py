@@ -10,13 +10,13 @@ hardware's counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gemmlab.model.counters import Counters
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.memory.counting import OneAddress
 from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
 from gemmlab.simt.races.waits import Waits
@@ -28,24 +28,13 @@ if TYPE_CHECKING:
     from gemmlab.simt.syntax.source import Source
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
-class Access:
-    """An access of all lanes of a warp to one address: a request, a sector or wavefront, bytes.
-
-    names : of the counters; itemsize : bytes of each lane, where these are counted
-    """
-
-    names: tuple[str, str, str]
-    itemsize: int
-
-
 class Running(NamedTuple):
     """A mask, its warps with an active lane and its active lanes; operations by source and line."""
 
     mask: Mask
     warps: int
     lanes: int
-    ticks: dict[Source, dict[tuple[int, str | Access], int]]
+    ticks: dict[Source, dict[tuple[int, str | OneAddress], int]]
 
 
 class Tally:
@@ -71,7 +60,7 @@ class Tally:
         self.running: dict[int, Running] = {}
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
-        self.ticks: dict[tuple[int, str | Access], int] = {}
+        self.ticks: dict[tuple[int, str | OneAddress], int] = {}
         self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
 
     def counters(self, line: int) -> Counters:
@@ -82,7 +71,7 @@ class Tally:
             counters = known[line] = self.report.counters_of(self.calls.source, line)
         return counters
 
-    def tick(self, line: int, kind: str | Access) -> None:
+    def tick(self, line: int, kind: str | OneAddress) -> None:
         """Count an operation of `line` as one instruction of each warp with an active lane.
 
         Or what an access to one address adds to that.
@@ -127,7 +116,7 @@ class Tally:
                 for (line, kind), times in ticks.items():
                     counters = self.report.counters_of(source, line)
                     warps, lanes = times * running.warps, times * running.lanes
-                    if isinstance(kind, Access):
+                    if isinstance(kind, OneAddress):
                         added = dict(
                             zip(kind.names, (warps, warps, lanes * kind.itemsize), strict=True)
                         )
