@@ -33,6 +33,7 @@ else:
 LIMIT = 150  # seconds that a work may take
 MASK = 0xFFFFFFFF
 BINS = 256
+OF_A_BLOCK = 1 << 16  # elements of a block whose threads walk: each does as much at any size
 TPB = 16  # threads per block and direction, as in Numba's documentation
 TILE, ROWS = 32, 8
 PADDED = TILE + 1  # a shape in a kernel is made of names and literals, not of sums
@@ -184,8 +185,8 @@ def reduction(n: int) -> Launch:
 
 
 def reduction_strided(n: int) -> Launch:
-    """Sum of n elements by 256 blocks, whose threads walk through them in strides of the grid."""
-    return _reduction(sum_by_strides, n, min(256, -(-n // 256)))
+    """Sum of n elements by blocks whose threads walk through them in strides of the grid."""
+    return _reduction(sum_by_strides, n, -(-n // OF_A_BLOCK))
 
 
 def count_bins(x, bins):
@@ -200,12 +201,12 @@ def count_bins(x, bins):
 
 
 def histogram(n: int) -> Launch:
-    """Histogram of n bytes by 256 blocks, each with bins of its own in shared memory."""
+    """Histogram of n bytes by blocks that walk through them, with bins of their own."""
     x = np.random.default_rng(0).integers(0, BINS, n, np.uint8)
     bins = np.zeros(BINS, np.int32)
     return Launch(
         count_bins,
-        min(256, -(-n // BINS)),
+        -(-n // OF_A_BLOCK),
         BINS,
         (x, bins),
         lambda: bool(np.all(bins == np.bincount(x, minlength=BINS))),
@@ -343,8 +344,8 @@ WORKS = {
     "spin_lock_flag": Work(spin_lock_flag, 32, 1),
     "saxpy": Work(saxpy, 1_000_000, 100),
     "reduction": Work(reduction, 1 << 24, 1 << 10),
-    "reduction_strided": Work(reduction_strided, 1 << 24, 1 << 16),
-    "histogram": Work(histogram, 10_000_000, 50_000),
+    "reduction_strided": Work(reduction_strided, 1 << 24, OF_A_BLOCK),
+    "histogram": Work(histogram, 10_000_000, OF_A_BLOCK),
     "mandelbrot": Work(mandelbrot, 1024, 32),
     "gemm": Work(gemm, 1024, 32),
     "transposition": Work(transposition, 4096, 64),

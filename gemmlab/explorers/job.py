@@ -35,7 +35,7 @@ class Job:
     ) -> None:
         self._work, self._report, self._done = work, report, done
         self._lock = threading.Lock()
-        self._stoppable = True
+        self._stoppable = False  # whether the worker is where a stop may strike
         self._stop_asked = False
         self._outcome: tuple[Any, BaseException | None] = None, None
         self._worker = threading.Thread(target=self._run, name="gemmlab-work", daemon=True)
@@ -50,7 +50,7 @@ class Job:
         """Raise `Stopped` in the work at its next step; nothing happens if it has ended."""
         with self._lock:
             self._stop_asked = True
-            if self._stoppable and self._worker.ident is not None:
+            if self._stoppable:
                 raise_in(self._worker.ident, Stopped)
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -61,7 +61,9 @@ class Job:
     def _run(self) -> None:
         try:
             try:
-                if self._stop_asked:  # before this thread had begun
+                with self._lock:
+                    self._stoppable = not self._stop_asked
+                if not self._stoppable:  # it was asked before this thread had begun
                     raise Stopped
                 self._outcome = self._work(), None
             finally:

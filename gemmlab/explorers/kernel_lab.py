@@ -179,7 +179,7 @@ class KernelLab(Runner):
         name.set_fontsize(style.LABEL)
         self.moving = moving
         self.frames = (
-            (chosen, tuple(self.rows.rows), tuple(sources), self.left.get_xlim()),
+            (chosen, tuple(self.rows.rows), self.rows.marks, tuple(sources), self.left.get_xlim()),
             (*place[:2], backend, target, under, self.right.get_xlim() + self.right.get_ylim()),
         )
         if latest is None:

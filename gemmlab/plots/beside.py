@@ -36,9 +36,13 @@ class Row(NamedTuple):
 
 @dataclass
 class RowArtists:
-    """What `beside` draws: a bar and a text for each row, diamonds for all, and the rows."""
+    """What `beside` draws: a bar and a text for each row, diamonds for all, and the rows.
+
+    marks : what the legend names
+    """
 
     predicted: Line2D
+    marks: tuple[str, ...] = ()
     bars: list[Rectangle] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -81,6 +85,9 @@ def beside(
         text.xy = max(expected[i] or left, observed[i] or left), i
     points = [(x, i) for i, x in enumerate(expected) if x]
     artists.predicted.set_data([x for x, _ in points], [y for _, y in points])
+    marks = ("observed",) * any(observed) + ("predicted",) * bool(points)
+    if artists.marks != marks:
+        _name_marks(ax, artists, marks, quantity)
     for i, tick in enumerate(ax.get_yticklabels()):
         tick.set_fontweight("bold" if i == chosen else "normal")
     told = [
@@ -109,16 +116,22 @@ def _name(row: Row) -> str:
 
 
 def _new(ax: Axes, quantity: str) -> RowArtists:
-    """The axis, the diamonds and the legend: no rows yet."""
+    """The axis and the diamonds: no rows yet."""
     style.prepare(ax, log="" if quantity == "speed" else "x")
     style.si_axis(ax.xaxis, *QUANTITIES[quantity])
     (predicted,) = ax.plot([], [], style.MARKS["predicted"].marker, color=style.INK)
     predicted.set(markerfacecolor="white", markersize=5, zorder=5)
     ax.grid(axis="y", visible=False)
+    return RowArtists(predicted)
+
+
+def _name_marks(ax: Axes, artists: RowArtists, marks: tuple[str, ...], quantity: str) -> None:
+    """A legend of the marks that there are."""
     free = "upper right" if quantity == "speed" else "lower right"  # the ladder begins at the top
     bar = Rectangle((0, 0), 1, 1, facecolor=style.BLUE)
-    style.legend(ax, [bar, predicted], ["observed", "predicted"], loc=free)
-    return RowArtists(predicted)
+    known = {"observed": bar, "predicted": artists.predicted}
+    style.legend(ax, [known[mark] for mark in marks], marks, loc=free)
+    artists.marks = marks
 
 
 def _name_rows(ax: Axes, artists: RowArtists, names: list[str]) -> None:

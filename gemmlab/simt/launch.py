@@ -67,7 +67,7 @@ def simulate(
     shared_bytes : dynamic shared memory of a block [B]
     on_hazard : "raise" HazardError at the first hazard, the arrays left as they were, or "collect"
     max_steps : turns of `while` that a thread may make in all
-    contract : round a float a·b + c once (FMA), as the compiler does; False rounds twice
+    contract : round a·b + c of float32 or float16 once (FMA), as the compiler does; False: twice
     device : the GPU whose limits on threads and shared memory hold, instead of those of all GPUs
     l2 : the GPU whose L2 is modelled (`simt.memory.l2`): adds l2_hits, l2_misses, dram_read_bytes
         and dram_write_bytes to the counters

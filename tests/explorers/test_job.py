@@ -3,6 +3,9 @@
 import threading
 import time
 
+import pytest
+
+from gemmlab.explorers import job as job_module
 from gemmlab.explorers.job import Job, Stopped
 from tests.support.waiting import SECONDS, until
 
@@ -50,6 +53,49 @@ def test_a_stop_right_after_the_start():
             time.sleep(0.001)
 
     assert isinstance(outcome_of(forever, Job.stop)[1], Stopped)
+
+
+def test_a_stop_while_the_thread_begins(monkeypatch):
+    begun, stopped = threading.Event(), threading.Event()
+
+    class Slow(threading.Thread):
+        def run(self):
+            if self.name == "gemmlab-work":
+                begun.set()
+                assert stopped.wait(SECONDS)
+            super().run()
+
+    monkeypatch.setattr(threading, "Thread", Slow)
+
+    def stop(job):
+        assert begun.wait(SECONDS)
+        job.stop()
+        stopped.set()
+
+    assert isinstance(outcome_of(lambda: "done", stop)[1], Stopped)
+
+
+@pytest.mark.parametrize("stops", [0, 1, 2])
+def test_a_stop_that_may_be_on_its_way_has_to_arrive_before_the_end(stops, monkeypatch):
+    sent, arrived = [], []
+    monkeypatch.setattr(job_module, "raise_in", lambda thread, kind: sent.append((thread, kind)))
+    monkeypatch.setattr(job_module, "swallow", arrived.append)
+    begun, asked = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        return asked.wait(SECONDS) and threading.get_ident()
+
+    def stop(job):
+        assert begun.wait(SECONDS)
+        for _ in range(stops):
+            job.stop()
+        asked.set()
+
+    thread, error = outcome_of(work, stop)
+    assert error is None
+    assert sent == [(thread, Stopped)] * stops
+    assert arrived == [Stopped] * (stops > 0)
 
 
 def test_stops_that_race_with_the_end_do_no_harm():

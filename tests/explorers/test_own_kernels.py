@@ -37,6 +37,25 @@ def test_a_right_one_stands_beside_the_others():
     assert "It passed the simulator" in lab.message
 
 
+def named(lab):
+    return [text.get_text() for text in lab.left.get_legend().get_texts()]
+
+
+def test_the_legend_names_the_marks_that_there_are():
+    lab = KernelLab(own_kernels.right, n=32, tile=8, backend="simulator")
+    assert lab.rows.predicted.get_xdata()
+    assert named(lab) == ["predicted"]
+    ran(lab)
+    assert named(lab) == ["observed", "predicted"]
+    fresh = KernelLab("cublas", n=4096, backend="recorded")
+    assert fresh.rows.predicted.get_xdata() == []
+    assert named(fresh) == ["observed"]
+    lab = KernelLab(n=4096, backend="recorded")
+    assert named(lab) == ["observed", "predicted"]
+    lab.kernel.value = "cublas"
+    assert lab.picture.png == fresh.picture.png
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [

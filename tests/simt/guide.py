@@ -14,11 +14,13 @@ from functools import cache
 
 from numba.cuda.simulator import kernelapi
 
+from benchmarks.simulator_work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
 from tests.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
 from tests.hardware.store import recorded as recorded_on_gpu
 from tests.simt import numba_simulator as numbas
+from tests.simt import speed
 from tests.simt.test_peers import EXAMPLES, LEFT_OUT
 from tests.simt.test_realistic import BENIGN, CASES, is_right, simulated
 from tests.simt.test_wrong_kernels import MAX_STEPS, findings
@@ -249,6 +251,61 @@ def origin() -> str:
     )
 
 
+# ----------------------------------------------------------------------------------- speed
+
+
+def per_turn(cost: dict[str, float]) -> float:
+    """Time for each execution of a work's innermost statement [s]."""
+    return cost["wall"] / cost["turns"]
+
+
+def speed_table() -> str:
+    """What the works of the benchmark cost here, and a turn of them in Numba's simulator."""
+    rows = []
+    for name, result in speed.recorded().items():
+        here, there = (result.measured[where] for where in ("here", "there"))
+        what = WORKS[name].launch.__doc__.splitlines()[0].rstrip(".")
+        costs = f"{here['wall']:.2f} s", f"{here['bytes'] / 1e6:.0f} MB"
+        turns = (duration(per_turn(cost)) for cost in (here, there))
+        ratio = f"{short(per_turn(there) / per_turn(here))} ×"
+        rows.append([f"`{name}`: {what}", f"{here['turns']:,}", *costs, *turns, ratio])
+    header = ["work", "turns", "time", "memory", "a turn", "a turn in Numba's simulator", "as fast"]
+    return table(header, rows)
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit in which it is 1 or more."""
+    unit, size = next((u, s) for u, s in (("ms", 1e-3), ("µs", 1e-6), ("ns", 0)) if seconds >= s)
+    return f"{short(seconds / (size or 1e-9))} {unit}"
+
+
+def short(number: float) -> str:
+    """A number of two digits or more, as a table shows it."""
+    rounded = float(f"{number:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.1f}"
+
+
+def speed_origin() -> str:
+    """The works that Numba's simulator does faster, and where the times come from."""
+    results = speed.recorded()
+    slower = [
+        f"`{name}`"
+        for name, result in results.items()
+        if per_turn(result.measured["here"]) > per_turn(result.measured["there"])
+    ]
+    origins = [dict(result.origin) for result in results.values()]
+    day = max(origin.pop("date") for origin in origins)[:10]
+    told = dict.fromkeys(
+        ", ".join(f"{key.replace('_', '-')} {value}" for key, value in origin.items())
+        for origin in origins
+    )
+    return (
+        f"Numba's simulator is faster in {len(slower)} of {len(results)} works: "
+        f"{', '.join(slower)}. The quickest of {speed.TIMES} runs each: "
+        f"{'; '.join(told)}, {day}."
+    )
+
+
 TABLES = {
     "beside": beside,
     "realistic": realistic,
@@ -259,6 +316,8 @@ TABLES = {
     "silent": silent,
     "intrinsics": intrinsics,
     "simulators-origin": origin,
+    "speed": speed_table,
+    "speed-origin": speed_origin,
 }
 
 if __name__ == "__main__":

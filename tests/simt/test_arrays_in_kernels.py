@@ -117,7 +117,7 @@ def test_arrays_in_another_shape():
 
 
 def test_only_arrays_without_gaps_have_another_shape():
-    with pytest.raises(TypeError, match=r"x.reshape\(\) needs an array without gaps"):
+    with pytest.raises(TypeError, match=r"x\.reshape needs an array without gaps"):
         simulate(shapes, 1, 6, np.arange(6.0).reshape(2, 3).T, np.zeros(6))
 
 

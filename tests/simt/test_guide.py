@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.simt import numba_simulator
+from benchmarks.simulator_work import WORKS
+from tests.simt import numba_simulator, speed
 from tests.support.page_tables import filled
 from tests.support.paths import ROOT
 
@@ -37,6 +38,33 @@ def test_what_numbas_simulator_said_is_of_these_sources():
     ]
     assert not stale, "run: python -m tests.simt.numba_simulator"
     assert set(known) == set(files)
+
+
+def test_times_are_of_these_works():
+    """Every work is recorded, as it is now, with the computer, versions and the date."""
+    known, now = speed.recorded(), speed.fingerprint()
+    assert list(known) == list(WORKS)
+    stale = [name for name, result in known.items() if result.measured["code_sha256"] != now]
+    assert not stale, "run: python -m tests.simt.speed"
+    for name, result in known.items():
+        here, there = (result.measured[where] for where in ("here", "there"))
+        assert (here["size"], there["size"]) == (WORKS[name].size, WORKS[name].size_of_numba)
+        assert min(cost[key] for cost in (here, there) for key in ("wall", "turns")) > 0
+        assert {"processor", "cores", "python", "numpy", "numba", "date"} <= set(result.origin)
+
+
+def test_the_quickest_run_is_kept():
+    costs = {False: iter([3.0, 2.0, 4.0]), True: iter([6.0, 7.0, 40.0])}
+
+    def run(size, numba):
+        return {"wall": next(costs[numba]), "turns": size}
+
+    work = WORKS["one_thread"]
+    found = speed.measured(work, run)
+    assert (found["here"]["wall"], found["there"]["wall"]) == (2, 6)
+    assert found["there"]["size"] == found["there"]["turns"] == work.size_of_numba
+    with pytest.raises(RuntimeError, match="one_thread of 50000 takes more than 150 s"):
+        speed.measured(work, lambda size, numba: "takes more than 150 s")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmlab import Gemm, cuda, device, kernels, simulate
-from gemmlab.simt.memory.array import l2
+from gemmlab.simt.memory import l2
 from gemmlab.simt.memory.l2 import L2, smaller_before
 
 LINE = 128
@@ -109,6 +109,9 @@ def test_arrays_lie_apart_and_the_same_array_does_not():
     x, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
     assert simulate(copy, 1, 32, x, out, 1, l2="h200").counters["l2_misses"] == 8
     assert simulate(copy, 1, 32, x, x, 1, l2="h200").counters["l2_misses"] == 4
+    x = np.arange(48, dtype=np.float32)
+    overlapping = simulate(copy, 1, 32, x[16:], x[:32], 1, l2="h200", on_hazard="collect")
+    assert overlapping.counters["l2_misses"] == 6
 
 
 @pytest.mark.parametrize("lanes", [1 << 16, 512])

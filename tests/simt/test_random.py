@@ -5,7 +5,8 @@ import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.cuda import random
+from gemmlab.simt import cuda as simulated
+from gemmlab.simt.cuda import random, types
 
 NAMES = [
     "xoroshiro128p_uniform_float32",
@@ -77,3 +78,24 @@ def test_two_threads_with_one_state_are_a_race():
     states = random.create_xoroshiro128p_states(32, seed=1)
     report = simulate(shared_state, 1, 32, states, np.zeros(32), on_hazard="collect")
     assert {h.kind for h in report.hazards} == {"global-race"}
+
+
+def draw(states, out):
+    i = cuda.grid(1)
+    out[i] = random.xoroshiro128p_uniform_float32(states, i)
+
+
+@pytest.mark.parametrize("whose", ["ours", "numbas"])
+def test_states_in_a_signature(whose, request):
+    if whose == "ours":
+        state, void, number = random.xoroshiro128p_type, types.void, types.float32
+    else:
+        state = request.getfixturevalue("numbas").xoroshiro128p_type
+        numba = pytest.importorskip("numba.cuda").types
+        void, number = numba.void, numba.float32
+    out = np.zeros(32, float32)
+    kernel = simulated.jit(void(state[:], number[:]))(draw)
+    kernel[1, 32](random.create_xoroshiro128p_states(32, seed=1), out)
+    assert 0 < out.min() < out.max() < 1
+    with pytest.raises(TypeError, match=r"draw takes \(object\[:\], float32\[:\]\)"):
+        kernel[1, 32](np.zeros(32), out)

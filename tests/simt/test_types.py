@@ -230,6 +230,18 @@ def test_contraction_in_a_kernel():
     assert lines(report)["out[0, i] = a[i] * b[i] + c[i]"]["inst_fp"] == 2
 
 
+def test_sums_of_float64_are_not_contracted():
+    a, b, c = np.random.default_rng(2).standard_normal((3, 32))
+    out = np.zeros((6, 32))
+    report = simulate(sums, 1, 32, a, b, c, out)
+    fused = np.array([exact(*v, np.float64) for v in zip(a, b, c, strict=True)])
+    np.testing.assert_array_equal(
+        out, [a * b + c, c - a * b, a * b - c, a * b + c, c - a * b, fused]
+    )
+    assert (fused != a * b + c).any()
+    assert lines(report)["out[0, i] = a[i] * b[i] + c[i]"]["inst_fp"] == 2
+
+
 def test_fma_of_subnormal_numbers_rounds_once():
     """Just below halfway between two subnormal numbers, by less than float64 shows."""
     a, b = np.float32((1 + 2**-20) * 2**-75), np.float32((1 - 2**-20) * 2**-75)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.simt.builtins import array_methods
 from gemmlab.simt.memory import records
 from gemmlab.simt.memory.array import Array, row_major
+from gemmlab.simt.memory.choice import Choice
 from gemmlab.simt.memory.records import Record, Records
 from gemmlab.simt.numbers.no_numbers import NUMBER
 from gemmlab.simt.numbers.values import Cast
@@ -29,20 +31,27 @@ def attribute(m: Machine, value: Any, name: str, line: int) -> Any:
         return Cast(value)
     if isinstance(value, Array) and name in VIEWS:
         return VIEWS[name](value)
+    if isinstance(value, (Array, Choice)) and name in array_methods.METHODS:
+        return partial(array_methods.METHODS[name], m, value)
+    if isinstance(value, NUMBER) and name in ("real", "imag"):
+        return getattr(value, name)
     if isinstance(value, NUMBER) and name == "conjugate":
         return lambda: np.conj(value)
     fields = getattr(value, "_fields", "xyz")  # of a named tuple, or of cuda.threadIdx
     if name in fields and hasattr(value, name):
         return getattr(value, name)
     has = f"this has {', '.join(fields)}" if isinstance(value, tuple) and fields != "xyz" else ""
-    has = has or f"arrays have .shape, .size, .ndim and .dtype, {', '.join(VIEWS)}"
+    if isinstance(value, (Array, Choice)):
+        has = array_methods.INSTEAD.get(name, "")
+    known = ", ".join((*VIEWS, *array_methods.METHODS))
+    has = has or f"arrays have .shape, .size, .ndim and .dtype, {known}"
     raise unsupported(m.calls.source, line, f".{name}", has)
 
 
 def _in_shape(array: Array, name: str, shape: tuple) -> Array:
     """The same elements in another shape."""
     if array.strides != row_major(array.shape):
-        raise TypeError(f"{array.name}.{name}() needs an array without gaps, in C order")
+        raise TypeError(f"{array.name}.{name} needs an array without gaps, in C order")
     return array.view(shape, row_major(shape), array.offset)
 
 
@@ -69,6 +78,7 @@ def _transposed(array: Array) -> Array:
 
 VIEWS = {
     "T": _transposed,
+    "flat": lambda array: array if array.ndim == 1 else _in_shape(array, "flat", (array.size,)),
     "transpose": lambda array: lambda: _transposed(array),
     "ravel": lambda array: lambda: _in_shape(array, "ravel", (array.size,)),
     "reshape": lambda array: partial(_reshaped, array),

@@ -14,8 +14,10 @@ import numpy as np
 from numpy import float32, float64, uint64
 
 from gemmlab.simt.cuda.arrays import DeviceArray, to_device
+from gemmlab.simt.numbers.types import NumberType
 
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
+xoroshiro128p_type = NumberType("xoroshiro128p", xoroshiro128p_dtype)  # for signatures
 _JUMP = (0xBEAC0467EBA5FACB, 0xD86B048B86AA9922)  # the polynomial of 2**64 steps
 
 # What a kernel calls: device functions, simulated like any other.

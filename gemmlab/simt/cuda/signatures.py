@@ -11,13 +11,13 @@ import numpy as np
 from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
 
-_ARRAY = re.compile(r"(?:Array|array)\((\w+), (\d+)d?,.*\)")
+_ARRAY = re.compile(r"(?:unaligned )?[Aa]rray\((.+), (\d+)d?,.*\)")
 
 
 class Argument(NamedTuple):
     """The type of an argument: of a number where `ndim` is 0, else of an array's elements.
 
-    dtype : None for what is no number: a tuple, a record
+    dtype : None for what is no number: a tuple; a record, in a signature, for any record
     """
 
     dtype: np.dtype | None
@@ -90,9 +90,10 @@ def converted(
 
 
 def _takes(declaration: Argument, given: Argument) -> bool:
-    if declaration.ndim or given.ndim:
-        return declaration == given
-    return (declaration.dtype is None) == (given.dtype is None)
+    of_numbers = given.dtype is not None and given.dtype.names is None
+    if declaration.dtype is None:  # which NumPy takes for float64
+        return not of_numbers and declaration.ndim == given.ndim
+    return declaration == given or (of_numbers and declaration.ndim == given.ndim == 0)
 
 
 def _convert(declaration: Argument, value: Any) -> Any:

@@ -144,6 +144,8 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
         return TypeError(f"{name} is {shown(function)}, and cannot be called")
     names = [p for p in parameters if not p.startswith(".")]  # but the machine
     given = len(args) - (len(parameters) - len(names))
+    if not names:
+        return TypeError(f"{name} takes no arguments")
     if given == len(names):
         return TypeError(f"{name} has no such named argument; use {', '.join(names)}")
     return TypeError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
 from typing import Any
 
 from gemmlab.simt.syntax.rewrite import SOURCE
-from gemmlab.simt.syntax.source import UnsupportedError
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
@@ -25,8 +26,8 @@ def told_at_the_kernel(launch: Callable) -> Callable:
             return launch(*args, **options)
         except Exception as error:
             places = _places(error)
-            if isinstance(error, (UnsupportedError, NameError)) and not places:  # of the source
-                raise error.with_traceback(None) from None
+            if not places and hasattr(error, "place"):  # of the source
+                raise error.with_traceback(_at(*error.place)) from None
             if not places:  # of the launch itself
                 raise
             _add_line(error, places[-1])
@@ -43,6 +44,24 @@ def _places(error: Exception) -> list[TracebackType]:
             places.append(step)
         step = step.tb_next
     return places
+
+
+def _at(file: str, line: int, function: str) -> TracebackType | None:
+    """A traceback to a line of a function, which did not run.
+
+    IPython shows the innermost frame even of code that wants to be left out.
+    """
+    tree, text = ast.parse("raise RuntimeError"), linecache.getline(file, line).rstrip()
+    first, last = len(text) - len(text.lstrip()), len(text)  # the whole line: Python marks less
+    place = {"lineno": line, "end_lineno": line, "col_offset": first, "end_col_offset": last}
+    for node in ast.walk(tree):
+        vars(node).update(place if hasattr(node, "lineno") else {})
+    code = compile(tree, file, "exec").replace(co_name=function, co_qualname=function)
+    try:
+        exec(code, {})
+    except RuntimeError as error:
+        return error.__traceback__.tb_next  # type: ignore[union-attr]
+    return None
 
 
 def _add_line(error: Exception, place: TracebackType) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins import (
+    array_methods,
     atomics,
     barriers,
     bits,
@@ -37,6 +38,7 @@ VOTES = (
     *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
     *("activemask", "lanemask_lt"),
 )
+MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a machine
 
 
 def _nothing(*_: Any) -> None:
@@ -72,8 +74,8 @@ class Scope:
             return self.functions[function]
         if value is print:
             return partial(print_lanes, self.m)
-        if callable(value) and getattr(value, "__module__", "") in ("_operator", "builtins"):
-            found = operators.named(self.m, value)
+        if callable(value) and getattr(value, "__module__", "") in MODULES:
+            found = operators.named(self.m, value) or array_methods.named(self.m, value)
             if found is not None:
                 return found
         if isinstance(value, np.ufunc):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
         return shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
         track_global(m, line, "read", array, at, mask)
-    return array.buffer[at] if np.ndim(at) == 0 else array.buffer.take(at)
+    return array.buffer[at] if type(at) is np.int64 else array.buffer.take(at)
 
 
 def store(
@@ -64,7 +65,8 @@ def store(
     """
     found, mask = locate(m, array, index, line, "write")
     if isinstance(found, Array):
-        _fill(m, found, mask, value, line)
+        for element, _ in each_element(m, found, mask):
+            store(m, found, element, value, line)
         return found, False
     if mask is not False:
         if array.space == "constant":
@@ -77,15 +79,18 @@ def store(
     return found, mask
 
 
-def _fill(m: Machine, view: Array, mask: Mask, value: Any, line: int) -> None:
-    """Store a number to all elements of a view, whose shape may differ between lanes."""
-    for index in np.ndindex(*(int(np.max(size)) for size in view.shape)):
+def each_element(m: Machine, array: Array, mask: Mask) -> Iterator[tuple[tuple, Mask]]:
+    """The index of each element of an array, whose shape may differ between lanes.
+
+    The mask of the lanes that have the element is the last one meanwhile.
+    """
+    for index in np.ndindex(*(int(np.max(size)) for size in array.shape)):
         inside = mask
-        for place, size in zip(index, view.shape, strict=True):
+        for place, size in zip(index, array.shape, strict=True):
             inside = both(inside, np.less(place, size)[()])
         if inside is not False:
             m.masks.append(inside)
-            store(m, view, tuple(map(np.int64, index)), value, line)
+            yield tuple(map(np.int64, index)), inside
             m.masks.pop()
 
 
@@ -109,7 +114,7 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         _keep_exact(m, array, at, mask, value)
     if array.space == "global":
         track_global(m, line, "write", array, at, mask, value)
-        if np.ndim(at) == 0 and np.ndim(value) == 0:
+        if type(at) is np.int64 and isinstance(value, np.generic):
             array.buffer[at] = value
             return
         elements, places = m.lanes.of(at, mask)  # of lanes with one element, the last one's stays

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,17 @@ COUNTERS = {
 }
 
 
+@dataclass(frozen=True, eq=False)  # told apart by identity, which is fast
+class OneAddress:
+    """An access of all lanes of a warp to one address: a request, a sector or wavefront, bytes.
+
+    names : of the counters; itemsize : bytes of each lane, where these are counted
+    """
+
+    names: tuple[str, str, str]
+    itemsize: int
+
+
 def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     """Count an access to global or shared memory: a "load", a "store" or an "atomic"."""
     if array.space not in ("global", "shared"):
@@ -37,7 +49,21 @@ def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Ma
     if m.apart is not None:
         m.apart.keep(line, op, array, at, mask)
         return
+    if mask is m.masks[-1] and _one_for_all(array, at):
+        m.tally.tick(line, _access(array.space, op, array.itemsize))
+        return
     m.tally.add(line, COUNTERS[array.space, op], _cost(m, op, array, at, mask))
+
+
+@cache
+def _access(space: str, op: str, itemsize: int) -> OneAddress:
+    return OneAddress(COUNTERS[space, op], itemsize if space == "global" else 0)
+
+
+def _one_for_all(array: Array, at: Any) -> bool:
+    """Whether all lanes of a warp ask for one address, and get it at once."""
+    narrow = array.space == "global" or array.itemsize <= transactions.WORD
+    return narrow and (type(at) is np.int64 or getattr(at, "shape", (1,))[-1:] in ((), (1,)))
 
 
 def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
@@ -47,8 +73,7 @@ def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, 
     """
     requests, lanes = m.tally.active(mask)
     is_global = array.space == "global"
-    narrow = is_global or array.itemsize <= transactions.WORD
-    if narrow and getattr(at, "shape", (1,))[-1:] in ((), (1,)):  # one address for a whole warp
+    if _one_for_all(array, at):
         return requests, requests, lanes * array.itemsize if is_global else 0
     rules = GLOBAL if is_global else transactions.SHARED_PASSES[array.merges(op)]
     met = (rules, array.dtype, at, mask)

@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import same_in_blocks
 from gemmlab.simt.numbers.masks import Mask, both, without
-from gemmlab.simt.numbers.no_numbers import several
+from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, several, shown
 from gemmlab.simt.numbers.overflow import Wrapped, exact
 from gemmlab.simt.numbers.values import widen
 from gemmlab.simt.races.hazards import Element
@@ -25,6 +25,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
     index outside the array is a hazard; negative ones count from the end, as in Numba.
     op : what is done with the element: "read", "write" or "atomic"
     """
+    if type(index) is np.int64 and type(array.offset) is np.int64 and len(array.shape) == 1:
+        (extent,), (stride,) = array.shape, array.strides
+        if type(extent) is np.int64 and 0 <= index < extent:  # of one element for all lanes
+            return array.offset + (index if stride == 1 else index * stride), m.masks[-1]
     parts = index if isinstance(index, tuple) else (index,)
     met = (array, m.masks[-1], *parts) if array.space == "shared" else ()
     known = m.memory.located.get(met) if met else None
@@ -44,11 +48,10 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
         if type(part) is np.int64 and type(extent) is np.int64 and 0 <= part < extent:
             offset = offset + part * stride  # the same for all lanes
         elif isinstance(part, slice):
-            start = 0 if part.start is None else _bound(part.start, extent)
-            stop = extent if part.stop is None else _bound(part.stop, extent)
+            start, size, step = _elements(part, extent)
             offset = offset + start * stride
-            shape.insert(0, np.maximum(stop - start, 0))
-            strides.insert(0, stride)
+            shape.insert(0, size)
+            strides.insert(0, step * stride)
         else:
             part, mask = _within(m, array, axis, parts, mask, line, op)
             moved = part if stride == 1 else part * stride
@@ -64,10 +67,24 @@ def locate(m: Machine, array: Array, index: Any, line: int, op: str) -> tuple[An
     return offset, mask
 
 
-def _bound(value: Any, extent: Any) -> Any:
-    """The bound of a slice, brought into 0 … extent as Python does it."""
+def _elements(part: slice, extent: Any) -> tuple[Any, Any, int]:
+    """The first index of a slice, the number of its elements, and the step between them."""
+    if part.step is not None and np.ndim(part.step) > 0:
+        raise TypeError("the step of a slice differs between threads; write a loop over elements")
+    step = 1 if part.step is None else int(part.step)
+    if step == 0:
+        raise ValueError("the step of a slice is 0")
+    first, last = (0, extent) if step > 0 else (extent - 1, -1)
+    least, most = (0, extent) if step > 0 else (-1, extent - 1)
+    start = first if part.start is None else _bound(part.start, extent, least, most)
+    stop = last if part.stop is None else _bound(part.stop, extent, least, most)
+    return start, np.maximum(-((start - stop) // step), 0), step
+
+
+def _bound(value: Any, extent: Any, least: Any, most: Any) -> Any:
+    """The bound of a slice, brought between two indices as Python does it."""
     value = widen(value)
-    return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)[()]
+    return np.clip(np.where(np.less(value, 0), value + extent, value), least, most)[()]
 
 
 def _within(
@@ -75,6 +92,10 @@ def _within(
 ) -> tuple[Any, Mask]:
     """An index counted from 0, and the lanes whose index is inside."""
     part, extent = parts[axis], array.shape[axis]
+    if isinstance(part, NoNumber):
+        part.refuse()
+    if not isinstance(part, (*NUMBER, int)):
+        raise TypeError(f"{array.name} is indexed with {shown(part)}; use integers")
     if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
         raise TypeError(
             f"{array.name} is indexed with {part.dtype} numbers; use integers, as i // 2 gives"

@@ -54,7 +54,7 @@ class L2:
             raise ValueError(f"an L2 of {size} B holds no line; use at least {LINE} B")
         self.capacity = size // LINE
         self.counts = Counter(l2_hits=0, l2_misses=0, dram_read_bytes=0, dram_write_bytes=0)
-        self.bases: dict[int, int] = {}  # of each array's buffer: its first sector
+        self.bases: dict[int, int] = {}  # the first sector of each array, by its address here
         self.end = 0
         self.clock = 0
         self.used = np.empty(0, np.int64)  # when each line was last touched; -1 where it is out
@@ -83,10 +83,11 @@ class L2:
         self.access(sectors, reads=op != "store", writes=op != "load")
 
     def _base(self, buffer: np.ndarray) -> int:
-        if id(buffer) not in self.bases:
-            self.bases[id(buffer)] = self.end
+        address = buffer.__array_interface__["data"][0]  # the same for arrays that overlap
+        if address not in self.bases:
+            self.bases[address] = self.end
             self.end += -(-buffer.nbytes // ALIGNMENT) * (ALIGNMENT // SECTOR)
-        return self.bases[id(buffer)]
+        return self.bases[address]
 
     def access(self, sectors: Any, reads: bool = False, writes: bool = False) -> None:
         """Touch `sectors`, numbers from 0, one after the other."""

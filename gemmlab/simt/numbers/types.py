@@ -38,7 +38,7 @@ class Signature:
 
 @dataclass(frozen=True, repr=False)
 class NumberType:
-    """A type of numbers. Sliced it is the type of an array, called with types a signature."""
+    """A type of numbers or records; sliced the type of an array, called with types a signature."""
 
     name: str
     dtype: np.dtype

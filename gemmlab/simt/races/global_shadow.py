@@ -64,6 +64,14 @@ class GlobalShadow(Shadow):
         self.releases.update(id(self), at, lane, self.threads, epochs)
         return clashes
 
+    def by_one(self, op: str, at: int, lane: int, now: Now) -> bool:
+        """Note a read or a write by one lane, if that is soon done; whether it is."""
+        if self.runs is not None or self.unwritten is not None:
+            return False
+        self.fences = self.releases.fences
+        self.written |= op == "write"
+        return self.alone(op, at, lane, now)
+
     def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Whether an access is noted as a run, because no lane touches what another one did.
 

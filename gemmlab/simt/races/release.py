@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,9 @@ class Release(NamedTuple):
     far: Fence
     near: Fence
     epoch: int
+
+
+_TIME = attrgetter("time")
 
 
 @dataclass
@@ -86,6 +90,7 @@ class Releases:
         self.blocks: set[int] = set()  # that have made a fence
         self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
+        self.of_lane: dict[int, list[Release]] = defaultdict(list)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
 
@@ -133,7 +138,9 @@ class Releases:
                 for lane, last, time in zip(lanes, fences, times, strict=True):
                     if known.released.get(lane) != last:
                         known.released[lane] = last
-                        self.of_block[block].append(Release(flag, time, lane, *last, epoch))
+                        release = Release(flag, time, lane, *last, epoch)
+                        self.of_block[block].append(release)
+                        self.of_lane[lane].append(release)
         if flag in self.flags:
             known.time = self.time
             known.lanes.update(zip(lanes, times, strict=True))
@@ -165,7 +172,9 @@ class Releases:
         """
         by, then, fences = old
         releases = self.of_block.get(by // threads, [])
-        first = bisect_right(releases, self.times[fences], key=lambda release: release.time)
+        if releases and releases[-1].epoch <= then:  # no barrier since: its own releases alone
+            releases = self.of_lane.get(by, [])
+        first = bisect_right(releases, self.times[fences], key=_TIME)
         if first == len(releases):
             return {}
         same = by // threads == block

@@ -7,7 +7,7 @@ are found from who touched what, and from what puts two touches in order, not fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -125,20 +125,20 @@ class Shadow:
         self.fences = 0  # of the launch, before what is done now
         self.writers, self.readers, self.updaters = Touched(size), Touched(size), Touched(size)
         self.first_reads: set[int] = set()
-        self.last_reads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.last_reads: dict[int, tuple[Any, Any]] = {}
 
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` reads the elements `at`; what it clashes with."""
-        self.last_reads[now.line] = at, lane
-        if self._alone(self.readers, at, lane, now, self.writers, self.updaters):
+        if len(at) == 1 and self.alone("read", int(at[0]), int(lane[0]), now):
             return ()
+        self.last_reads[now.line] = at, lane
         clashes = self._clashes("read", at, lane, now, write=self.writers, atomic=self.updaters)
         self._keep(self.readers, at, lane, now)
         return clashes
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` writes the elements `at`; what it clashes with."""
-        if self._alone(self.writers, at, lane, now, self.readers, self.updaters):
+        if len(at) == 1 and self.alone("write", int(at[0]), int(lane[0]), now):
             return ()
         clashes = self._clashes(
             "write", at, lane, now, write=self.writers, read=self.readers, atomic=self.updaters
@@ -159,7 +159,7 @@ class Shadow:
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` updates the elements `at` by an atomic; what it clashes with."""
-        if self._alone(self.updaters, at, lane, now, self.writers, self.readers):
+        if len(at) == 1 and self.alone("atomic", int(at[0]), int(lane[0]), now):
             return ()
         clashes = self._clashes("atomic", at, lane, now, write=self.writers, read=self.readers)
         self._keep(self.updaters, at, lane, now)
@@ -174,23 +174,24 @@ class Shadow:
             if np.isin(keys, read * (self.visits.low + 1) + reader).any():
                 self.first_reads.add(line)
 
-    def _alone(
-        self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now, *others: Touched
-    ) -> bool:
-        """Whether one lane makes the access, to an element that no other has touched; noted then.
+    def alone(self, op: str, at: int, lane: int, now: Now) -> bool:
+        """Note that one lane touches an element, if no other has touched it; whether it is so.
 
-        What is done for many lanes takes ten times as long for a few.
+        What is done for many lanes takes ten times as long for one.
         """
-        if len(at) != 1 or isinstance(now.epoch, np.ndarray) or isinstance(now.sync, np.ndarray):
+        if isinstance(now.epoch, np.ndarray) or isinstance(now.sync, np.ndarray):
             return False
-        element, me, low = int(at[0]), int(lane[0]), self.visits.low
-        for touched in (kept, *others):
+        low, floor = self.visits.low, self.floor
+        for touched in (self.writers, self.readers, self.updaters):
             for rows in (touched.first, touched.second):
                 if rows is not None:
-                    touch = rows.item(element)
-                    if touch >= self.floor and touch & low != me:
+                    touch = rows.item(at)
+                    if touch >= floor and touch & low != lane:
                         return False
-        kept.begin()[element] = self.visits.touch(me, now, self.fences)
+        kept = {"read": self.readers, "write": self.writers, "atomic": self.updaters}[op]
+        kept.begin()[at] = self.visits.touch(lane, now, self.fences)
+        if op == "read":
+            self.last_reads[now.line] = at, lane
         return True
 
     def _clashes(
@@ -210,6 +211,10 @@ class Shadow:
         """Where another lane made the touch, and nothing puts it before now; None: nowhere."""
         if touches.max(initial=-1) < self.floor:
             return None
+        if len(touches) == 1 and now.heard is None:
+            touch, me = touches.item(), lane.item()
+            before = touch & self.visits.low == me or self._one_ordered(touch, me, now.of_one())
+            return None if before else np.array([True])
         races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
         which = np.flatnonzero(races)
         if len(which):
@@ -232,6 +237,20 @@ class Shadow:
                 asked = block, lanes, int(epochs[first]), self.threads
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
+
+    def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
+        """The same of one touch of another lane."""
+        other, visit = touch & self.visits.low, touch >> self.visits.bits
+        _, epoch, sync, fences = self.visits.table[:, visit].tolist()
+        if lane // self.threads == other // self.threads and epoch < now.epoch:
+            return True
+        if lane // WARP == other // WARP and sync < now.sync:
+            return True
+        if not self.fences or now.lane is None:
+            return False
+        me, old = now.lane, (other + now.lane - lane, epoch, fences)
+        ordered = self.releases.order(old, me // self.threads, [me], now.epoch, self.threads)
+        return ordered if isinstance(ordered, bool) else ordered[0]
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""

@@ -58,9 +58,13 @@ def track_global(
             f"{array.name} is read-only on the host and cannot be stored to; pass a "
             f"copy: {m.calls.source.code(line)}"
         )
+    first, places = int(m.lanes.blocks[0, 0]) * m.lanes.threads, m.lanes.places(mask)
+    if len(places) == 1 and type(at) is np.int64 and op != "atomic" and array.shadow.unit == 0:
+        now = m.waits.now(line, places)
+        if array.shadow.by_one(op, int(at), int(places[0]) + first, now):
+            return
     elements, places = m.lanes.of(at, mask)
     access = Access(line, op, array, places, elements, 1, value, compares, _units(array))
-    first = int(m.lanes.blocks[0, 0]) * m.lanes.threads
     _track(m, access, elements, places + first if first else places)
 
 

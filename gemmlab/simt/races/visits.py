@@ -35,6 +35,14 @@ class Now(NamedTuple):
             lane=None if self.lane is None else self.lane[which],
         )
 
+    def of_one(self) -> Now:
+        """The moment of a single lane, in plain numbers."""
+        epoch, sync, lane = (
+            int(v[0]) if isinstance(v, np.ndarray) else v
+            for v in (self.epoch, self.sync, self.lane)
+        )
+        return Now(epoch, sync, self.line, lane=lane)
+
 
 class Visits:
     """The visits of an array, numbered: a line, at a moment.

@@ -16,6 +16,7 @@ import numpy as np
 
 from gemmlab.model.counters import Counters
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.memory.counting import OneAddress
 from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask, Masks, both, without
 from gemmlab.simt.races.waits import Waits
@@ -33,7 +34,7 @@ class Running(NamedTuple):
     mask: Mask
     warps: int
     lanes: int
-    ticks: dict[Source, dict[tuple[int, str], int]]
+    ticks: dict[Source, dict[tuple[int, str | OneAddress], int]]
 
 
 class Tally:
@@ -59,7 +60,7 @@ class Tally:
         self.running: dict[int, Running] = {}
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
-        self.ticks: dict[tuple[int, str], int] = {}
+        self.ticks: dict[tuple[int, str | OneAddress], int] = {}
         self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
 
     def counters(self, line: int) -> Counters:
@@ -70,8 +71,11 @@ class Tally:
             counters = known[line] = self.report.counters_of(self.calls.source, line)
         return counters
 
-    def tick(self, line: int, kind: str) -> None:
-        """Count an operation of `line` as one instruction of each warp with an active lane."""
+    def tick(self, line: int, kind: str | OneAddress) -> None:
+        """Count an operation of `line` as one instruction of each warp with an active lane.
+
+        Or what an access to one address adds to that.
+        """
         if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
             self._turn_to(self.masks[-1], line)
         key, ticks = (line, kind), self.ticks
@@ -111,9 +115,15 @@ class Tally:
             for source, ticks in running.ticks.items() if running.warps else ():
                 for (line, kind), times in ticks.items():
                     counters = self.report.counters_of(source, line)
-                    counters["inst_executed"] += times * running.warps
-                    counters["thread_inst_executed"] += times * running.lanes
-                    counters[kind] += times * running.warps
+                    warps, lanes = times * running.warps, times * running.lanes
+                    if isinstance(kind, OneAddress):
+                        added = dict(
+                            zip(kind.names, (warps, warps, lanes * kind.itemsize), strict=True)
+                        )
+                    else:
+                        added = {"inst_executed": warps, "thread_inst_executed": lanes, kind: warps}
+                    for name, amount in added.items():
+                        counters[name] += amount
         for (source, line, names, amounts), times in self.sums.items():
             counters = self.report.counters_of(source, line)
             for name, amount in zip(names, amounts, strict=True):

@@ -17,10 +17,17 @@ from gemmlab.simt.syntax.assigned import unsure
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.names import is_cuda
 from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of
-from gemmlab.simt.syntax.source import INSTEAD, Source, UnsupportedError, instead_of, unsupported
+from gemmlab.simt.syntax.source import (
+    INSTEAD,
+    Source,
+    UnsupportedError,
+    instead_of,
+    located,
+    unsupported,
+)
 
-# Of values: of indices, arrays, complex numbers, and the whole grid.
-ATTRIBUTES = ("shape", "size", "ndim", "dtype", "real", "imag", "sync")
+# Of values: of arrays, and of the whole grid.
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "sync")
 
 
 def _named(value: Any) -> bool:
@@ -86,8 +93,8 @@ class Constants(ast.NodeTransformer):
         """The value of a global name, or of an attribute of a module, without running it."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id not in self.scope:
-                place = self.source.place(node.lineno)
-                raise NameError(f"name {node.id!r} is not defined\n  {place}")
+                text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
+                raise located(NameError(text), self.source, node.lineno)
             return True, self.scope[node.id]
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)

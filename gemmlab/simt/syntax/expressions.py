@@ -152,9 +152,8 @@ class Expressions(Constants):
         )
 
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
-        parts = [self.visit(p) if p else ast.Constant(None) for p in (node.lower, node.upper)]
-        if node.step is not None:
-            raise self.refuse(node, "a slice with a step", "index element by element")
+        bounds = node.lower, node.upper, node.step
+        parts = [self.visit(p) if p else ast.Constant(None) for p in bounds]
         return ast.Call(self.constant(slice, node), parts, [])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.simt.syntax.names import intrinsic_path
 from gemmlab.simt.syntax.nodes import names_in
+from gemmlab.simt.syntax.source import UnsupportedError
 
 ORDERING = ("syncthreads", "syncwarp", "threadfence", "cg.")  # how names of barriers begin
 PURE = ("builtins", "math", "numpy", "cmath", "operator")  # modules whose functions touch no memory
@@ -79,7 +80,7 @@ class Arrays:
     def _value(self, node: ast.expr) -> Any:
         try:
             return self.static(node)[1]
-        except (NameError, SyntaxError):  # the rewriter says so, when it comes there
+        except (NameError, UnsupportedError):  # the rewriter says so, when it comes there
             return None
 
     def places(self, node: ast.expr) -> frozenset[str]:

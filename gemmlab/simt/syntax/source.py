@@ -35,9 +35,11 @@ INSTEAD_OF = {  # functions of the host -> what a kernel has for them
         "make a cuda.local.array or a cuda.shared.array, and fill it",
     ),
     **dict.fromkeys(
-        (builtins.sum, np.sum, np.mean, np.dot, np.matmul, np.max, np.min, np.any, np.all),
+        (np.dot, np.matmul, np.max, np.min, np.any, np.all, np.nditer, np.ndindex, np.ndenumerate),
         "write a loop over elements",
     ),
+    np.shape: "write x.shape",
+    np.size: "write x.size",
     **dict.fromkeys((builtins.sorted, np.sort, np.argsort), "sort in a loop over elements"),
     **dict.fromkeys((builtins.list, builtins.dict, builtins.set), "use arrays"),
     **dict.fromkeys((builtins.input, builtins.open), "read before the launch, and pass an array"),
@@ -51,19 +53,23 @@ def instead_of(function: Callable) -> str | None:
     return INSTEAD_OF.get(function) if isinstance(function, Hashable) else None
 
 
-class UnsupportedError(SyntaxError):
-    """A construct that kernels cannot use here, with its line and what to write instead."""
+class UnsupportedError(Exception):
+    """A construct that kernels cannot use here, with its line and what to write instead.
 
-    def __str__(self) -> str:
-        """The message and, where it is known, the place, which a traceback shows by itself."""
-        place = f"\n  {self.filename}, line {self.lineno}: {self.text}" if self.lineno else ""
-        return f"{self.msg}{place}"
+    No `SyntaxError`: IPython shows the frames of the library above one of these.
+    """
 
 
 def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
     """The refusal of `what`, at a line of `source`, with what to write instead."""
     text = f"{what} is not supported in a simulated kernel: {instead}"
-    return UnsupportedError(text, (source.file, line, None, source.code(line)))
+    return located(UnsupportedError(f"{text}\n  {source.place(line)}"), source, line)
+
+
+def located(error: Exception, source: Source, line: int) -> Exception:
+    """An error of a kernel's source that knows its place: the file, the line, the function."""
+    error.place = source.file, line, source.tree.name  # type: ignore[attr-defined]
+    return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +107,21 @@ class Source:
             for n in indexed
             if isinstance(n.ctx, ast.Store)
         }
+        calls = [n for n in nodes if isinstance(n, ast.Call)]
+        names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        methods = [
+            n
+            for n in calls
+            if isinstance(n.func, ast.Attribute) and _root(n.func) in parameters | names
+        ]
+        stored |= {_root(n.func.value) for n in methods if n.func.attr == "fill"}
         made = {
             target.id
             for n in nodes
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+            if isinstance(n, ast.Assign) and n.value in calls and n.value not in methods
             for target in n.targets
             if isinstance(target, ast.Name)
         }
-        calls = [n for n in nodes if isinstance(n, ast.Call)]
         atomics = [n for n in calls if _is_atomic(n.func)]
         updated = {_root(n.args[0]) for n in atomics if n.args}
         arguments = [
@@ -129,8 +142,8 @@ def _is_atomic(function: ast.expr) -> bool:
 
 
 def _root(node: ast.expr) -> str:
-    """The name of the array that an element or a view is taken from."""
-    while isinstance(node, ast.Subscript):
+    """The name of the array that an element, a view or a method is taken from."""
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
