@@ -1,5 +1,6 @@
 """Times from compiled code: the parts by hand, and kernels beside what an H200 took."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -80,11 +81,17 @@ def test_a_stream_is_bound_by_memory_or_by_its_blocks():
 
 
 @pytest.mark.ptxas
-def test_time_grows_with_the_work_of_a_thread():
+def test_time_grows_with_the_turns_of_a_loop():
+    """Each turn takes as long, and a scheduler's 8 warps have 8 slots for their FMAs."""
     x = np.ones(132 * 1024, np.float32)
-    times = [predict_time(busy, 132, 1024, x, np.int32(n)).times["sm"] for n in (1000, 2000)]
-    # An FMA of each of 8 warps of a scheduler takes 8 cycles, with nothing else to wait for.
-    assert times[1] - times[0] == pytest.approx(1000 * 8 / H200.clock, rel=0.1)
+    found = [predict_time(busy, 132, 1024, x, np.int32(n)) for n in (1000, 2000, 3000)]
+    first, second = (b.times["sm"] - a.times["sm"] for a, b in pairwise(found))
+    assert first == pytest.approx(second, rel=0.02)
+    assert first > 1000 * 8 / H200.clock
+    loops = [f.result.issued.max() for f in found]
+    slots = [f.result.issued.sum() / f.result.slots for f in found]
+    assert loops[1] / loops[0] == pytest.approx(2)
+    assert 0.5 < slots[2] <= 1
 
 
 @pytest.mark.ptxas
