@@ -18,7 +18,14 @@ FORBIDDEN = "ERR_NVGPUCTRPERM"
 def profile(
     check: str, piece: str, metrics: Mapping[str, Sequence[str]], *options: str
 ) -> list[dict[str, int]]:
-    """The counters of each launch of a piece, in order.
+    """The counters of each launch of a piece, in order; see `profiled`."""
+    return [counters for _, counters in profiled(check, piece, metrics, *options)]
+
+
+def profiled(
+    check: str, piece: str, metrics: Mapping[str, Sequence[str]], *options: str
+) -> list[tuple[str, dict[str, int]]]:
+    """The kernel's name and the counters of each launch of a piece, in order.
 
     metrics : name here -> metrics of Nsight Compute whose sums are added
 
@@ -32,8 +39,8 @@ def profile(
     if ran.status != 0:
         raise RuntimeError(f"ncu ended with status {ran.status}:\n{ran.text[-3000:]}")
     return [
-        {name: round(sum(_number(row[f"{m}.sum"]) for m in several))
-         for name, several in metrics.items()}
+        (row["Kernel Name"], {name: round(sum(_number(row[f"{m}.sum"]) for m in several))
+                              for name, several in metrics.items()})
         for row in parse(ran.text)
     ]  # fmt: skip
 

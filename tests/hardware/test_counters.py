@@ -3,7 +3,7 @@
 import pytest
 
 from gemmlab.model import transactions
-from tests.hardware.checks import counters, loads, wide_accesses
+from tests.hardware.checks import counters, loads, realistic, wide_accesses
 from tests.hardware.probes.counted import CASES
 from tests.hardware.probes.wide import KERNELS
 from tests.hardware.store import recorded
@@ -55,3 +55,9 @@ def test_there_are_records_of_every_wide_access():
 def test_every_group_of_cases_belongs_to_one_piece():
     groups = [group for several in counters.GROUPS.values() for group in several]
     assert sorted(groups) == sorted({case.group for case in CASES})
+
+
+def test_launches_are_told_apart_by_case():
+    rows = [("one", {"a": 1}), ("_end_of_case_1", {"a": 0}), ("end_of_case", {"a": 0})]
+    rows += [("two", {"a": 2}), ("two", {"a": 3}), ("end_of_case", {"a": 0})]
+    assert realistic.by_case(rows) == [[{"a": 1}], [], [{"a": 2}, {"a": 3}]]
