@@ -1,9 +1,8 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that goes on without a break, and else takes the one of which
-it has issued nothing for the longest time. (Of seven such rules this one comes closest to the
-microbenchmarks with several warps a scheduler: short loops, FFMAs among loads, chains of HMMAs.)
-What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
+A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
+nothing for the longest time. (Of four such rules this one comes closest to all microbenchmarks: the
+others take the youngest, or leave a warp that has paused.) What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
 a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
@@ -105,9 +104,7 @@ def look(now, code, flow, facts, on, scheduler, column, t):
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
         else:
-            issued = now.warps.issued[warp]
-            if warp == last and issued == t - 1:
-                issued = FIRST
+            issued = FIRST if warp == last else now.warps.issued[warp]
             if issued < longest:
                 chosen, longest = warp, issued
         if shown:
