@@ -1,7 +1,10 @@
 """The facts of an SM, and the pipes of its instructions."""
 
+import re
+
 import pytest
 
+from gemmlab.microbenchmarks import LOOPS
 from gemmlab.sass.listing import Instruction
 from gemmlab.sm.facts import FOLDER, UNITS, facts, parse
 from gemmlab.sm.pipes import GROUPS, OPCODES, Kind, Pipe, Unit, use
@@ -69,3 +72,13 @@ def test_where_an_instruction_runs(opcode, kind, pipe, unit):
 )  # fmt: skip
 def test_what_an_instruction_reads(opcode, operands, expected):
     assert reads(Instruction(0, "", opcode, tuple(operands.split()))) == expected
+
+
+NAME = r"\b[a-z0-9]+(?:_[a-z0-9]+)*_(?:rate|latency|ffma|sync|sms|chains)\b"
+
+
+def test_microbenchmarks_that_sources_name_are_there():
+    known = {one.name for one in LOOPS}
+    named = [name for text in facts("h200").sources.values() for name in re.findall(NAME, text)]
+    assert len(named) > 40
+    assert set(named) <= known
