@@ -65,6 +65,8 @@ def test_where_an_instruction_runs(opcode, kind, pipe, unit):
         ("IMAD.MOV.U32", "R4 RZ RZ R7", [Read(7, 2, False)]),
         ("FFMA", "R0 R1 c[0x0][0x210] R5", [Read(1, 0, False), Read(5, 2, False)]),
         ("ISETP.LE.U32.AND", "P0 PT R5 UR4 PT", [Read(5, 0, False)]),
+        ("LOP3.LUT", "P0 RZ R20 0x7f R27 0xc8 !PT", [Read(20, 0, False), Read(27, 2, False)]),
+        ("PLOP3.LUT", "P0 PT P1 P2 PT 0x80 0x0", []),
         ("IADD3", "R7 P0 R4 UR8 RZ", [Read(4, 0, False)]),
         ("LOP3.LUT", "R6 R6 R2 R5 0x6a !PT", [Read(6, 0, False), Read(2, 1, False),
                                               Read(5, 2, False)]),
