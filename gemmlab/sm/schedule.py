@@ -2,8 +2,9 @@
 
 A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
 nothing for the longest time. (Of four such rules this one comes closest to all microbenchmarks: the
-others take the youngest, or leave a warp that has paused.) What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
-a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
+others take the youngest, or leave a warp that has paused.) What a warp waits for has a cycle in
+which it ends, or something else has to happen first (`NEVER`): a place in a queue, the last warp at
+a barrier. So cycles in which nothing happens are left out.
 """
 
 from __future__ import annotations
