@@ -45,13 +45,16 @@ Read(register=5, place=2, reused=False)]
 
 
 def _sources(instruction: Instruction) -> tuple[str, ...]:
-    """The operands after those that are written: a register, or predicates, or both."""
+    """The operands after those that are written: predicates, a register, or one and the other."""
+    written = _predicates(instruction, 0)
+    if written == 0 or "SETP" not in instruction.name:
+        written = _predicates(instruction, written + 1)
+    return instruction.operands[written:]
+
+
+def _predicates(instruction: Instruction, first: int) -> int:
+    """The first operand from `first` on that is no predicate."""
     operands = instruction.operands
-    written = 0
-    while written < len(operands) and isinstance(parse(operands[written]), Predicate):
-        written += 1
-    if written == 0:
-        written = 1
-        while written < len(operands) and isinstance(parse(operands[written]), Predicate):
-            written += 1
-    return operands[written:]
+    while first < len(operands) and isinstance(parse(operands[first]), Predicate):
+        first += 1
+    return first

@@ -1,10 +1,10 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that goes on without a break, and else takes the one of which
-it has issued nothing for the longest time. (Of seven such rules this one comes closest to the
-microbenchmarks with several warps a scheduler: short loops, FFMAs among loads, chains of HMMAs.)
-What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
-a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
+A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
+nothing for the longest time. (Of four such rules this one comes closest to all microbenchmarks: the
+others take the youngest, or leave a warp that has paused.) What a warp waits for has a cycle in
+which it ends, or something else has to happen first (`NEVER`): a place in a queue, the last warp at
+a barrier. So cycles in which nothing happens are left out.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ def obstacle(now, code, flow, facts, on, warp, t):
 
 
 @compiled
-def look(now, code, flow, facts, on, scheduler, column, t):
+def look(now, code, flow, facts, on, scheduler, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
-    shown = 0 <= column < now.account.shown.shape[1]
     last = now.schedulers.last[scheduler]
     chosen, longest = -1, NEVER
     soon, reason, by = NEVER, IDLE, 0
     for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
+        now.account.why[warp] = -1
         if now.warps.position[warp] == now.warps.end[warp]:
             continue
         at, why, what = obstacle(now, code, flow, facts, on, warp, t)
@@ -105,13 +105,10 @@ def look(now, code, flow, facts, on, scheduler, column, t):
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
         else:
-            issued = now.warps.issued[warp]
-            if warp == last and issued == t - 1:
-                issued = FIRST
+            issued = FIRST if warp == last else now.warps.issued[warp]
             if issued < longest:
                 chosen, longest = warp, issued
-        if shown:
-            now.account.reasons[warp, column] = NOT_SELECTED if at <= t else why
+        now.account.why[warp] = NOT_SELECTED if at <= t else why
     if chosen < 0:
         now.schedulers.next[scheduler] = soon
         now.schedulers.reason[scheduler] = reason
@@ -165,16 +162,22 @@ def issue(now, code, flow, facts, on, warp, t):
 
 
 @compiled
+def show(now, scheduler, first, end):
+    """In the timeline's cycles from `first` to `end`, warps wait for what they waited for."""
+    reasons = now.account.reasons
+    for cycle in range(max(first, 0), min(end, reasons.shape[1])):
+        for warp in range(scheduler, reasons.shape[0], SCHEDULERS):
+            reasons[warp, cycle] = now.account.why[warp]
+
+
+@compiled
 def charge(now, scheduler, first, t):
     """The slots before cycle t that a scheduler left empty get the reason that it had."""
     schedulers, account = now.schedulers, now.account
     since = schedulers.since[scheduler]
     if t > since:
         account.lost[schedulers.reason[scheduler], schedulers.by[scheduler]] += t - since
-        # what kept a warp in the cycle in which its scheduler looked keeps it until it looks again
-        for cycle in range(max(since - first, 0) + 1, min(t - first, account.shown.shape[1])):
-            for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
-                account.reasons[warp, cycle] = account.reasons[warp, cycle - 1]
+        show(now, scheduler, since - first, t - first)
 
 
 @compiled
@@ -211,10 +214,11 @@ def _run(version):
                 if now.schedulers.next[scheduler] == t:
                     charge(now, scheduler, first, t)
                     now.schedulers.since[scheduler] = t
-                    warp = look(now, code, flow, facts, on, scheduler, t - first, t)
+                    warp = look(now, code, flow, facts, on, scheduler, t)
                     if warp >= 0:
                         now.schedulers.since[scheduler] = t + 1
                         now.schedulers.next[scheduler] = t + 1
+                        show(now, scheduler, t - first, t + 1 - first)
                         if 0 <= t - first < now.account.shown.shape[1]:
                             i = flow.instructions[now.warps.position[warp]]
                             now.account.shown[warp, t - first] = i

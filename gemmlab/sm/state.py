@@ -92,13 +92,18 @@ class Blocks(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What becomes the `Result`; `shown` and `reasons` are those of its `Timeline`."""
+    """What becomes the `Result`.
+
+    shown, reasons : `issued` and `reasons` of its `Timeline`
+    why : the `Reason` why each warp did not issue when its scheduler looked last, -1 for none
+    """
 
     issued: np.ndarray
     lost: np.ndarray
     block_ends: np.ndarray
     shown: np.ndarray
     reasons: np.ndarray
+    why: np.ndarray
 
 
 class State(NamedTuple):
@@ -147,5 +152,6 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
             zeros(blocks),
             np.full((warps, shown), -1, np.int32),
             np.full((warps, shown), -1, np.int8),
+            zeros(warps) - 1,
         ),
     )

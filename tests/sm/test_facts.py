@@ -1,7 +1,10 @@
 """The facts of an SM, and the pipes of its instructions."""
 
+import re
+
 import pytest
 
+from gemmlab.microbenchmarks import LOOPS
 from gemmlab.sass.listing import Instruction
 from gemmlab.sm.facts import FOLDER, UNITS, facts, parse
 from gemmlab.sm.pipes import GROUPS, OPCODES, Kind, Pipe, Unit, use
@@ -62,6 +65,8 @@ def test_where_an_instruction_runs(opcode, kind, pipe, unit):
         ("IMAD.MOV.U32", "R4 RZ RZ R7", [Read(7, 2, False)]),
         ("FFMA", "R0 R1 c[0x0][0x210] R5", [Read(1, 0, False), Read(5, 2, False)]),
         ("ISETP.LE.U32.AND", "P0 PT R5 UR4 PT", [Read(5, 0, False)]),
+        ("LOP3.LUT", "P0 RZ R20 0x7f R27 0xc8 !PT", [Read(20, 0, False), Read(27, 2, False)]),
+        ("PLOP3.LUT", "P0 PT P1 P2 PT 0x80 0x0", []),
         ("IADD3", "R7 P0 R4 UR8 RZ", [Read(4, 0, False)]),
         ("LOP3.LUT", "R6 R6 R2 R5 0x6a !PT", [Read(6, 0, False), Read(2, 1, False),
                                               Read(5, 2, False)]),
@@ -69,3 +74,13 @@ def test_where_an_instruction_runs(opcode, kind, pipe, unit):
 )  # fmt: skip
 def test_what_an_instruction_reads(opcode, operands, expected):
     assert reads(Instruction(0, "", opcode, tuple(operands.split()))) == expected
+
+
+NAME = r"\b[a-z0-9]+(?:_[a-z0-9]+)*_(?:rate|latency|ffma|sync|sms|chains)\b"
+
+
+def test_microbenchmarks_that_sources_name_are_there():
+    known = {one.name for one in LOOPS}
+    named = [name for text in facts("h200").sources.values() for name in re.findall(NAME, text)]
+    assert len(named) > 40
+    assert set(named) <= known

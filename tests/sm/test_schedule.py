@@ -84,6 +84,25 @@ def test_a_stall_count_is_a_pause():
     assert lost[Reason.STALL, 1] == 3
 
 
+def test_a_timeline_shows_each_warp_in_each_cycle():
+    result = simulate(
+        STALLS, [[straight(STALLS)] * 5], effects=Effects.only("stalls"), window=(0, 6)
+    )
+    stall, waits = Reason.STALL, Reason.NOT_SELECTED
+    assert result.timeline.issued[[0, 4]].tolist() == [
+        [0, -1, -1, -1, 1, -1],
+        [-1, 0, -1, -1, -1, 1],
+    ]
+    assert result.timeline.reasons[[0, 4]].tolist() == [
+        [-1, stall, stall, stall, -1, -1],
+        [waits, -1, stall, stall, stall, -1],
+    ]
+    later = simulate(
+        STALLS, [[straight(STALLS)] * 5], effects=Effects.only("stalls"), window=(3, 2)
+    ).timeline
+    assert later.reasons[[0, 4]].tolist() == [[stall, -1], [stall, stall]]
+
+
 def test_another_warp_uses_the_pause():
     """Warps 0 and 4 are of one scheduler: cycles 0 and 4, 1 and 5."""
     assert cycles(STALLS, [straight(STALLS)] * 5, "stalls") == 6

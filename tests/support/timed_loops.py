@@ -56,8 +56,10 @@ def cycles(loop, instruction):
     match instruction.name:
         case "LDS":
             return int(transactions.load_wavefronts(lanes, all_, width))
-        case "STS" | "ATOMS":
+        case "STS":
             return int(transactions.wavefronts(lanes, all_, width))
+        case "ATOMS":  # lanes at one address, one after the other
+            return int(np.unique(lanes, return_counts=True)[1].max())
         case "LDG":
             lanes = np.zeros(32, np.int64) if loop.ring else lanes
             return int(transactions.l1_cycles(lanes, all_, width))
@@ -65,8 +67,8 @@ def cycles(loop, instruction):
             return MATRICES
         case "SHFL":
             return 1
-        case "LDGSTS":
-            return 2 * width // 4 if width == 4 else 4
+        case "LDGSTS":  # a load, if not past L1, and a store, of neighbouring words
+            return width // 4 + ("BYPASS" not in instruction.modifiers)
     return 0
 
 
