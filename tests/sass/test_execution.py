@@ -25,7 +25,7 @@ CHOSEN = (
     "histograms.weighted_histogram_between_edges", "idioms.particles_in_records",
     "idioms.local_arrays_chosen_by_each_thread", "images.bilateral_filter",
     "learning.convolution_in_full", "learning.softmax_of_rows",
-    "linear_algebra.product_with_tiles", "linear_algebra.factor_of_cholesky",
+    "sparse.product_in_small_dense_blocks", "linear_algebra.factor_of_cholesky",
     "locks.lock_with_tickets", "monte_carlo.prices_of_black_and_scholes",
     "reductions.max_by_shuffles_in_two_levels", "reductions.mean_and_variance_of_welford",
     "scans.scan_of_blelloch", "simulation.wavelets_of_haar", "sorts.merge_sort_from_below",
