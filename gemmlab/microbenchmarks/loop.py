@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-WARP = 32
+from gemmlab.tiling import WARP
+
 ALL_WARPS = (1, 4, 8, 16, 32)  # the last are 1, 2, 4 and 8 for each of an SM's four schedulers
 SOME_WARPS = (4, 8, 16)  # for kernels that need more than 64 registers
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from gemmlab.device import Device
 from gemmlab.model.occupancy import check_block, resident_blocks
-
-Dim = tuple[int, int, int]
+from gemmlab.sass.execution.special import Dim
 
 
 @dataclass(frozen=True)

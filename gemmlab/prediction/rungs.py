@@ -11,7 +11,15 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction.compiling import listing
-from gemmlab.prediction.time import ALL, Forecast, forecast, known_device
+from gemmlab.prediction.time import (
+    ALL,
+    Executed,
+    Forecast,
+    execute,
+    forecast,
+    known_device,
+    stream_bandwidth,
+)
 from gemmlab.problem import Gemm
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
@@ -58,14 +66,14 @@ def predict_rung(
     shorter = [problem.k % step + step * n * _steps(step, tiling) for n in (1, 2)]
     sizes = shorter if problem.k > shorter[1] else [problem.k]
 
-    def at(k: int, cold: bool) -> Forecast:
-        shape = replace(problem, k=k)
-        return forecast(
-            code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1, cold=cold,
-            shared_bytes=kernel.dynamic_shared_bytes(shape, tiling), effects=effects,
+    def executed(shape: Gemm) -> Executed:
+        return execute(
+            code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1,
+            shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    warm, cold = ([at(k, first) for k in sizes] for first in (False, True))
+    rounds_of = [executed(replace(problem, k=k)) for k in sizes]
+    warm, cold = ([forecast(r, first, effects) for r in rounds_of] for first in (False, True))
     found = warm[-1]
     rounds = max(1.0, found.share.blocks / found.share.resident)
     times = {
@@ -74,7 +82,7 @@ def predict_rung(
     first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
     times["sm"] += first - times["sm"] / rounds
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    times["dram"] = footprint / (target.dram_copy_bandwidth or target.dram_bandwidth)
+    times["dram"] = footprint / stream_bandwidth(target)
     return replace(found, times=times)
 
 

@@ -17,16 +17,17 @@ from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share, share
 from gemmlab.prediction.streams import streams
 from gemmlab.sass.execution.launch import dim, launch
+from gemmlab.sass.execution.machine import Visit
+from gemmlab.sass.execution.memory import SHARED_START
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.facts import facts
 from gemmlab.sm.result import Result
 from gemmlab.sm.simulation import simulate
-from gemmlab.sm.streams import Level
+from gemmlab.sm.streams import Level, Stream
 from gemmlab.tiling import WARP
 
 L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
-SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block
 ALL = Effects()
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
@@ -96,9 +97,8 @@ def predict_time(
         function, arguments, "sm_{}{}".format(*target.compute_capability), max_registers,
         **{"launch_bounds": math.prod(dim(block)), **options},
     )  # fmt: skip
-    return forecast(
-        code, target, grid, block, *arguments, shared_bytes=shared_bytes, effects=effects
-    )
+    executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
+    return forecast(executed, effects=effects)
 
 
 def known_device(device: str | Device) -> Device:
@@ -108,7 +108,37 @@ def known_device(device: str | Device) -> Device:
     return target
 
 
-def forecast(
+@dataclass(frozen=True, eq=False)
+class Executed:
+    """The first blocks of an SM's share of a launch, and what their warps did.
+
+    footprint : of the arrays, once each [B]
+    shared_bytes : of a block, static and dynamic
+    """
+
+    code: Listing
+    device: Device
+    share: Share
+    visits: Sequence[Visit]
+    count: int
+    warps: int  # of a block
+    footprint: int
+    shared_bytes: int
+
+    def blocks(self, cold: bool) -> list[list[Stream]]:
+        """The streams of each block; what L2 does not hold comes from device memory.
+
+        cold : the first round finds nothing in L2; later ones do if it keeps all arrays
+        """
+        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
+        if self.footprint <= (self.device.l2_bytes or 0):
+            levels[self.share.resident * self.warps * cold :] = int(Level.L2)
+        taken = self.share.resident * (self.shared_bytes + SHARED_START)
+        made = streams(self.visits, self.code, levels, L1(L1_BYTES - taken))
+        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
+
+
+def execute(
     code: Listing,
     target: Device,
     grid: int | Sequence[int],
@@ -116,35 +146,45 @@ def forecast(
     *arguments: Any,
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
-    cold: bool = True,
-    effects: Effects = ALL,
-) -> Forecast:
-    """The same from a listing.
+) -> Executed:
+    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets."""
+    grid, block = dim(grid), dim(block)
+    threads, used = math.prod(block), code.shared_bytes + shared_bytes
+    mine = share(target, grid, threads, used, code.registers)
+    count = min(mine.blocks, rounds * mine.resident)
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    machine = launch(
+        code, grid, block, *copies, shared_bytes=shared_bytes, blocks=mine.places(count)
+    )
+    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
+    visits = machine.run(LONGEST)
+    return Executed(code, target, mine, visits, count, -(-threads // WARP), footprint, used)
 
-    rounds : of resident blocks that are simulated; after one alone, all rounds take as long
+
+def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> Forecast:
+    """What blocks that were executed say of the launch; after one round, all take as long.
+
     cold : the first round finds nothing in L2
     """
-    grid, block = dim(grid), dim(block)
-    used = code.shared_bytes + shared_bytes
-    mine = share(target, grid, math.prod(block), used, code.registers)
-    sample = _Sample(code, mine, block, arguments, shared_bytes)
-    count = min(mine.blocks, rounds * mine.resident)
-    found = sample.run(count)
-    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    fits = footprint <= (target.l2_bytes or 0)
-    cache = L1_BYTES - mine.resident * (used + SYSTEM_BYTES)
-    blocks = found.blocks(cache, mine.resident if cold else 0, fits)
-    result = simulate(code, blocks, resident=mine.resident, on=target.name, effects=effects)
-    cycles = total_cycles(result, mine)
-    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / count * math.prod(grid)
-    times = {"sm": cycles / target.clock}
+    target, mine = executed.device, executed.share
+    blocks = executed.blocks(cold)
+    result = simulate(
+        executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
+    )
+    all_blocks = math.prod(mine.grid)
+    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / executed.count * all_blocks
+    times = {"sm": total_cycles(result, mine) / target.clock}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
-    stream = target.dram_copy_bandwidth or target.dram_bandwidth
-    times["dram"] = min(footprint, SECTOR * sectors) / stream
+    times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
     if target.block_interval:
-        times["blocks"] = target.block_interval * math.prod(grid)
-    return Forecast(target.name, code, times, mine, count, result)
+        times["blocks"] = target.block_interval * all_blocks
+    return Forecast(target.name, executed.code, times, mine, executed.count, result)
+
+
+def stream_bandwidth(device: Device) -> float:
+    """What reading and writing reach together where that was measured, else the peak [B/s]."""
+    return device.dram_copy_bandwidth or device.dram_bandwidth
 
 
 def total_cycles(result: Result, mine: Share) -> float:
@@ -161,50 +201,3 @@ def total_cycles(result: Result, mine: Share) -> float:
         return float(ends[-1] * mine.blocks / len(ends))
     pace = (ends[-1 - mine.resident] - ends[-1 - 2 * mine.resident]) / mine.resident
     return float(ends[-1] + rest * pace)
-
-
-@dataclass(frozen=True)
-class _Executed:
-    """Blocks that were executed, and what they did."""
-
-    code: Listing
-    visits: list
-    count: int
-    warps: int  # of a block
-
-    @property
-    def length(self) -> int:
-        """Warp instructions."""
-        return sum((visit.stop - visit.start) * len(visit.warps) for visit in self.visits)
-
-    def blocks(self, cache: int, first: int, fits: bool) -> list:
-        """The streams of each block; what its first touch brings comes from device memory.
-
-        first : blocks that start together, with nothing in L2 yet
-        fits : whether L2 keeps all arrays, so that later blocks find there what they need
-        """
-        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
-        if fits:
-            levels[first * self.warps :] = int(Level.L2)
-        made = streams(self.visits, self.code, levels, L1(cache))
-        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
-
-
-class _Sample:
-    """Blocks of a launch, to be executed."""
-
-    def __init__(
-        self, code: Listing, mine: Share, block: tuple, arguments: tuple, shared_bytes: int
-    ) -> None:
-        self.code, self.mine, self.block = code, mine, block
-        self.arguments, self.shared_bytes = arguments, shared_bytes
-
-    def run(self, count: int) -> _Executed:
-        """Execute the first `count` blocks of the share."""
-        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in self.arguments]
-        machine = launch(
-            self.code, self.mine.grid, self.block, *copies,
-            shared_bytes=self.shared_bytes, blocks=self.mine.places(count),
-        )  # fmt: skip
-        warps = -(-math.prod(self.block) // WARP)
-        return _Executed(self.code, machine.run(LONGEST), count, warps)

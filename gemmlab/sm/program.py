@@ -12,9 +12,9 @@ from gemmlab.sass.operands import Immediate, Name, parse
 from gemmlab.sm.facts import Facts
 from gemmlab.sm.pipes import Pipe, Unit, Use, is_wide, use
 from gemmlab.sm.registers import PLACES, reads
+from gemmlab.tiling import WARP
 
 NO = -1  # in a table: there is none
-WARP = 32
 _WIDTHS = {"64": 2, "128": 4}
 
 

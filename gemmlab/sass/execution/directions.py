@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gemmlab.sass.execution.groups import Group, Groups, Meeting
-from gemmlab.sass.execution.state import Operands, State
+from gemmlab.sass.execution.state import Operands, State, warps_with
 from gemmlab.sass.listing import Instruction, Listing
 from gemmlab.tiling import WARP
 
@@ -152,8 +152,3 @@ class Directions:
         count = (votes & on).sum(1)
         value = {"POPC": count, "AND": count == on.sum(1), "OR": count > 0}[self.reduction]
         np.copyto(self.result, np.repeat(value.astype(np.uint32), self.room), where=gone)
-
-
-def warps_with(lanes: np.ndarray) -> np.ndarray:
-    """All lanes of the warps that have one of these."""
-    return np.repeat(lanes.reshape(-1, WARP).any(1), WARP)

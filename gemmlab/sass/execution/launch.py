@@ -12,6 +12,7 @@ from gemmlab.sass.execution.machine import Machine
 from gemmlab.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Memory
 from gemmlab.sass.execution.special import Dim
 from gemmlab.sass.listing import Listing
+from gemmlab.tiling import WARP
 
 PARAMETERS = {"sm_90": 0x210}  # of constant bank 0: where a kernel's parameters begin [B]
 # Of constant bank 0: where generic addresses of local memory begin, the end of a thread's local
@@ -41,7 +42,7 @@ def launch(
     """
     grid, block = dim(grid), dim(block)
     chosen = list(blocks) if blocks is not None else _all(grid)
-    room = -(-int(np.prod(block)) // 32) * 32
+    room = -(-int(np.prod(block)) // WARP) * WARP
     places = np.repeat(np.arange(len(chosen)), room)
     local = -(-listing.local_bytes // 16) * 16 + 16
     memory = Memory(places, SHARED_START + listing.shared_bytes + shared_bytes, local)

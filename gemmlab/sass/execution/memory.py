@@ -31,7 +31,9 @@ class Memory:
     def add(self, array: np.ndarray) -> int:
         """The address at which `array`, with all that lies between its elements, is from now on."""
         low, high = np.lib.array_utils.byte_bounds(array)
-        memory = np.ndarray(high - low, np.uint8, buffer=_memory(array), offset=low - _first(array))
+        owner = _owner(array)
+        start = owner.__array_interface__["data"][0]
+        memory = np.ndarray(high - low, np.uint8, buffer=_flat(owner), offset=low - start)
         self.segments.append(memory)
         return (len(self.segments) << SEGMENT) + array.__array_interface__["data"][0] - low
 
@@ -65,16 +67,13 @@ class Memory:
         return segment[:whole].view(f"u{width}"), at // width
 
 
-def _memory(array: np.ndarray) -> Any:
-    """The object that owns the array's bytes."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array that owns the bytes."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _flat(owner: np.ndarray) -> np.ndarray:
+    """The same bytes in the order in which they lie."""
     return owner if owner.flags.c_contiguous else owner.T
-
-
-def _first(array: np.ndarray) -> int:
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return owner.__array_interface__["data"][0]

@@ -46,9 +46,10 @@ class State:
             for bank, data in constants.items()
         }
 
-    def warps_of(self, mask: Mask) -> Mask:
-        """All lanes of the warps that have a lane in `mask`."""
-        return None if mask is None else np.repeat(mask.reshape(-1, WARP).any(1), WARP)
+
+def warps_with(lanes: np.ndarray) -> np.ndarray:
+    """All lanes of the warps that have one of these."""
+    return np.repeat(lanes.reshape(-1, WARP).any(1), WARP)
 
 
 class Operands:
@@ -78,15 +79,10 @@ class Operands:
         if isinstance(operand, Immediate):
             value = np.uint64(operand.integer % 2**64)
             return lambda: value
-        low, high = self._word(operand, 0), self._word(operand, 1)
         if isinstance(operand, Register) and operand.is_zero:
             return lambda: np.uint64(0)
-
-        def joined() -> Any:
-            value = (high().astype(np.uint64) << WORD) | low()
-            return np.negative(value) if operand.negative else value
-
-        return joined
+        read = self._pair(operand)
+        return (lambda: np.negative(read())) if operand.negative else read
 
     def float32(self, index: int) -> Read:
         """An operand as float32, with its sign and its absolute value."""
@@ -103,10 +99,8 @@ class Operands:
         if isinstance(operand, Immediate):
             value = np.float64(operand.real)
             return lambda: value
-        low, high = self._word(operand, 0), self._word(operand, 1)
-        return _signed(
-            lambda: ((high().astype(np.uint64) << WORD) | low()).view(np.float64), operand
-        )
+        read = self._pair(operand)
+        return _signed(lambda: read().view(np.float64), operand)
 
     def predicate(self, index: int) -> Read:
         """A predicate as bool."""
@@ -147,17 +141,19 @@ class Operands:
         return index < len(self.all) and isinstance(self.all[index], Predicate)
 
     def _put(self, row: np.ndarray, uniform: bool) -> Write:
-        warps_of = self.state.warps_of
-
         def write(value: Any, mask: Mask) -> None:
-            if uniform:
-                mask = warps_of(mask)
             if mask is None:
                 row[...] = value
             else:
+                mask = warps_with(mask) if uniform else mask
                 np.copyto(row, value, where=mask)
 
         return write
+
+    def _pair(self, operand: Operand) -> Read:
+        """The bits of an operand and of the word after it, as uint64."""
+        low, high = self._word(operand, 0), self._word(operand, 1)
+        return lambda: (high().astype(np.uint64) << WORD) | low()
 
     def _word(self, operand: Operand, part: int) -> Read:
         """The bits of an operand, `part` words further on, as uint32."""
