@@ -72,18 +72,13 @@ def predict_rung(
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    rounds_of = [executed(replace(problem, k=k)) for k in sizes]
-    warm, cold = ([forecast(r, first, effects) for r in rounds_of] for first in (False, True))
-    found = warm[-1]
-    rounds = max(1.0, found.share.blocks / found.share.resident)
+    found = [forecast(executed(replace(problem, k=k)), effects=effects) for k in sizes]
     times = {
-        name: _extended([f.times[name] for f in warm], sizes, problem.k) for name in found.times
+        name: _extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
     }
-    first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
-    times["sm"] += first - times["sm"] / rounds
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
     times["dram"] = footprint / stream_bandwidth(target)
-    return replace(found, times=times)
+    return replace(found[-1], times=times)
 
 
 def _extended(values: list[float], sizes: list[int], k: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -162,17 +163,21 @@ def execute(
 
 
 def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> Forecast:
-    """What blocks that were executed say of the launch; after one round, all take as long.
+    """What blocks that were executed say of the launch.
 
+    Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
     """
     target, mine = executed.device, executed.share
     blocks = executed.blocks(cold)
+    missing = min(mine.blocks, ROUNDS * mine.resident) - len(blocks)
+    if missing > 0:
+        blocks += list(islice(cycle(executed.blocks(False)), missing))
     result = simulate(
         executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
     )
     all_blocks = math.prod(mine.grid)
-    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / executed.count * all_blocks
+    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
     times = {"sm": total_cycles(result, mine) / target.clock}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
@@ -191,13 +196,11 @@ def total_cycles(result: Result, mine: Share) -> float:
     """Cycles of all blocks of an SM, from those that were simulated.
 
     Blocks start as others end: those that were not simulated follow at the pace of the round that
-    had others before and after it. Where fewer than three rounds were simulated, all take as long.
+    had others before and after it.
     """
     ends = np.sort(result.block_ends)
     rest = mine.blocks - len(ends)
     if rest <= 0:
         return float(ends[-1])
-    if len(ends) < 3 * mine.resident:
-        return float(ends[-1] * mine.blocks / len(ends))
     pace = (ends[-1 - mine.resident] - ends[-1 - 2 * mine.resident]) / mine.resident
     return float(ends[-1] + rest * pace)

@@ -47,7 +47,10 @@ def misses(ports, code, i, scheduler, warp):
         if register < 0:
             continue
         cached = ports.cached[scheduler, code.wide[i], register % BANKS, place]
-        if cached[0] != warp or cached[1] != register:
+        again = False
+        for earlier in range(place):
+            again |= code.registers[i, earlier] == register
+        if not again and (cached[0] != warp or cached[1] != register):
             even += code.wide[i] or register % BANKS == 0
             odd += code.wide[i] or register % BANKS == 1
         cached[0] = warp if code.reused[i, place] else -1

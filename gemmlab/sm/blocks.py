@@ -26,7 +26,8 @@ def start(blocks, warps, schedulers, flow, place, t):
         warps.ready[warp] = t
         warps.fetched[warp] = t
         warps.following[warp] = t
-        warps.issued[warp] = t - 1
+        warps.order[warp] = k - number * each
+        warps.yielded[warp] = 0
         warps.barrier[warp] = -1
         warps.opens[warp] = 0
         schedulers.next[warp % SCHEDULERS] = min(schedulers.next[warp % SCHEDULERS], t)

@@ -27,6 +27,7 @@ class Lsu(NamedTuple):
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
     share : (1,), when L2 has time for this SM's next sector
     copies : (warps,), when all copies of a warp are done
+    held : (schedulers,), since when an instruction waits before a full queue, and all others with it
     """
 
     queue: np.ndarray
@@ -36,15 +37,17 @@ class Lsu(NamedTuple):
     pipe: np.ndarray
     share: np.ndarray
     copies: np.ndarray
+    held: np.ndarray
 
 
 def idle_lsu(warps: int, facts: Facts) -> Lsu:
     """An LSU of which nothing has been asked."""
     return Lsu(
-        np.zeros((SCHEDULERS, facts.lsu_queue, 3), np.int64),
+        np.zeros((SCHEDULERS, facts.lsu_queue + 1, 3), np.int64),
         *(np.zeros(n, np.int64) for n in (SCHEDULERS, SCHEDULERS, SCHEDULERS, 2)),
         share=np.zeros(1),
         copies=np.zeros(warps, np.int64),
+        held=np.zeros(SCHEDULERS, np.int64),
     )
 
 
@@ -59,6 +62,7 @@ def enqueue(lsu, boards, code, scheduler, warp, position, i, t):
     entry[1] = position
     entry[2] = t + 1
     lsu.length[scheduler] += 1
+    lsu.held[scheduler] = t + 1
 
 
 @compiled

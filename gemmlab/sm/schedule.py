@@ -21,7 +21,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
-FIRST = -2  # before all cycles in which a warp may have issued
+LAST = NEVER  # after all numbers of warps
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
@@ -69,6 +69,8 @@ def obstacle(now, code, flow, facts, on, warp, t):
     scheduler = warp % SCHEDULERS
     position = now.warps.position[warp]
     i = flow.instructions[position]
+    if now.lsu.length[scheduler] == now.lsu.queue.shape[1]:
+        return NEVER, LSU, i
     at, reason, by = max(t, now.warps.ready[warp]), STALL, i
     if on.scoreboards:
         cycle, board = waited_for(now.boards, code, warp, i, t)
@@ -84,9 +86,6 @@ def obstacle(now, code, flow, facts, on, warp, t):
             at, reason, by = cycle, PIPE, i
     if now.warps.blocked[warp] <= at < now.warps.opens[warp]:
         at, reason, by = now.warps.opens[warp], BARRIER, i
-    full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
-    if full and at == t and is_queued(code, flow, i, position):
-        return NEVER, LSU, i
     return at, reason, by
 
 
@@ -94,7 +93,7 @@ def obstacle(now, code, flow, facts, on, warp, t):
 def look(now, code, flow, facts, on, scheduler, t):
     """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
     last = now.schedulers.last[scheduler]
-    chosen, longest = -1, NEVER
+    chosen, first = -1, -NEVER
     soon, reason, by = NEVER, IDLE, 0
     for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
         now.account.why[warp] = -1
@@ -105,10 +104,15 @@ def look(now, code, flow, facts, on, scheduler, t):
             if at < soon or reason == IDLE:
                 soon, reason, by = at, why, what
         else:
-            issued = FIRST if warp == last else now.warps.issued[warp]
-            if issued < longest:
-                chosen, longest = warp, issued
+            order = LAST if warp == last else now.warps.order[warp]
+            if now.warps.yielded[warp]:
+                order = now.warps.order[warp] - LAST
+            if order > first:
+                chosen, first = warp, order
         now.account.why[warp] = NOT_SELECTED if at <= t else why
+    if chosen >= 0 and now.warps.yielded[chosen]:
+        for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
+            now.warps.yielded[warp] = 0
     if chosen < 0:
         now.schedulers.next[scheduler] = soon
         now.schedulers.reason[scheduler] = reason
@@ -124,11 +128,11 @@ def issue(now, code, flow, facts, on, warp, t):
     i = flow.instructions[position]
     now.account.issued[i] += 1
     now.schedulers.last[scheduler] = warp
-    now.warps.issued[warp] = t
     pause = 1
     if on.stalls:
         pause = code.stall[i]
     now.warps.ready[warp] = t + pause
+    now.warps.yielded[warp] = 0
     now.warps.position[warp] = position + 1
     if code.pipe[i] != NO_PIPE:
         _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
@@ -136,6 +140,7 @@ def issue(now, code, flow, facts, on, warp, t):
         if on.banks:
             reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
             interval = max(interval, reading)
+            hold_all(now.warps, scheduler, now.ports.free[scheduler] - 1 - t, t)
         row = 0 if pipe == OF_ALL else scheduler
         now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
     if is_queued(code, flow, i, position):
@@ -159,6 +164,14 @@ def issue(now, code, flow, facts, on, warp, t):
             else:
                 at = max(at, now.warps.following[warp])
             now.warps.fetched[warp] = at
+
+
+@compiled
+def hold_all(warps, scheduler, cycles, t):
+    """An instruction that has to wait for ports holds all: the pauses of all warps last longer."""
+    for warp in range(scheduler, warps.ready.shape[0], SCHEDULERS):
+        if warps.ready[warp] > t:
+            warps.ready[warp] += cycles
 
 
 @compiled
@@ -205,7 +218,11 @@ def _run(version):
             t = earliest(now.schedulers)
             at, scheduler = next_dispatch(now.lsu)
             if at <= t and at < NEVER:
+                full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
                 dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, at)
+                if full:
+                    held = now.lsu.held[scheduler]
+                    hold_all(now.warps, scheduler, max(0, at - held), held - 1)
                 now.schedulers.next[scheduler] = min(now.schedulers.next[scheduler], at)
                 continue
             if t >= limit:
