@@ -8,6 +8,7 @@ from gemmlab.microbenchmarks import (
     exchange,
     global_memory,
     launch,
+    mixed,
     shared_memory,
     tensor_cores,
 )
@@ -16,7 +17,7 @@ from gemmlab.microbenchmarks.loop import Loop
 
 __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 
-_KINDS = (arithmetic, shared_memory, global_memory, exchange, control, tensor_cores)
+_KINDS = (arithmetic, shared_memory, global_memory, exchange, control, mixed, tensor_cores)
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES
 

@@ -194,6 +194,23 @@ def _store(pattern: str) -> Loop:
     )
 
 
+def _store_everywhere(pattern: str) -> Loop:
+    """Each SM has lines of its own."""
+    return Loop(
+        f"stg_{pattern}_rate_all_sms",
+        f"cycles of a warp for each store to L2 of {GLOBAL[pattern].words} while all SMs store",
+        lines(f"st.global.u32 [v0+{4 * k}], r0;" for k in range(16)),
+        16,
+        {"STG": 16},
+        ADDRESS + _BLOCK.format(bytes=128, warp=64) + started(("r0",)),
+        warps=(8,),
+        turns=50,
+        all_sms=True,
+        data_bytes=L2_BYTES,
+        lanes=GLOBAL[pattern].lanes,
+    )
+
+
 # Copies that go on while the warp does; each thread to its own place.
 def _copy(width: int, text: str, count: int) -> tuple[str, str]:
     setup = (
@@ -251,6 +268,7 @@ LOOPS = (
     *map(_everywhere_rate, (4, 16)),
     _EVERYWHERE_LATENCY,
     *map(_store, ("32_own", "32_stride_2", "32_stride_8", "32_stride_32", "32_column", "128_own")),
+    *map(_store_everywhere, ("32_own", "32_stride_8", "32_stride_32", "32_column")),
     *(_copy_latency(*kind) for kind in ((4, "ca"), (16, "cg"))),
     *(_copy_rate(*kind) for kind in ((4, "ca"), (16, "cg"))),
 )

@@ -137,6 +137,11 @@ def between_blocks(clocks: np.ndarray) -> list[int]:
     return [int(np.median(gaps)), int(np.median(prologues))]
 
 
+def on_one_sm(clocks: np.ndarray) -> np.ndarray:
+    """The clocks of the blocks of one SM, the first that has most of them."""
+    return max(_by_sm(clocks), key=len)
+
+
 def _by_sm(clocks: np.ndarray) -> list[np.ndarray]:
     """The clocks of each SM's blocks."""
     sms = clocks["sm"][:, 0]

@@ -74,7 +74,8 @@ def predict_rung(
 
     found = [forecast(executed(replace(problem, k=k)), effects=effects) for k in sizes]
     times = {
-        name: _extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
+        name: _extended([f.times[name] for f in found], sizes, problem.k)
+        for name in found[-1].times
     }
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
     times["dram"] = footprint / stream_bandwidth(target)

@@ -195,12 +195,14 @@ def stream_bandwidth(device: Device) -> float:
 def total_cycles(result: Result, mine: Share) -> float:
     """Cycles of all blocks of an SM, from those that were simulated.
 
-    Blocks start as others end: those that were not simulated follow at the pace of the round that
-    had others before and after it.
+    Blocks start as others end: those that were not simulated take as long for each instruction as
+    all did from the first end of a block to the last start of one.
     """
-    ends = np.sort(result.block_ends)
+    order = np.argsort(result.block_ends, kind="stable")
+    ends, issued = result.block_ends[order], result.issued_then[order]
     rest = mine.blocks - len(ends)
     if rest <= 0:
         return float(ends[-1])
-    pace = (ends[-1 - mine.resident] - ends[-1 - 2 * mine.resident]) / mine.resident
-    return float(ends[-1] + rest * pace)
+    last = -1 - mine.resident
+    pace = (ends[last] - ends[0]) / (issued[last] - issued[0])
+    return float(ends[-1] + rest * pace * issued[-1] / len(ends))

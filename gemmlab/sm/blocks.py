@@ -68,6 +68,7 @@ def leave(blocks, warps, schedulers, account, flow, facts, warp, t):
     blocks.live[place] -= 1
     if blocks.live[place] == 0:
         account.block_ends[blocks.number[place]] = t
+        account.issued_then[blocks.number[place]] = account.total[0]
         blocks.count[1] += 1
         if blocks.count[0] < flow.starts.shape[0]:
             start(blocks, warps, schedulers, flow, place, t)

@@ -51,6 +51,7 @@ class Result:
         waited for where the reason is a scoreboard, else the one that had to wait
     kinds : int8 (n,), the `Kind` of each instruction
     block_ends : int64, the cycle after each block's last instruction
+    issued_then : int64, how many instructions had been issued by then
     """
 
     cycles: int
@@ -58,6 +59,7 @@ class Result:
     lost: np.ndarray
     kinds: np.ndarray
     block_ends: np.ndarray
+    issued_then: np.ndarray
     timeline: Timeline | None = field(default=None, repr=False)
 
     @property

@@ -127,6 +127,7 @@ def issue(now, code, flow, facts, on, warp, t):
     position = now.warps.position[warp]
     i = flow.instructions[position]
     now.account.issued[i] += 1
+    now.account.total[0] += 1
     now.schedulers.last[scheduler] = warp
     pause = 1
     if on.stalls:

@@ -62,7 +62,13 @@ def simulate(
     account = now.account
     timeline = Timeline(first, account.shown, account.reasons) if window else None
     return Result(
-        int(cycles), account.issued, account.lost, code.kind, account.block_ends, timeline
+        int(cycles),
+        account.issued,
+        account.lost,
+        code.kind,
+        account.block_ends,
+        account.issued_then,
+        timeline,
     )
 
 

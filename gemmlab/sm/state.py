@@ -97,12 +97,15 @@ class Account(NamedTuple):
     """What becomes the `Result`.
 
     shown, reasons : `issued` and `reasons` of its `Timeline`
+    total : (1,), instructions that were issued
     why : the `Reason` why each warp did not issue when its scheduler looked last, -1 for none
     """
 
     issued: np.ndarray
     lost: np.ndarray
     block_ends: np.ndarray
+    issued_then: np.ndarray
+    total: np.ndarray
     shown: np.ndarray
     reasons: np.ndarray
     why: np.ndarray
@@ -152,6 +155,8 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
             zeros(code_size),
             zeros(len(Reason), code_size),
             zeros(blocks),
+            zeros(blocks),
+            zeros(1),
             np.full((warps, shown), -1, np.int32),
             np.full((warps, shown), -1, np.int8),
             zeros(warps) - 1,
