@@ -145,6 +145,16 @@ _CONSTANT_RATE = Loop(
     ("r0",),
     constants=_TABLE,
 )
+# What all lanes have alike the compiler computes once for the warp.
+_UNIFORM = Loop(
+    "uiadd3_rate",
+    "cycles of a warp for each addition of a number that all lanes have alike, UIADD3",
+    lines(f"add.u32 r{k % 8}, r{k % 8}, r{8 + k % 8};" for k in range(128)),
+    64,
+    {"UIADD3": 64},  # each has three operands
+    "mov.u32 x, %ctaid.x;" + lines(f"mad.lo.u32 r{k}, x, {2 * k + 3}, {k};" for k in range(16)),
+    registers("r", 8),
+)
 _CONSTANT_OPERAND = Loop(
     "ffma_constant_operand_rate",
     "cycles of a warp for each FFMA with an operand from a constant bank",
@@ -245,6 +255,7 @@ LOOPS = (
     _EXCHANGE,
     _CONSTANT_LATENCY,
     _CONSTANT_RATE,
+    _UNIFORM,
     _CONSTANT_OPERAND,
     _SPECIAL,
     _CLOCK,

@@ -14,9 +14,12 @@ from gemmlab.sm.streams import Level, Stream
 
 
 def streams(
-    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1
+    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1, partial: float = 1.0
 ) -> list[Stream]:
-    """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`."""
+    """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`.
+
+    partial : as how many sectors one counts that is stored in part
+    """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
     cached = [_is_cached(i.opcode) for i in listing.instructions]
     for visit in visits:
@@ -30,6 +33,8 @@ def streams(
             if cost.pieces is None:
                 continue
             asked, waits = _asked(cost, cache if cached[at] else None)
+            if cost.partial is not None:
+                asked = asked + np.rint((partial - 1) * cost.partial).astype(np.int64)
             rows[2, where, at - visit.start] += asked
             rows[3, where, at - visit.start] = np.where(waits, beyond[cost.warps], int(Level.L1))
         for row, warp in enumerate(visit.warps):

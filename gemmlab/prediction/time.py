@@ -135,7 +135,8 @@ class Executed:
         if self.footprint <= (self.device.l2_bytes or 0):
             levels[self.share.resident * self.warps * cold :] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        made = streams(self.visits, self.code, levels, L1(L1_BYTES - taken))
+        cache = L1(L1_BYTES - taken)
+        made = streams(self.visits, self.code, levels, cache, partial_sector(self.device))
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
 
@@ -185,6 +186,13 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
     return Forecast(target.name, executed.code, times, mine, executed.count, result)
+
+
+def partial_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
+    if not (device.l2_bandwidth and device.l2_partial_writes):
+        return 1.0
+    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
 
 
 def stream_bandwidth(device: Device) -> float:

@@ -90,6 +90,8 @@ UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
 def facts(name: str) -> Facts:
     """The facts of the SM of a device; ValueError for a device that has none.
 
+    A file that begins with `like` names another one, from which it takes what it does not say.
+
     >>> facts("h200").fma_interval
     2
     """
@@ -104,6 +106,8 @@ def parse(name: str, text: str) -> Facts:
     import tomllib
 
     raw = tomllib.loads(text)
+    if "like" in raw:
+        raw = tomllib.loads((FOLDER / f"{raw.pop('like')}.toml").read_text("utf-8")) | raw
     if set(raw) != set(UNITS):
         differing = ", ".join(sorted(set(raw) ^ set(UNITS)))
         raise ValueError(f"{name}.toml: missing or unknown: {differing}")

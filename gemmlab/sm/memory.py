@@ -27,7 +27,7 @@ class Lsu(NamedTuple):
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
     share : (1,), when L2 has time for this SM's next sector
     copies : (warps,), when all copies of a warp are done
-    held : (schedulers,), since when an instruction waits before a full queue, and all others with it
+    held : (schedulers,), since when one waits before a full queue, and all others with it
     """
 
     queue: np.ndarray

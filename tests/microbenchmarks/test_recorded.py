@@ -14,6 +14,7 @@ from tests.support.timed_code import assembled
 
 H200 = results.load("h200")
 GPU = device("h200")
+RECORDED = ("h200", "h100_sxm")
 TARGET = "sm_90"
 EVERY = {one.name: one for one in (*LOOPS, *LAUNCHES)}
 
@@ -114,28 +115,32 @@ def test_the_clock_is_the_one_that_the_peak_needs():
 # --------------------------------------------------------------------- facts of devices/h200.toml
 
 
-def block_interval():
+def block_interval(recorded, gpu):
     """The cost of each further block, where many come for each SM."""
-    few, many = (H200.launch("empty_256_threads_4_bytes", n * GPU.sms) for n in (16, 32))
+    few, many = (recorded.launch("empty_256_threads_4_bytes", n * gpu.sms) for n in (16, 32))
     return (many.seconds - few.seconds) / (many.blocks - few.blocks)
 
 
+WORD = 4  # B, one of each sector
 FACTS = {
     "dram_read_bandwidth": ("dram_read_128", lambda one: one.bytes_per_second),
     "dram_copy_bandwidth": ("dram_copy_128", lambda one: one.bytes_per_second),
     "dram_write_bandwidth": ("dram_write_128", lambda one: one.bytes_per_second),
+    "l2_partial_writes": ("dram_write_stride_8", lambda one: one.bytes_per_second / WORD),
     "launch_interval": ("empty_256_threads_4_bytes", lambda one: one.seconds),
 }
 
 
+@pytest.mark.parametrize("name_of_gpu", RECORDED)
 @pytest.mark.parametrize("fact", [*FACTS, "block_interval"])
-def test_facts_are_made_of_what_is_recorded(fact):
+def test_facts_are_made_of_what_is_recorded(fact, name_of_gpu):
+    recorded, gpu = results.load(name_of_gpu), device(name_of_gpu)
     name, of = FACTS.get(fact, ("empty_256_threads_4_bytes", None))
     if of:
-        blocks = GPU.sms if microbenchmark(name).per_sm else microbenchmark(name).blocks[0]
-        expected = of(H200.launch(name, blocks))
+        blocks = gpu.sms if microbenchmark(name).per_sm else microbenchmark(name).blocks[0]
+        expected = of(recorded.launch(name, blocks))
     else:
-        expected = block_interval()
-    assert getattr(GPU, fact) == float(f"{expected:.3g}")
-    assert f"`{name}`" in sources(GPU)[fact].text
-    assert H200.provenance["date"][:10] in sources(GPU)[fact].text
+        expected = block_interval(recorded, gpu)
+    assert getattr(gpu, fact) == float(f"{expected:.3g}")
+    assert f"`{name}`" in sources(gpu)[fact].text
+    assert recorded.provenance["date"][:10] in sources(gpu)[fact].text

@@ -30,6 +30,7 @@ class Cost(NamedTuple):
     cycles : of the pipe of L1 and shared memory
     sectors : of 32 bytes, in global memory
     pieces : the numbers of these sectors, (warps, 32), ascending after some -1; None elsewhere
+    partial : how many of them a store fills in part
     """
 
     space: str
@@ -38,6 +39,7 @@ class Cost(NamedTuple):
     cycles: np.ndarray
     sectors: np.ndarray
     pieces: np.ndarray | None = None
+    partial: np.ndarray | None = None
 
 
 Watch = Callable[[Cost], None]
@@ -58,7 +60,23 @@ def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -
     cycles = transactions.l1_cycles(at, on, width)
     pieces = np.where(on, at // transactions.SECTOR, -1)
     pieces.sort(axis=1)
-    return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces)
+    partial = _partial(pieces, width) if op == "store" else None
+    return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces, partial)
+
+
+def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
+    """Of the sectors in each row, ascending after some -1, those of which lanes store but a part.
+
+    Lanes that store at one address count as if they stored side by side.
+    """
+    lanes = np.ones(len(pieces), bool)
+    count, of_sector = np.zeros(len(pieces), np.int64), np.zeros(len(pieces), np.int64)
+    for lane in range(WARP):
+        ends = pieces[:, lane] != pieces[:, lane + 1] if lane + 1 < WARP else lanes
+        of_sector += 1
+        count += ends & (pieces[:, lane] >= 0) & (of_sector * width < transactions.SECTOR)
+        of_sector[ends] = 0
+    return count
 
 
 class _Access:
