@@ -78,6 +78,7 @@ class Facts:
     far_sets: int = _quantity("set")  # of the SM's cache of instructions
     far_ways: int = _quantity("line")
     far_interval: float = _cycles()  # of each line that the SM's cache lacks
+    far_latency: int = _cycles()  # from there until it has it
     ahead: int = _quantity("line")  # fetched before a warp needs them
 
     sources: Mapping[str, str] = field(default=None, repr=False, compare=False)

@@ -24,7 +24,7 @@ class Lines(NamedTuple):
     near : (schedulers, lines), the cycle in which a line is in a scheduler's cache, or `ABSENT`
     ring, oldest : (schedulers, places) and (schedulers,), its lines in the order of their coming
     tags, arrivals, used : (sets, ways) of the SM's cache: line, cycle of its coming, of its use
-    filled : (1,), when the SM's cache has the last line that it asked for
+    filled : (1,), when the SM's cache can ask for its next line
     turned : (schedulers,), when a scheduler's fetching can turn to another target
     """
 
@@ -67,7 +67,7 @@ def arrival(lines, facts, line, t):
     lines.filled[0] = max(lines.filled[0], float(t)) + facts.far_interval
     lines.tags[row, way] = line
     lines.used[row, way] = t + 1
-    lines.arrivals[row, way] = int(np.ceil(lines.filled[0]))
+    lines.arrivals[row, way] = int(np.ceil(lines.filled[0])) + facts.far_latency
     return lines.arrivals[row, way]
 
 

@@ -27,7 +27,6 @@ class Lsu(NamedTuple):
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
     share : (1,), when L2 has time for this SM's next sector
     copies : (warps,), when all copies of a warp are done
-    held : (schedulers,), since when one waits before a full queue, and all others with it
     """
 
     queue: np.ndarray
@@ -37,7 +36,6 @@ class Lsu(NamedTuple):
     pipe: np.ndarray
     share: np.ndarray
     copies: np.ndarray
-    held: np.ndarray
 
 
 def idle_lsu(warps: int, facts: Facts) -> Lsu:
@@ -47,7 +45,6 @@ def idle_lsu(warps: int, facts: Facts) -> Lsu:
         *(np.zeros(n, np.int64) for n in (SCHEDULERS, SCHEDULERS, SCHEDULERS, 2)),
         share=np.zeros(1),
         copies=np.zeros(warps, np.int64),
-        held=np.zeros(SCHEDULERS, np.int64),
     )
 
 
@@ -62,7 +59,6 @@ def enqueue(lsu, boards, code, scheduler, warp, position, i, t):
     entry[1] = position
     entry[2] = t + 1
     lsu.length[scheduler] += 1
-    lsu.held[scheduler] = t + 1
 
 
 @compiled

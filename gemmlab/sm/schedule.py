@@ -1,8 +1,14 @@
 """The loop over cycles: which warp each scheduler issues from, and what follows from that.
 
-A scheduler stays with its warp while that can go on, and else takes the one of which it has issued
-nothing for the longest time. (Of four such rules this one comes closest to all microbenchmarks: the
-others take the youngest, or leave a warp that has paused.) What a warp waits for has a cycle in
+A scheduler stays with its warp while that can go on. Else it takes the warp that comes first: of
+the block that started first, and in it the one with the highest number (`warp_order_ffma`,
+`phases_of_8_blocks`: one block after the other comes to its end, two at a time). So blocks fall
+out of step, and one computes while the other loads.
+
+Two things hold all warps of a scheduler: operands that have to wait for a port of the registers
+(pauses that the compiler wrote last longer by that), and a memory instruction before a full queue.
+
+What a warp waits for has a cycle in
 which it ends, or something else has to happen first (`NEVER`): a place in a queue, the last warp at
 a barrier. So cycles in which nothing happens are left out.
 """
@@ -219,11 +225,7 @@ def _run(version):
             t = earliest(now.schedulers)
             at, scheduler = next_dispatch(now.lsu)
             if at <= t and at < NEVER:
-                full = now.lsu.length[scheduler] == now.lsu.queue.shape[1]
                 dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, at)
-                if full:
-                    held = now.lsu.held[scheduler]
-                    hold_all(now.warps, scheduler, max(0, at - held), held - 1)
                 now.schedulers.next[scheduler] = min(now.schedulers.next[scheduler], at)
                 continue
             if t >= limit:

@@ -15,8 +15,14 @@ H200 = (FOLDER / "h200.toml").read_text("utf-8")
 
 def test_each_fact_has_a_source():
     assert set(facts("h200").sources) == set(UNITS)
-    with pytest.raises(ValueError, match="no facts of the SM of 'h300'; there are those of h200"):
+    with pytest.raises(ValueError, match="no facts of the SM of 'h300'; there are those of h100"):
         facts("h300")
+
+
+def test_a_file_takes_what_it_does_not_say_from_another():
+    one, other = facts("h100_sxm"), facts("h200")
+    differing = {name for name in UNITS if getattr(one, name) != getattr(other, name)}
+    assert differing == {"dram_latency", "l2_bytes_per_cycle"}
 
 
 @pytest.mark.parametrize(

@@ -89,18 +89,18 @@ def test_a_timeline_shows_each_warp_in_each_cycle():
         STALLS, [[straight(STALLS)] * 5], effects=Effects.only("stalls"), window=(0, 6)
     )
     stall, waits = Reason.STALL, Reason.NOT_SELECTED
-    assert result.timeline.issued[[0, 4]].tolist() == [
+    assert result.timeline.issued[[4, 0]].tolist() == [
         [0, -1, -1, -1, 1, -1],
         [-1, 0, -1, -1, -1, 1],
     ]
-    assert result.timeline.reasons[[0, 4]].tolist() == [
+    assert result.timeline.reasons[[4, 0]].tolist() == [
         [-1, stall, stall, stall, -1, -1],
         [waits, -1, stall, stall, stall, -1],
     ]
     later = simulate(
         STALLS, [[straight(STALLS)] * 5], effects=Effects.only("stalls"), window=(3, 2)
     ).timeline
-    assert later.reasons[[0, 4]].tolist() == [[stall, -1], [stall, stall]]
+    assert later.reasons[[4, 0]].tolist() == [[stall, -1], [stall, stall]]
 
 
 def test_another_warp_uses_the_pause():
@@ -115,10 +115,29 @@ def test_a_warp_that_yields_lets_another_go_first():
 
 def test_a_scheduler_stays_with_its_warp():
     window = simulate(FIVE, [[straight(FIVE)] * 5], effects=Effects.only(), window=(0, 10)).timeline
-    assert (window.issued[0] == [0, 1, 2, 3, 4, -1, -1, -1, -1, -1]).all()
-    assert (window.issued[4] == [-1, -1, -1, -1, -1, 0, 1, 2, 3, 4]).all()
-    assert (window.reasons[4, :5] == Reason.NOT_SELECTED).all()
-    assert (window.reasons[4, 5:] == -1).all()
+    assert (window.issued[4] == [0, 1, 2, 3, 4, -1, -1, -1, -1, -1]).all()
+    assert (window.issued[0] == [-1, -1, -1, -1, -1, 0, 1, 2, 3, 4]).all()
+    assert (window.reasons[0, :5] == Reason.NOT_SELECTED).all()
+    assert (window.reasons[0, 5:] == -1).all()
+
+
+def test_the_oldest_block_goes_first_and_in_it_the_last_warp():
+    """Warps 0 and 4 of two blocks are of one scheduler, and never pause."""
+    one = [straight(FIVE)] * 5
+    window = simulate(FIVE, [one] * 2, effects=Effects.only(), window=(0, 20)).timeline
+    first = [int(np.flatnonzero(window.issued[warp] == 0)[0]) for warp in (4, 0, 8)]
+    assert first == [0, 5, 10]  # warps 5 to 9 are the second block's: 8 is of this scheduler
+
+
+def test_an_operand_that_waits_holds_the_pauses_of_all():
+    """Two reads of a bank take two cycles; four warps whose pauses are four cycles fill them."""
+    code = listing("\n".join(["------ W- R- - S04  FFMA R0, R2, R4, R1"] * 8))
+    streams = [straight(code)] * 29  # eight warps of scheduler 0
+    window = simulate(
+        code, [streams], effects=Effects.only("banks", "stalls"), window=(0, 60)
+    ).timeline
+    started = [bool((window.issued[warp] == 0).any()) for warp in range(0, 29, 4)]
+    assert started == [False] * 4 + [True] * 4
 
 
 # ------------------------------------------------------------------------------------ scoreboards
@@ -262,12 +281,12 @@ def test_another_warps_instruction_takes_the_place_in_the_cache():
 
 
 def test_the_way_to_the_lsu_and_its_queue_fill_up():
-    """Loads of 4 wavefronts leave every 8 cycles; the queue holds 5, so the 7th waits for one."""
+    """Loads of 4 wavefronts leave every 8 cycles; 5 wait in the queue and one before it."""
     code = listing("\n".join(["------ W- R- - S01  LDS.128 R4, [R2]"] * 8))
     assert cycles(code, [straight(code, cycles=4)]) == 8
-    assert cycles(code, [straight(code, cycles=4)], "lsu") == 18
+    assert cycles(code, [straight(code, cycles=4)], "lsu") == 10
     result = simulate(code, [[straight(code, cycles=4)]], effects=Effects.only("lsu"))
-    assert result.empty["lsu"] == 10
+    assert result.empty["lsu"] == 2
 
 
 def test_four_schedulers_share_the_lsu():
@@ -288,7 +307,10 @@ def test_a_branch_that_is_taken_leads_far():
     assert cycles(code, [stream([0, 1] * 4)]) == 8
 
 
-@pytest.mark.parametrize(("lines", "each"), [(16, 8), (200, 8), (400, H200.far_interval)])
+FAR = (H200.far_latency + H200.far_interval) / H200.ahead
+
+
+@pytest.mark.parametrize(("lines", "each"), [(16, 8), (200, 8), (400, FAR)])
 def test_a_long_loop_is_fetched_anew_in_each_turn(lines, each):
     """Cycles for each line of 8 instructions; the SM's cache holds 256 lines."""
     code = listing("\n".join(["------ W- R- - S01  FFMA R0, R1, R2, R3"] * 8 * lines))
