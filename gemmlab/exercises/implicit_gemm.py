@@ -109,8 +109,8 @@ TASK = Task(
     name="02.4",
     title="A convolution is a product, too",
     section="chapter 02, Are attention and convolution products, too?",
-    asked="operations, moved_bytes and unrolled_bytes(images, channels, side, filters, window) of a "
-    "convolution in float16 whose result is as large as its image.",
+    asked="operations, moved_bytes and unrolled_bytes(images, channels, side, filters, window) of "
+    "a convolution in float16 whose result is as large as its image.",
     prompt="""
     A convolutional layer slides `filters` windows over `images` images of side×side pixels with
     `channels` numbers each. At each place a filter multiplies the window×window pixels around it,
@@ -131,7 +131,7 @@ TASK = Task(
     diagnoses={
         "not-attempted": Diagnosis(
             "A function still returns the gap of the skeleton.",
-            "How many places has the result, and how many FMAs does one filter need at one of them?",
+            "How many places has the result, and how many FMAs does a filter need at one of them?",
             "operations = 2 · places · filters · …",
         ),
         "fma-counted-once": Diagnosis(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import LEVELS, Device, device
+from gemmlab.device import Device, device
 from gemmlab.exercises import quantities
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.verdict import Diagnosis, Finding
@@ -122,10 +122,10 @@ TASK = Task(
     section="chapter 02, Which memory sets the time?",
     asked="seconds(device, dtype, flops, moved) is the least time of a launch in seconds: "
     "arithmetic and every memory work at the same time.",
-    prompt=f"""
+    prompt="""
     A launch computes `flops` operations in the format `dtype`, and moves the bytes in `moved`: a
-    dictionary whose keys are some of {", ".join(f'`"{level}"`' for level in LEVELS)}, such as
-    `{{"dram": 1e9, "shared": 7e11}}`.
+    dictionary whose keys are some of `"dram"`, `"l2"` and `"shared"`, such as
+    `{"dram": 1e9, "shared": 7e11}`.
 
     Write `seconds(device, dtype, flops, moved)`: the time that it takes at least, if arithmetic and
     all memories work at the same time. `device.peak_of(dtype)` is a peak in FLOP/s, and

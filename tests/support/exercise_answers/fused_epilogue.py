@@ -162,7 +162,8 @@ WRONG = {
         build_epilogue, "a bias is one number", "one-bias-for-all", ("i % bias.size", "0")
     ),
     "no residual": wrong(
-        build_epilogue, "R is output", "residual-dropped", ("max(biased, 0) + R[i]", "max(biased, 0)")
+        build_epilogue, "R is output", "residual-dropped",
+        ("max(biased, 0) + R[i]", "max(biased, 0)"),
     ),
     "stores what is positive": wrong(
         build_epilogue, "zero need not be stored", "not-written",

@@ -77,7 +77,8 @@ WRONG = {
     "no result": _moved("writing is free", "result-forgotten", (" + places * filters", "")),
     "no weights": _moved("weights are small", "weights-forgotten", (" + weights", "")),
     "weights again": _moved(
-        "each image brings its weights", "weights-for-each-image", ("+ weights", "+ images * weights")
+        "each image brings its weights", "weights-for-each-image",
+        ("+ weights", "+ images * weights"),
     ),
     "weights of one channel": _moved(
         "a filter has window² weights", "channels-forgotten", ("filters * channels *", "filters *")
