@@ -8,7 +8,7 @@ from gemmlab import Gemm, device, kernels, predict, run
 from gemmlab.microbenchmarks import results
 from gemmlab.model.layers import OPERATIONS, Attention, Convolution, Linear
 from gemmlab.model.limiter import BLOCKS_PER_SM, limiter
-from gemmlab.model.roofline import attainable, intensities, slopes
+from gemmlab.model.roofline import attainable, clocks, intensities, slopes
 
 GPU = device("h200")
 CUBE, WIDE = (2048, 2048, 2048), (8192, 128, 8192)
@@ -103,10 +103,9 @@ def test_what_lies_above_the_ratios():
 
 def test_tiled_meets_one_slope():
     speed, found = at_4096(kernels.tiled)
-    assert (round(found["dram"]), round(found["l2"], 1), round(found["shared"], 2)) == (
-        *(683, 4.0),
-        0.24,
-    )
+    assert {level: round(x, 2) for level, x in found.items()} == {
+        "dram": 682.67, "l2": 3.99, "l1": 3.99, "shared": 0.24,
+    }  # fmt: skip
     near(found["dram"] / GPU.ops_per_byte("float32"), 50, 0.03)
     assert 1 / 9 < speed / PEAK < 1 / 8
     roofs = {level: attainable(GPU, "float32", found[level], level) for level in found}
@@ -115,11 +114,23 @@ def test_tiled_meets_one_slope():
     near(GPU.shared_bandwidth, 33.5e12)
 
 
-def test_bounds_that_explain_less():
-    speed, found = at_4096(kernels.coalesced)
-    assert 5 < attainable(GPU, "float32", found["l1"], "l1") / speed < 6
-    speed, found = at_4096(kernels.register_tiled)
-    assert round(100 * speed / attainable(GPU, "float32", found["shared"], "shared")) == 39
+def over_its_bound(name, n):
+    """The longest clock of a rung, and the recorded time as a multiple of it."""
+    kernel = kernels.get(name)
+    m = run(kernel, Gemm(n, n, n), backend="recorded")
+    found = clocks(predict(m.problem, GPU, kernel), GPU)
+    longest = max(found, key=found.get)
+    return longest, round(m.seconds / found[longest], 1)
+
+
+def test_the_answers_to_the_explorer_of_rungs():
+    assert over_its_bound("naive", 4096) == ("l1", 4.0)
+    assert over_its_bound("coalesced", 4096) == ("l1", 5.5)
+    assert [over_its_bound(name, 4096)[0] for name in ("tiled", "register_tiled")] == ["shared"] * 2
+    rungs = [over_its_bound(name, 4096) for name in ("vectorised", "warp_tiled", "pipelined")]
+    assert rungs == [("math", 2.1), ("math", 1.7), ("math", 1.3)]
+    sizes = (4096, 2048, 1024, 512, 256)
+    assert [over_its_bound("tiled", n)[1] for n in sizes] == [1.0, 1.0, 1.1, 1.4, 3.8]
 
 
 def test_ratios_of_a_v100():
@@ -136,7 +147,7 @@ def test_three_products_of_a_layer():
     assert {round(p.intensity) for p in passes} == {315}
     assert len({tuple(sorted((p.m, p.n, p.k))) for p in passes}) == 1
     assert [(p.m, p.n, p.k).index(512) for p in passes] == [1, 1, 2]
-    assert sum(p.flops for p in passes) == 3 * layer.forward.flops
+    assert {p.flops for p in passes} == {layer.forward.flops}
 
 
 def test_the_answers_to_the_explorer():
@@ -146,8 +157,6 @@ def test_the_answers_to_the_explorer():
                     (least - 1, least)]  # fmt: skip
         assert verdicts == ["DRAM", "math"]
     near(GPU.peak_of("float16") / PEAK, 15, 0.02)
-    assert Linear(256, 256, 16384).forward.intensity < 128 < GPU.ops_per_byte("float16")
-    near(Linear(256, 256, 10**9).forward.intensity, 128)
 
 
 def test_attention():
@@ -186,7 +195,7 @@ def test_what_keeps_dram_busy():
     assert (round(GPU.dram_latency * 1e9), GPU.sms, GPU.threads_per_sm) == (337, 132, 2048)
 
 
-def clocks(name, each):
+def streams(name, each):
     """Recorded time of a stream, and the three that the chapter predicts [s]."""
     launch = results.load("h200").launch(name)
     return launch.seconds, {
@@ -197,19 +206,19 @@ def clocks(name, each):
 
 
 def test_the_longest_clock_is_near_four_bars_of_five():
-    streams = {
+    near_it = {
         "dram_read_128": 16, "dram_read_64": 8, "dram_read_32": 4, "dram_read_32_4_each": 16,
     }  # fmt: skip
-    for name, each in streams.items():
-        seen, found = clocks(name, each)
+    for name, each in near_it.items():
+        seen, found = streams(name, each)
         near(max(found.values()), seen, 0.1)
-    seen, found = clocks("dram_read_32_1024_threads", 4)
+    seen, found = streams("dram_read_32_1024_threads", 4)
     near(seen / max(found.values()), 2, 0.05)
     assert GPU.threads_per_sm // 1024 == 2
 
 
 def test_both_kinds_of_latency():
-    _, found = clocks("dram_read_32", 4)
+    _, found = streams("dram_read_32", 4)
     assert found["DRAM"] < found["bytes under way"] < found["starting blocks"]
     small, four, wide = (
         results.load("h200").launch(f"dram_read_{name}") for name in ("32", "32_4_each", "128")
