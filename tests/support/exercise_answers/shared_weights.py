@@ -60,9 +60,34 @@ def grid_stride(batch):
     return kernel
 
 
+def row_in_shared_memory(batch):
+    """A piece of each row waits in shared memory until all columns have had it."""
+
+    def kernel(W, X, Y):
+        piece = cuda.shared.array((32, 4), float32)
+        x = cuda.threadIdx.x
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        acc = cuda.local.array(batch, float32)
+        for j in range(batch):
+            acc[j] = 0
+        if row < outputs:
+            for start in range(0, inputs, 4):
+                for p in range(min(4, inputs - start)):
+                    piece[x, p] = W[row, start + p]
+                for j in range(batch):
+                    for p in range(min(4, inputs - start)):
+                        acc[j] += piece[x, p] * X[start + p, j]
+            for j in range(batch):
+                Y[row, j] = acc[j]
+
+    return kernel
+
+
 RIGHT = {
     "the first product starts the sum": (leaves_early,),
     "backwards": (backwards,),
+    "a piece in shared memory": (row_in_shared_memory,),
     "a loop over the grid": (grid_stride,),
 }
 
