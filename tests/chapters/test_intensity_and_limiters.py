@@ -188,7 +188,14 @@ def test_five_steps():
     near(steps.intensity / steps.ops_per_byte, 3, 0.03)
     assert round(library(*SMALL).seconds * 1e6, 1) == 10.9
     near(predict(Gemm(*SMALL), GPU).times["math"], 0.5e-6, 0.01)
-    near(Gemm(*SMALL).flops / 2, 17e6, 0.02)
+
+
+def test_parts_of_the_shortest_product():
+    measured = results.load("h200")
+    assert round(measured.launch("empty_alone").seconds * 1e6, 1) == 2.7
+    fma = measured.loop("ffma_latency", warps=1)
+    assert round(256 * fma.each / fma.clock_hz * 1e6, 1) == 0.5
+    assert round(GPU.dram_latency * 1e6, 1) == 0.3
 
 
 def test_what_keeps_dram_busy():
