@@ -1,14 +1,23 @@
 """What the prose of chapter 02 says in numbers, held against records and models."""
 
+import ast
+import json
 from functools import cache
 
+import numpy as np
 import pytest
+from numpy import float32
 
-from gemmlab import Gemm, device, kernels, predict, run
+from gemmlab import Gemm, cuda, device, kernels, predict, run
+from gemmlab.exercises.fused_epilogue import build_epilogue
+from gemmlab.exercises.shared_weights import build_layer
 from gemmlab.microbenchmarks import results
 from gemmlab.model.layers import OPERATIONS, Attention, Convolution, Linear
 from gemmlab.model.limiter import BLOCKS_PER_SM, limiter
 from gemmlab.model.roofline import attainable, clocks, intensities, slopes
+from gemmlab.prediction.time import predict_time
+from tests.support.exercise_answers.edits import cell
+from tests.support.paths import ROOT
 
 GPU = device("h200")
 CUBE, WIDE = (2048, 2048, 2048), (8192, 128, 8192)
@@ -27,6 +36,19 @@ def at_4096(kernel):
     p = Gemm(4096, 4096, 4096)
     speed = run(kernel, p, backend="recorded").flops_per_second
     return speed, intensities(predict(p, GPU, kernel))
+
+
+@cache
+def own(name):
+    """A kernel of the chapter, from the cell that defines it."""
+    notebook = ROOT / "notebooks" / "02_intensity_and_limiters.ipynb"
+    for found in json.loads(notebook.read_text("utf-8"))["cells"]:
+        text = "".join(found["source"])
+        for node in ast.parse(text).body if found["cell_type"] == "code" else ():
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                source = ast.get_source_segment(text, node)
+                return cell(source, {"cuda": cuda, "float32": float32})[name]
+    raise LookupError(name)
 
 
 def near(number, other, within=0.005):
@@ -85,6 +107,24 @@ def test_three_launches_and_one():
     floats = {"bias": 2, "relu": 2, "residual": 3}
     assert 4 * sum(floats.values()) == 28
     near(28 / 12, 2.3, 0.02)
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_what_compiled_code_says_of_one_launch():
+    x, r, y = (np.zeros(1 << 24, np.float32) for _ in range(3))
+    bias, launch = np.zeros(64, np.float32), ((1 << 24) // 256, 256)
+    apart = [
+        predict_time(own(name), *launch, *arguments).seconds
+        for name, *arguments in (
+            ("add_bias", x, bias, y),
+            ("relu", x, y),
+            ("add_residual", x, r, y),
+        )
+    ]
+    together = predict_time(build_epilogue(), *launch, x, bias, r, y).seconds
+    near(sum(apart) / together, 2.1, 0.07)
+    assert together > 12 * x.size / GPU.dram_copy_bandwidth
 
 
 def test_what_lies_above_the_ratios():
@@ -157,6 +197,20 @@ def test_the_answers_to_the_explorer():
                     (least - 1, least)]  # fmt: skip
         assert verdicts == ["DRAM", "math"]
     near(GPU.peak_of("float16") / PEAK, 15, 0.02)
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_what_compiled_code_says_of_a_batch():
+    weights, inputs, outputs = (
+        np.zeros(shape, np.float32) for shape in ((16384, 1024), (1024, 8), (16384, 8))
+    )
+    launch = 16384 // 128, 128, weights, inputs, outputs
+    slow, fast = (
+        predict_time(kernel, *launch).seconds
+        for kernel in (own("column_by_column"), build_layer(8))
+    )
+    near(slow / fast, 2.7, 0.07)
 
 
 def test_attention():
