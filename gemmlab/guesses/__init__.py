@@ -25,6 +25,7 @@ __all__ = ["Answer", "Guess", "guess", "keys"]
 _MODULES = {
     "00": "start_here",
     "01": "what_is_gemm",
+    "02": "intensity_and_limiters",
     "03": "threads_warps_blocks",
     "04": "shared_memory_tiling",
     "06": "register_tiles",

@@ -65,3 +65,22 @@ def intensities(prediction: Prediction) -> Mapping[str, float]:
     """
     moved = {level: prediction.bytes.get(TRAFFIC[level], 0) for level in LEVELS}
     return {level: prediction.flops / count for level, count in moved.items() if count}
+
+
+def clocks(prediction: Prediction, device: Device) -> dict[str, float]:
+    """The time of arithmetic, "math", and of each memory, by amounts and rates alone [s].
+
+    W / P, and Q / B of every memory that moves bytes and whose bandwidth is known. The longest is a
+    bound; `predict` counts L1's requests as well, which may take longer than their bytes.
+
+    >>> from gemmlab import device, kernels, predict
+    >>> from gemmlab.problem import Gemm
+    >>> h200 = device("h200")
+    >>> found = clocks(predict(Gemm(4096, 4096, 4096), h200, kernels.tiled), h200)
+    >>> max(found, key=found.get), round(found["shared"] * 1e3, 1)
+    ('shared', 17.5)
+    """
+    known = slopes(device, prediction.problem.dtype)
+    moved = {level: prediction.bytes.get(TRAFFIC[level], 0) for level in known}
+    memories = {level: count / known[level].bandwidth for level, count in moved.items() if count}
+    return {"math": prediction.flops / device.peak_of(prediction.problem.dtype), **memories}

@@ -16,6 +16,7 @@ from gemmlab.plots.figures import figure
 from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
+from gemmlab.plots.memories import memories
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.speedups import speedups
@@ -38,6 +39,7 @@ __all__ = [
     "fragment",
     "ladder",
     "lane_map",
+    "memories",
     "number",
     "points",
     "provenance",

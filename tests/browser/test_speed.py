@@ -34,6 +34,7 @@ class Walk(NamedTuple):
 
 WALKS = (
     Walk("Roofline", "01_what_is_gemm.ipynb"),
+    Walk("Memories", "02_intensity_and_limiters.ipynb"),
     Walk("Coalescing", "03_threads_warps_blocks.ipynb"),
     Walk("KernelLab", "04_shared_memory_tiling.ipynb", backend="simulator"),
     Walk("KernelLab", "04_shared_memory_tiling.ipynb", "select >> nth=-1", UP_DOWN, "recorded"),

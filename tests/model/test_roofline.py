@@ -8,7 +8,7 @@ from gemmlab.device import LEVELS, device, names
 from gemmlab.model import predict
 from gemmlab.model.layers import OPERATIONS, Batched, Layer, layer_norm, linear
 from gemmlab.model.limiter import BLOCKS_PER_SM, THREADS_PER_BLOCK, limiter
-from gemmlab.model.roofline import attainable, intensities, slopes
+from gemmlab.model.roofline import attainable, clocks, intensities, slopes
 from gemmlab.problem import Gemm
 
 V100, H200 = device("v100"), device("h200")
@@ -87,6 +87,26 @@ def test_too_few_blocks_or_threads_are_latency_at_any_intensity():
         assert "is not enough" in found.steps[2]
     norm = layer_norm(512, 1024)
     assert limiter(norm, V100, least - 1, 1024).limiter == "latency"
+
+
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("n", [32, 100, 4096])
+def test_the_longest_clock_bounds_what_is_predicted(kernel, n):
+    """Amounts by rates are the least: `predict` adds blocks that come whole, and requests."""
+    p = predict(Gemm(n, n, n), H200, kernel)
+    found = clocks(p, H200)
+    assert max(found.values()) <= p.seconds * (1 + 1e-12)
+    assert found.keys() == {"math", *intensities(p)}
+    for level, intensity in intensities(p).items():
+        rate = intensity * H200.bandwidth_of(level)
+        assert p.flops / found[level] == pytest.approx(rate)
+
+
+def test_a_memory_of_unknown_speed_has_no_clock():
+    t4 = device("t4")
+    assert t4.l2_bandwidth is None
+    found = clocks(predict(Gemm(64, 64, 64), t4, kernels.tiled), t4)
+    assert found.keys() == {"math", "dram", "l1", "shared"}
 
 
 def test_the_level_and_the_format_count():

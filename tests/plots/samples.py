@@ -131,6 +131,15 @@ def roofline():
     return figure
 
 
+def memories():
+    figure, (ax,) = plots.figure()
+    plots.roofline(ax, H200, "float32", levels=("dram", "l2", "shared"))
+    (measured,) = (m for m in recorded("tiled") if m.problem == LARGE)
+    plots.memories(ax, predict(LARGE, H200, kernels.tiled), H200, measured)
+    plots.provenance(ax, measured.source)
+    return figure
+
+
 def sizes():
     figure, (ax,) = plots.figure(8, 4.8)
     measured = recorded("naive", "coalesced", "tiled", "cublas")
@@ -182,7 +191,7 @@ def timeline():
 DRAWINGS = {
     made.__name__: made
     for made in (
-        *(access_map, alignment, bars, beside, counters, fragment, ladder, lane_map, residual),
-        *(resources, roofline, sizes, speedups, thread_tiles, tiles, timeline),
+        *(access_map, alignment, bars, beside, counters, fragment, ladder, lane_map, memories),
+        *(residual, resources, roofline, sizes, speedups, thread_tiles, tiles, timeline),
     )
 }

@@ -123,6 +123,7 @@ def test_every_picture_refers_to_an_image_that_is_there_once(told):
 EXPLORERS = {
     "Roofline": {},
     "Rounding": {},
+    "Memories": {},
     "KernelLab": {"kernel": "tiled", "n": 128, "tile": 16, "backend": "simulator"},
 }
 
