@@ -22,10 +22,11 @@ FLOAT = 4  # bytes
 Facts = tuple[tuple[str, str], ...]
 
 
-def judge(trials: list[Trial], facts: Facts = ()) -> Finding:
+def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
     """The first budget that is not kept; "passed", with all the numbers, where all are.
 
     facts : more that an exercise has counted
+    own : elements of C that are a thread's own, those of its thread tile if nothing else is said
     """
     last = trials[-1]
     counters, shares = last.report.counters, last.report.shares
@@ -33,7 +34,7 @@ def judge(trials: list[Trial], facts: Facts = ()) -> Finding:
     budget = global_budget(last)
     copied, multiplied = shares.of("load", "A", "B"), _of_shared(shares, "load")
     stored = shares.of("store", "C") // FLOAT
-    own = int(np.prod(last.tiling.thread))
+    own = own or int(np.prod(last.tiling.thread))
     details = {
         "loaded": loaded, "sectors": sectors, "budget": budget, "counters": dict(counters),
     }  # fmt: skip

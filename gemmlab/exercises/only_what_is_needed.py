@@ -1,0 +1,147 @@
+"""Exercise 05.2: at the ragged edge no warp multiplies what C does not need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from numpy import float32
+
+from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab.exercises.exercise import Task
+from gemmlab.exercises.kernel_diagnoses import KERNEL
+from gemmlab.exercises.kernels_on_trial import Trial
+from gemmlab.exercises.matrices import Case, case
+from gemmlab.exercises.verdict import Diagnosis, Finding
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+CASES = (
+    case(1, 1, 1, tile=2),
+    case(3, 2, 1, tile=4),
+    case(2, 3, 5, alpha=2, beta=0.5, tile=2),
+    case(4, 4, 8, tile=4),
+    Case(Gemm(3, 5, 17), tile=4, large=True),
+    case(9, 6, 5, alpha=-1, beta=2, tile=4),
+    case(9, 16, 5, tile=8),
+    case(17, 9, 13, beta=1, tile=8),
+    case(20, 32, 32, tile=8),
+)
+
+
+def build(T):
+    """The kernel for tiles of T×T elements."""
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, T), float32)
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        row = cuda.blockIdx.y * T + y
+        col = cuda.blockIdx.x * T + x
+
+        acc = float32(0)
+        for start in range(0, k, T):
+            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+            cuda.syncthreads()
+            # Multiply the two tiles, but only where C needs the product.
+            # [answer]
+            if row < m and col < n:
+                for p in range(min(T, k - start)):
+                    acc += As[y, p] * Bs[p, x]
+            # [end]
+            cuda.syncthreads()
+
+        if row < m and col < n:
+            C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
+
+    return kernel
+
+
+def warps(trial: Trial) -> int:
+    """Warps of the launch that have an element of C."""
+    p, (bm, bn, _) = trial.run.case.problem, trial.tiling.block
+    across, down = trial.tiling.grid(p)
+    found = 0
+    for top in range(0, bm * down, bm):
+        for left in range(0, bn * across, bn):
+            places = [(top + i, left + j) for i in range(bm) for j in range(bn)]
+            each = (places[w : w + WARP] for w in range(0, len(places), WARP))
+            found += sum(any(i < p.m and j < p.n for i, j in warp) for warp in each)
+    return found
+
+
+def judge(answer: Any) -> Finding:
+    """Values and hazards on every case, the usual budgets, and then products that C needs not."""
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    if isinstance(trials, Finding):
+        return trials
+    worst = max(trials, key=lambda t: _loads(t) - needed(t))
+    facts = (
+        ("Most ragged case", str(worst.run.case)),
+        ("Its loads of As and Bs", f"{_loads(worst)} by whole warps; needed: {needed(worst)}"),
+    )
+    found = budgets.judge(trials, facts)
+    if found.diagnosis == "passed" and _loads(worst) > needed(worst):
+        whole_steps = all(_loads(t) <= needed(t, whole_steps=True) for t in trials)
+        diagnosis = "products-beyond-k" if whole_steps else "products-beyond-c"
+        return replace(found, diagnosis=diagnosis)
+    return found
+
+
+def needed(trial: Trial, whole_steps: bool = False) -> int:
+    """Loads from shared memory: two for each product of a warp that has an element of C.
+
+    whole_steps : as if each step along k had T products
+    """
+    depth = trial.tiling.block[2]
+    k = trial.tiling.steps(trial.run.case.problem) * depth
+    return 2 * warps(trial) * (k if whole_steps else trial.run.case.problem.k)
+
+
+def _loads(trial: Trial) -> int:
+    return trial.report.counters["shared_load_requests"]
+
+
+TASK = Task(
+    name="05.2",
+    title="Only what C needs",
+    section="chapter 05, Which products does nobody need?",
+    asked="build(T) returns a tiled kernel in which no warp multiplies for elements outside of C, "
+    "nor for steps beyond k.",
+    prompt="""
+    The kernel of chapter 4 multiplies in every thread and fills what hangs over with zeros. Write
+    the multiplication so that a warp none of whose lanes has an element of C does not multiply at
+    all, and that nobody multiplies beyond k.
+
+    The budget: two loads from shared memory for each product of a warp that has an element of C. A
+    warp counts whole, however many of its lanes work.
+    """,
+    judge=judge,
+    answers=(build,),
+    diagnoses={
+        **KERNEL,
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "Which threads have an element of C, and how many products does the last step have?",
+            "```python\nif row < m and ...:\n    for p in range(min(T, ...)):\n"
+            "        acc += As[y, p] * Bs[p, x]\n```",
+        ),
+        "products-beyond-c": Diagnosis(
+            "The result is right, but warps multiply that have no element of C.",
+            "For which threads is the sum never stored, and what stops them from adding it up?",
+            "```python\nif row < m and ...:\n    for p in range(...):\n        acc += ...\n```",
+        ),
+        "products-beyond-k": Diagnosis(
+            "The result is right, but the last step along k multiplies zeros.",
+            "How many columns of A are left in the step that begins at `start`?",
+            "```python\nfor p in range(min(T, ...)):\n```",
+        ),
+    },
+    praise="All threads copy and wait, and only those that C needs multiply. A warp with one "
+    "useful lane still takes the time of a whole one.",
+)
