@@ -112,8 +112,8 @@ TASK = Task(
     row; you decide which block takes which.
 
     Any m, n, k ≥ 1, any alpha and beta, and any number of blocks, also more than there are tiles.
-    The budget at m = {_LAST.m}, n = {_LAST.n} and T = {CASES[-1].tile}, with {blocks(_LAST)} blocks:
-    no block takes more tiles than an even deal gives it, and each tile loads what it needs once.
+    The budget at {_LAST}, T = {CASES[-1].tile}, with {blocks(_LAST)} blocks: no block takes more
+    tiles than an even deal gives it, and each tile loads what it needs once.
     """,
     judge=judge,
     answers=(build,),

@@ -24,7 +24,7 @@ CASES = (
     case(4, 4, 8, tile=4),
     Case(Gemm(3, 5, 17), tile=4, large=True),
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
-    case(9, 16, 5, tile=8),
+    case(9, 16, 8, tile=8),
     case(17, 9, 13, beta=1, tile=8),
     case(20, 32, 32, tile=8),
 )

@@ -154,7 +154,7 @@ FOOLING = {
     ),
     "right where it is counted": wrong(
         build, "the largest case is what is counted", "products-beyond-c",
-        multiplied("            if row < m or k < 32 and T > 4:\n"
+        multiplied("            if row < m or m < 20 and T > 4:\n"
                    "                for p in range(min(T, k - start)):\n"
                    "                    acc += As[y, p] * Bs[p, x]\n"),
     ),
