@@ -39,7 +39,7 @@ def grid(tiling: Tiling, problem: Gemm) -> tuple[int, int]:
     return blocks(problem), 1
 
 
-def build(T):
+def build_persistent(T):
     """The kernel for tiles of T×T elements and any number of blocks."""
 
     def kernel(alpha, A, B, beta, C):
@@ -104,7 +104,7 @@ TASK = Task(
     name="05.3",
     title="Blocks that stay",
     section="chapter 05, Must every tile be a block?",
-    asked="build(T) returns a kernel that computes C ← alpha·A·B + beta·C with any number of "
+    asked="build_persistent(T) returns a kernel that computes C ← alpha·A·B + beta·C with any number of "
     "blocks, none of which takes more tiles than an even deal gives it.",
     prompt=f"""
     The launch has fewer blocks than tiles, as many as fill the GPU once: `cuda.gridDim.x` of them,
@@ -116,7 +116,7 @@ TASK = Task(
     tiles than an even deal gives it, and each tile loads what it needs once.
     """,
     judge=judge,
-    answers=(build,),
+    answers=(build_persistent,),
     diagnoses={
         **KERNEL,
         "not-attempted": Diagnosis(

@@ -1,4 +1,4 @@
-"""Exercise 05.2: at the ragged edge no warp multiplies what C does not need."""
+"""Exercise 05.1: at the ragged edge no warp multiplies what C does not need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CASES = (
 )
 
 
-def build(T):
+def build_guarded(T):
     """The kernel for tiles of T×T elements."""
 
     def kernel(alpha, A, B, beta, C):
@@ -108,10 +108,10 @@ def _loads(trial: Trial) -> int:
 
 
 TASK = Task(
-    name="05.2",
+    name="05.1",
     title="Only what C needs",
     section="chapter 05, Which products does nobody need?",
-    asked="build(T) returns a tiled kernel in which no warp multiplies for elements outside of C, "
+    asked="build_guarded(T) returns a tiled kernel in which no warp multiplies for elements outside of C, "
     "nor for steps beyond k.",
     prompt="""
     The kernel of chapter 4 multiplies in every thread and fills what hangs over with zeros. Write
@@ -122,7 +122,7 @@ TASK = Task(
     warp counts whole, however many of its lanes work.
     """,
     judge=judge,
-    answers=(build,),
+    answers=(build_guarded,),
     diagnoses={
         **KERNEL,
         "not-attempted": Diagnosis(

@@ -1,4 +1,4 @@
-"""Exercise 05.1: the tiles of a product, the SMs that they occupy, and columns for nothing."""
+"""Exercise 05.2: the tiles of a product, the SMs that they occupy, and columns for nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def judge(count: Any, share: Any, most: Any) -> Finding:
 
 
 TASK = Task(
-    name="05.1",
+    name="05.2",
     title="Columns for nothing",
     section="chapter 05, How many columns are free?",
     asked="tiles(m, n, bm, bn), busy(tiles, sms) and widest(m, n, bm, bn, sms), each a number.",

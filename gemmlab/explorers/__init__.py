@@ -8,6 +8,7 @@ from gemmlab.explorers.coalescing import Coalescing
 from gemmlab.explorers.dot_error import DotError
 from gemmlab.explorers.fragments import Fragments
 from gemmlab.explorers.kernel_lab import KernelLab
+from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.thread_tiles import ThreadTiles
@@ -17,6 +18,7 @@ __all__ = [
     "DotError",
     "Fragments",
     "KernelLab",
+    "Quantization",
     "Roofline",
     "Rounding",
     "ThreadTiles",

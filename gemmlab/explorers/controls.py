@@ -119,10 +119,21 @@ class Number(widgets.HBox):
     def _accepted(self, proposal: dict) -> int:
         return self.number.read(str(proposal["value"]))
 
+    def offer(self, stops: Sequence[int], value: int) -> None:
+        """Other stops, of another scale, and one of their numbers."""
+        name, self.stops = self.slider.description, stops
+        least = min(stops[0], value)
+        self.number.read = lambda text: whole(text, name, least, stops[-1])
+        self._following = True
+        self.slider.max = len(stops) - 1
+        self._following = False
+        self.value = value
+        self._follow()
+
     def _nearest(self, value: int) -> int:
         return min(range(len(self.stops)), key=lambda i: abs(self.stops[i] - value))
 
-    def _follow(self, _change: object) -> None:
+    def _follow(self, _change: object = None) -> None:
         """Move the slider to the stop that is nearest to a number set otherwise."""
         self._following = True
         self.slider.value = self._nearest(self.value)

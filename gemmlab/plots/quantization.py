@@ -13,6 +13,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 from gemmlab.measurement import Measurement
 from gemmlab.model.quantization import Quantization
@@ -133,6 +134,7 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
     artists.image.set_data(of_waves(q, places))
     artists.image.set_extent((0, rounds, sms, 0))
     lines = [((x, 0), (x, sms)) for x in range(1, rounds)] if rounds <= MOST_LINES else []
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     if sms <= MOST_LINES // 2:
         lines += [((0, y), (rounds, y)) for y in range(1, sms)]
     artists.grid.set_segments(lines)
@@ -169,7 +171,8 @@ def sawtooth(
 ) -> SawtoothArtists:
     """Draw a quantity over one size of a product: predictions as lines, observations as marks.
 
-    predicted, observed : name -> (sizes, values), at exact sizes: a jump is as steep as they are
+    predicted, observed : name -> (sizes, values), at exact sizes: a jump is as steep as they are;
+        what is called "counted" has the mark of what was simulated
     quantity : "time", "speed" or "share of the peak"; along : the size's name
     artists : of an earlier call with the same names, to be changed in place
     Raises ValueError for another quantity, and where there is nothing to draw.
@@ -194,7 +197,8 @@ def sawtooth(
             )  # fmt: skip
         for i, name in enumerate(observed):
             (artists.marks[name],) = ax.plot(
-                [], [], "sov^D"[i % 5], markersize=4, color=style.SERIES[(i + 1) % 6],
+                [], [], "^" if name == "counted" else "sov"[i % 3], markersize=4,
+                color=style.SERIES[(i + 1) % 6],
                 fillstyle=style.FILLS[i % 2], markeredgewidth=0.7, label=name, linestyle="none",
             )  # fmt: skip
         handles = [*artists.lines.values(), *artists.marks.values()]

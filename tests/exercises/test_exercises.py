@@ -23,7 +23,7 @@ ANSWERS = {
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
 FOOLING = [(name, label) for name in ANSWERS for label in ANSWERS[name].FOOLING]
-KERNELS = ("04.1", "04.2", "04.4", "04.5", "05.2", "05.3", "06.1", "06.2", "06.3")
+KERNELS = ("04.1", "04.2", "04.4", "04.5", "05.1", "05.3", "06.1", "06.2", "06.3")
 # Diagnoses of right results that cost too much, and of answers that are no kernels.
 NO_PLACE = (
     *("-over-budget", "-not-coalesced", "-not-used", "-at-once", "-conflict", "tile-size-fixed"),

@@ -3,7 +3,7 @@
 from numpy import float32
 
 from gemmlab import Tiling, cuda, kernels
-from gemmlab.exercises.blocks_that_stay import build
+from gemmlab.exercises.blocks_that_stay import build_persistent as build
 from tests.support.exercise_answers.edits import edited, fooling, wrong
 
 LOOP = "        while tile < down * across:\n"

@@ -1,9 +1,9 @@
-"""Answers to exercise 05.2."""
+"""Answers to exercise 05.1."""
 
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.exercises.only_what_is_needed import build
+from gemmlab.exercises.only_what_is_needed import build_guarded as build
 from tests.support.exercise_answers.edits import edited, fooling, wrong
 
 GUARDED = """            if row < m and col < n:

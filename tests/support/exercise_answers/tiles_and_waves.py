@@ -1,4 +1,4 @@
-"""Answers to exercise 05.1."""
+"""Answers to exercise 05.2."""
 
 import math
 
