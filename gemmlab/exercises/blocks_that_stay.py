@@ -104,8 +104,8 @@ TASK = Task(
     name="05.3",
     title="Blocks that stay",
     section="chapter 05, Must every tile be a block?",
-    asked="build_persistent(T) returns a kernel that computes C ← alpha·A·B + beta·C with any number of "
-    "blocks, none of which takes more tiles than an even deal gives it.",
+    asked="build_persistent(T) returns a kernel that computes C ← alpha·A·B + beta·C with any "
+    "number of blocks, none of which takes more tiles than an even deal gives it.",
     prompt=f"""
     The launch has fewer blocks than tiles, as many as fill the GPU once: `cuda.gridDim.x` of them,
     all along x. Let each block compute one tile of C after the other. Tiles are numbered row by

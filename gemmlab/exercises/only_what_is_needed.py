@@ -111,8 +111,8 @@ TASK = Task(
     name="05.1",
     title="Only what C needs",
     section="chapter 05, Which products does nobody need?",
-    asked="build_guarded(T) returns a tiled kernel in which no warp multiplies for elements outside of C, "
-    "nor for steps beyond k.",
+    asked="build_guarded(T) returns a tiled kernel in which no warp multiplies for elements "
+    "outside of C, nor for steps beyond k.",
     prompt="""
     The kernel of chapter 4 multiplies in every thread and fills what hangs over with zeros. Write
     the multiplication so that a warp none of whose lanes has an element of C does not multiply at

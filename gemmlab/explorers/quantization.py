@@ -51,7 +51,7 @@ def scale(name: str) -> Scale:
     if name == SMALL:
         target = replace(load_device("h200"), name=SMALL, title="a small GPU of 8 SMs", sms=8)
         tiles = tuple((side, side) for side in (4, 8, 16))
-        stops = {"m": range(4, 65, 4), "n": range(4, 65, 4), "k": range(16, 65, 16)}
+        stops = {"m": range(8, 65, 4), "n": range(8, 65, 4), "k": range(16, 65, 16)}
         return Scale(target, tiles, FORMATS[:1], stops, {"m": 32, "n": 36, "k": 16}, counted=True)
     target = load_device(name)
     formats = [dtype for dtype in FORMATS if dtype in target.peak]
@@ -125,8 +125,7 @@ class Quantization(Explorer):
         self.dtype = dropdown("format", here.formats, dtype, "14em")
         sizes = {**here.first, **{s: v for s, v in (("m", m), ("n", n), ("k", k)) if v}}
         self.sizes = {
-            name: Number(name, value, here.stops[name], min(here.stops[name][0], value))
-            for name, value in sizes.items()
+            name: Number(name, value, here.stops[name], least=1) for name, value in sizes.items()
         }
         self.n = self.sizes["n"]
         self._heading = style.title(self.over_n, "")
@@ -179,7 +178,7 @@ class Quantization(Explorer):
         if here.counted:
             ns = np.arange(1, here.stops["n"][-1] + 1)
             curve = quantization(Gemms(p.m, ns, p.k), here.device, tile, per_sm=1).use
-            seen = [s for s in here.stops["n"] if s % 4 == 0]
+            seen = here.stops["n"]
             shares = [share_counted(replace(p, n=n), tile, here.device) for n in seen]
             return {"predicted": (ns, curve)}, {"counted": (seen, shares)}
         ns = _sizes(here, p, tile)

@@ -104,6 +104,14 @@ WRONG = {
         (FIRST, "        tile = 0 if cuda.blockIdx.x == 0 else down * across\n"),
         (NEXT, "            tile += 1\n"),
     ),
+    "columns of tiles": wrong(
+        build, "a column of tiles is a portion", "blocks-uneven",
+        (LOOP, "        while tile < across * down:\n"),
+        (FIRST, "        tile = cuda.blockIdx.x if cuda.blockIdx.x < across else down * across\n"),
+        (NEXT, "            tile += across\n"
+               "            if tile >= across * down and tile % across + cuda.gridDim.x < across:\n"
+               "                tile = tile % across + cuda.gridDim.x\n"),
+    ),
     "the last block takes the rest": wrong(
         build, "rounded down, and the rest to the last", "blocks-uneven",
         (f"{FIRST}        while",
