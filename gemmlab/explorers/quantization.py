@@ -169,8 +169,13 @@ class Quantization(Explorer):
         if observed and not here.counted:
             source = f"predicted · {self._source}"
         self._origin = plots.provenance(self.over_n, source, self._origin)
-        self.moving = (self.here,)
-        self.frames = None, (*kind, p.m, p.k, p.dtype, tile, self.over_n.get_xlim())
+        over_c, over_sms = self._cover, self._waves
+        self.moving = over_c.image, over_c.grid, *over_c.over, over_c.outline, over_c.name
+        self.moving += over_sms.image, over_sms.grid, *self.over_sms.spines.values(), self.here
+        self.frames = (
+            (here.device.name, int(q.waves)),
+            (*kind, p.m, p.k, p.dtype, tile, self.over_n.get_xlim()),
+        )
         return self._said(here, q, p)
 
     def _curves(self, here: Scale, p: Gemm, tile: Tile) -> tuple[dict, dict]:
