@@ -175,10 +175,30 @@ def test_the_largest_steps_are_where_waves_end(dtype):
     assert {n // 128 * 11 for n in (1536, 3072, 4608)} == {132, 264, 396}
 
 
-def test_the_clock_falls_in_float16():
-    assert float(library("float16")[4608].provenance["sm_clock_hz"]) < 0.8 * GPU.clock
-    assert library("float16")[4608].provenance["throttle"] == "power cap"
-    assert float(library("float32")[1536].provenance["sm_clock_hz"]) == pytest.approx(GPU.clock)
+def least(dtype, n):
+    return float(in_tiles(Gemm(2816, n, 4096, dtype=dtype), GPU, (256, 128), per_sm=1).seconds)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_other_tiles_are_taken_after_the_first_full_wave(dtype):
+    assert library(dtype)[1544].seconds < 0.8 * least(dtype, 1544)
+
+
+def test_in_tf32_the_marks_lie_on_the_line_after_the_first_full_wave():
+    found = library("tf32")
+    on_it = [n for n in found if 1544 <= n <= 2304]
+    assert len(on_it) > 10
+    assert all(1 < found[n].seconds / least("tf32", n) < 1.06 for n in on_it)
+    assert found[1536].seconds > 1.15 * least("tf32", 1536)
+
+
+def test_the_clock_rises_in_tf32_where_a_tail_begins():
+    full, tail = (library("tf32")[n].provenance for n in (1536, 1544))
+    assert full["throttle"] == "power cap"
+    assert float(full["sm_clock_hz"]) < 0.9 * float(tail["sm_clock_hz"])
+    assert {m.provenance["throttle"] for n, m in library("float32").items() if n == 1536} == {
+        "none"
+    }
 
 
 def test_in_tf32_1544_columns_take_as_long_as_2304():
