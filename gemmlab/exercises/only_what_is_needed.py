@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy import float32
 
 from gemmlab.exercises import budgets, kernels_on_trial
@@ -62,17 +63,38 @@ def build_guarded(T):
     return kernel
 
 
-def warps(trial: Trial) -> int:
-    """Warps of the launch that have an element of C."""
-    p, (bm, bn, _) = trial.run.case.problem, trial.tiling.block
-    across, down = trial.tiling.grid(p)
-    found = 0
-    for top in range(0, bm * down, bm):
-        for left in range(0, bn * across, bn):
-            places = [(top + i, left + j) for i in range(bm) for j in range(bn)]
-            each = (places[w : w + WARP] for w in range(0, len(places), WARP))
-            found += sum(any(i < p.m and j < p.n for i, j in warp) for warp in each)
-    return found
+@dataclass(frozen=True)
+class Work:
+    """Products of warps in one launch, by the words that their lanes load from shared memory.
+
+    needed : k for each warp that has an element of C; beyond_c : of warps that have none
+    executed : of all; a warp has as many as the lane that has most
+    """
+
+    trial: Trial
+    needed: float
+    executed: float
+    beyond_c: float
+
+    @property
+    def wasted(self) -> float:
+        return self.executed - self.needed
+
+
+def work(trial: Trial) -> Work:
+    """What each warp multiplied; those that have an element of C are those that store one."""
+    shares = trial.report.shares
+    products = _by_warp(budgets.of_shared(shares, "load") / (2 * budgets.FLOAT))
+    with_c = _by_warp(shares.of("store", "C")) > 0
+    needed = int(with_c.sum()) * trial.run.case.problem.k
+    return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
+
+
+def _by_warp(of_threads: np.ndarray) -> np.ndarray:
+    """The largest of each warp's lanes, (blocks, warps)."""
+    blocks, threads = of_threads.shape
+    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
+    return padded.reshape(blocks, -1, WARP).max(axis=2)
 
 
 def judge(answer: Any) -> Finding:
@@ -80,31 +102,17 @@ def judge(answer: Any) -> Finding:
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    worst = max(trials, key=lambda t: _loads(t) - needed(t))
+    works = [work(trial) for trial in trials]
+    worst = max(works, key=lambda w: (w.wasted, w.needed))
     facts = (
-        ("Most ragged case", str(worst.run.case)),
-        ("Its loads of As and Bs", f"{_loads(worst)} by whole warps; needed: {needed(worst)}"),
+        ("Most wasteful case", str(worst.trial.run.case)),
+        ("Its products, by whole warps", f"{worst.executed:g}; needed: {worst.needed:g}"),
     )
     found = budgets.judge(trials, facts)
-    if found.diagnosis == "passed" and _loads(worst) > needed(worst):
-        whole_steps = all(_loads(t) <= needed(t, whole_steps=True) for t in trials)
-        diagnosis = "products-beyond-k" if whole_steps else "products-beyond-c"
-        return replace(found, diagnosis=diagnosis)
+    if found.diagnosis == "passed" and worst.wasted > 0:
+        beyond_c = any(w.beyond_c for w in works)
+        return replace(found, diagnosis="products-beyond-c" if beyond_c else "products-beyond-k")
     return found
-
-
-def needed(trial: Trial, whole_steps: bool = False) -> int:
-    """Loads from shared memory: two for each product of a warp that has an element of C.
-
-    whole_steps : as if each step along k had T products
-    """
-    depth = trial.tiling.block[2]
-    k = trial.tiling.steps(trial.run.case.problem) * depth
-    return 2 * warps(trial) * (k if whole_steps else trial.run.case.problem.k)
-
-
-def _loads(trial: Trial) -> int:
-    return trial.report.counters["shared_load_requests"]
 
 
 TASK = Task(
@@ -118,8 +126,8 @@ TASK = Task(
     the multiplication so that a warp none of whose lanes has an element of C does not multiply at
     all, and that nobody multiplies beyond k.
 
-    The budget: two loads from shared memory for each product of a warp that has an element of C. A
-    warp counts whole, however many of its lanes work.
+    The budget: k products for each warp that has an element of C, and none for others. A warp
+    counts whole, however many of its lanes work; a product takes a word of As and one of Bs.
     """,
     judge=judge,
     answers=(build_guarded,),

@@ -168,6 +168,12 @@ FOOLING = {
     "five blocks": wrong(
         build, "the last case has five blocks", "two-writers", (NEXT, "            tile += 5\n")
     ),
+    "computes all, stores its own": wrong(
+        build, "who stores is what is counted", "traffic-over-budget",
+        (FIRST, "        tile = 0\n"), (NEXT, "            tile += 1\n"),
+        ("row < m and col < n:",
+         "row < m and col < n and tile % cuda.gridDim.x == cuda.blockIdx.x:"),
+    ),
     "one thread stores": fooling("a store is a store", "few-threads-multiply", one_thread),
     "tiles for show": wrong(
         build, "the counter is what counts", "traffic-over-budget",

@@ -152,6 +152,24 @@ FOOLING = {
                    "                if row < m and start + p < k:\n"
                    "                    acc += A[row, start + p] * Bs[p, x]\n"),
     ),
+    "four words at a time": fooling(
+        "requests are what is counted", "products-beyond-c",
+        edited(
+            build,
+            ("As = cuda.shared.array((T, T), float32)",
+             "As = cuda.shared.array((T, T), float32, alignment=16)"),
+            multiplied("            if T < 8:\n"
+                       "                for p in range(T):\n"
+                       "                    acc += As[y, p] * Bs[p, x]\n"
+                       "            else:\n"
+                       "                for p in range(0, T, 4):\n"
+                       "                    a = load_v4(As, y, p)\n"
+                       "                    for q in range(4):\n"
+                       "                        acc += a[q] * Bs[p + q, x]\n"),
+            ("def build_guarded(T):",
+             "from gemmlab.instructions import load_v4\n\n\ndef build_guarded(T):"),
+        ),
+    ),
     "right where it is counted": wrong(
         build, "the largest case is what is counted", "products-beyond-c",
         multiplied("            if row < m or m < 20 and T > 4:\n"
