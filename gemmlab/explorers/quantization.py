@@ -116,9 +116,10 @@ class Quantization(Explorer):
         tile = tile or here.tiles[1 if here.counted else 0]
         if tuple(tile) not in here.tiles:
             raise ValueError(f"tile={tile!r} is not offered; use one of {here.tiles}")
-        tiles, (self.over_c, self.over_sms) = plots.figure(9.2, 3.3, columns=2, bottom=0.34)
-        curve, (self.over_n,) = plots.figure(9.2, 3.1, bottom=0.3)
-        super().__init__(Picture(tiles, curve))
+        tiles, (self.over_c,) = plots.figure(3.5, 3.2, left=0.06, bottom=0.34)
+        sms, (self.over_sms,) = plots.figure(3.5, 3.2, left=0.2, bottom=0.34)
+        curve, (self.over_n,) = plots.figure(8.6, 3.1, bottom=0.3)
+        super().__init__(Picture(tiles, sms, curve))
         titles = {scale(name).device.title: name for name in known}
         self.device = dropdown("GPU", list(titles.items()), device)
         self.tile = dropdown("tile", _names(here.tiles), tuple(tile), "14em")
@@ -173,6 +174,7 @@ class Quantization(Explorer):
         self.moving = over_c.image, over_c.grid, *over_c.over, over_c.outline, over_c.name
         self.moving += over_sms.image, over_sms.grid, *self.over_sms.spines.values(), self.here
         self.frames = (
+            "the title of C stays",
             (here.device.name, int(q.waves)),
             (*kind, p.m, p.k, p.dtype, tile, self.over_n.get_xlim()),
         )
