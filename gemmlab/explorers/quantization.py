@@ -116,8 +116,8 @@ class Quantization(Explorer):
         tile = tile or here.tiles[1 if here.counted else 0]
         if tuple(tile) not in here.tiles:
             raise ValueError(f"tile={tile!r} is not offered; use one of {here.tiles}")
-        tiles, (self.over_c,) = plots.figure(3.5, 3.2, left=0.06, bottom=0.34)
-        sms, (self.over_sms,) = plots.figure(3.5, 3.2, left=0.2, bottom=0.34)
+        tiles, (self.over_c,) = plots.figure(3.5, 3.4, left=0.06, bottom=0.15)
+        sms, (self.over_sms,) = plots.figure(3.5, 3.4, left=0.2, bottom=0.38)
         curve, (self.over_n,) = plots.figure(8.6, 3.1, bottom=0.3)
         super().__init__(Picture(tiles, sms, curve))
         titles = {scale(name).device.title: name for name in known}

@@ -23,6 +23,7 @@ from gemmlab.plots.description import describe
 IDLE, ODD, EVEN, TAIL = range(4)  # what a place of a picture shows
 LOOKS = ListedColormap([to_rgba("white"), style.SKY, style.BLUE, style.ORANGE])
 NAMES = {ODD: "a full wave", EVEN: "the next one", TAIL: "the last wave, if not full"}
+BELOW = 34  # of a legend under its axes: ticks and the name of the axis are between [pt]
 MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
 QUANTITIES = {"time": "s", "speed": "FLOP/s", "share of the peak": ""}
 
@@ -128,7 +129,8 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
         style.plain_axis(ax.yaxis, "SM")
         ax.grid(visible=False)
         patches = [Patch(color=LOOKS(look)) for look in NAMES]
-        below = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.16), "ncols": 1}
+        height = 72 * ax.get_figure().get_size_inches()[1] * ax.get_position().height  # [pt]
+        below = {"loc": "upper left", "bbox_to_anchor": (-0.02, -BELOW / height), "ncols": 1}
         style.legend(ax, patches, NAMES.values(), borderpad=0, **below)
     places = np.arange(rounds)[None, :] * sms + np.arange(sms)[:, None]
     artists.image.set_data(of_waves(q, places))

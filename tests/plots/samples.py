@@ -73,7 +73,7 @@ def sawtooth():
 
 
 def waves():
-    figure, (ax,) = plots.figure(5, 3.6, bottom=0.34)
+    figure, (ax,) = plots.figure(5, 3.6, bottom=0.36)
     plots.waves(ax, quantization(Gemm(2304, 1544, 64), device("a100_80gb"), (256, 128), 1))
     plots.style.title(ax, "One column of tiles too many")
     plots.provenance(ax, "predicted")
