@@ -36,6 +36,10 @@ WALKS = (
         "KernelLab, simulator", lambda: explorers.KernelLab(backend="simulator"), "size", SIZES[:3]
     ),
     Walk("KernelLab, recorded", lambda: explorers.KernelLab(backend="recorded"), "stored", ()),
+    Walk("Quantization, simulator", explorers.Quantization, "n", range(8, 61, 4)),
+    Walk(
+        "Quantization, recorded", lambda: explorers.Quantization("h200"), "n", range(512, 8192, 512)
+    ),
     Walk("ThreadTiles", lambda: explorers.ThreadTiles(backend="recorded"), "size", SIZES),
     Walk("Rounding", explorers.Rounding, "x", (0.1, 1.5, 65519.0, 1e-40, 3e38, float("inf"))),
     Walk("DotError", explorers.DotError, "k", [2**i for i in range(4, 12)]),
@@ -59,11 +63,11 @@ def times(walk: Walk) -> tuple[list[float], list[float], float]:
 
 def main() -> None:
     """Print a table [ms]."""
-    print(f"{'':22}{'wall':>8}{'processor':>12}{'longest at first':>20}")
+    print(f"{'':24}{'wall':>8}{'processor':>12}{'longest at first':>20}")
     for walk in WALKS:
         wall, cpu, longest = times(walk)
         row = statistics.median(wall), statistics.median(cpu), longest
-        print(f"{walk.name:22}{1e3 * row[0]:8.0f}{1e3 * row[1]:12.0f}{1e3 * row[2]:20.0f}")
+        print(f"{walk.name:24}{1e3 * row[0]:8.0f}{1e3 * row[1]:12.0f}{1e3 * row[2]:20.0f}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from gemmlab.driver import gpu_status
 from gemmlab.microbenchmarks import results, running
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
+from gemmlab.records.series import FIGURES
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 HANDED_OVER = {  # to run.py, with all their arguments
@@ -90,7 +91,11 @@ def _parser() -> argparse.ArgumentParser:
         default=recording.BUDGET,
         help="leave out what is predicted to take longer for one launch [s] (default: %(default)s)",
     )
-    add.add_argument("--out", type=Path, help="folder (default: recorded/<device> in the package)")
+    add.add_argument(
+        "--out",
+        type=Path,
+        help="folder (default: recorded/<device> in the package, and figures in it)",
+    )
     add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
     add.add_argument(
         "--microbenchmarks",
@@ -155,7 +160,8 @@ def _record(arguments: argparse.Namespace) -> int:
             "would be measured, with predicted times"
         )
     target: Device = detect() if status.works else device(RECORDED)
-    folder = arguments.out or records.ROOT / target.name
+    kept = records.ROOT / target.name
+    folder = arguments.out or (kept / FIGURES if figures else kept)
     points = recording.plan(chosen, problems, target, arguments.budget)
     if figures:
         points = guide_figures.plan(figures, chosen, target, arguments.budget)
@@ -195,7 +201,7 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    files = arguments.files or sorted(records.ROOT.glob("*/*.jsonl"))
+    files = arguments.files or sorted(records.ROOT.rglob("*.jsonl"))
     if not files:
         return _fail(f"there are no recorded measurements in {records.ROOT}")
     count = sum(len(records.read(path)) for path in files)

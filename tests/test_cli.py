@@ -206,6 +206,8 @@ def test_check_without_files_reads_what_is_shipped(tmp_path, monkeypatch, capsys
     file.write_text("", "utf-8")
     assert cli.main(["check"]) == 0
     assert "0 measurements in 1 files" in capsys.readouterr().out
+    file = tmp_path / "h200" / "figures" / "tiled.jsonl"
+    file.parent.mkdir()
     file.write_text(TRUNCATED, "utf-8")
     assert cli.main(["check"]) == 1
     assert f"{file}, line 1: truncated" in capsys.readouterr().err

@@ -1,10 +1,11 @@
 """Counterparts of a guide's figures: the guide's own sizes on an A100, full waves on any device."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gemmlab import cli, kernels
+from gemmlab import cli, kernels, records
 from gemmlab.device import device, names
 from gemmlab.guide_figures import FIGURES, FORMATS, TILE, parse_figures, plan
 from gemmlab.model.quantization import quantization
@@ -84,3 +85,10 @@ def test_a_campaign_of_figures_is_listed(capsys, tmp_path):
     assert text.count("pipelined ") == len(kernels.pipelined.tilings)
     assert "2048x4096 float32 tile 128x256x16" in text
     assert cli.main(["record", "--figures", "6", *asked]) == 1
+
+
+def test_figures_are_kept_beside_the_ladders_records(capsys):
+    assert cli.main(["record", "--dry-run", "--kernels", "tiled", "--figures", "5"]) == 0
+    folder = capsys.readouterr().out.splitlines()[0].partition("kept in ")[2]
+    assert Path(folder).name == "figures"
+    assert Path(folder).parent in {path.parent for path in records.ROOT.glob("*/*.jsonl")}

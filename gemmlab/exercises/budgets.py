@@ -22,18 +22,19 @@ FLOAT = 4  # bytes
 Facts = tuple[tuple[str, str], ...]
 
 
-def judge(trials: list[Trial], facts: Facts = ()) -> Finding:
+def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
     """The first budget that is not kept; "passed", with all the numbers, where all are.
 
     facts : more that an exercise has counted
+    own : elements of C that are a thread's own, those of its thread tile if nothing else is said
     """
     last = trials[-1]
     counters, shares = last.report.counters, last.report.shares
     loaded, sectors = counters["global_load_bytes"], counters["global_load_sectors"]
     budget = global_budget(last)
-    copied, multiplied = shares.of("load", "A", "B"), _of_shared(shares, "load")
+    copied, multiplied = shares.of("load", "A", "B"), of_shared(shares, "load")
     stored = shares.of("store", "C") // FLOAT
-    own = int(np.prod(last.tiling.thread))
+    own = own or int(np.prod(last.tiling.thread))
     details = {
         "loaded": loaded, "sectors": sectors, "budget": budget, "counters": dict(counters),
     }  # fmt: skip
@@ -85,7 +86,7 @@ def _fixed(trial: Trial, facts: Facts, details: dict[str, Any]) -> Finding:
     return Finding("tile-size-fixed", facts + told, details | {"shared_bytes": taken})
 
 
-def _of_shared(shares: Any, op: str) -> np.ndarray:
+def of_shared(shares: Any, op: str) -> np.ndarray:
     """What each thread loads from, or stores to, all shared arrays."""
     names = {name for _, name in shares.bytes} - set(GLOBAL)
     return shares.of(op, *names)

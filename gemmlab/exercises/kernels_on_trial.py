@@ -15,11 +15,13 @@ from gemmlab.exercises.launches import Launch, Launched, fault, launched, thread
 from gemmlab.exercises.matrices import Case, Run
 from gemmlab.exercises.plain import difference
 from gemmlab.exercises.verdict import Finding
+from gemmlab.problem import Gemm
 from gemmlab.simt import Hazard, Report
 from gemmlab.simt.report.notes import Note
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
+Grid = Callable[[Tiling, Gemm], tuple[int, int]]  # (x, y), of a tiling and a problem
 
 
 @dataclass(frozen=True)
@@ -62,15 +64,19 @@ class Trial:
 
 
 def judge(
-    build: Callable, cases: tuple[Case, ...], tiling: Callable[[int], Tiling]
+    build: Callable,
+    cases: tuple[Case, ...],
+    tiling: Callable[[int], Tiling],
+    grid: Grid = Tiling.grid,
 ) -> Finding | list[Trial]:
     """The trials, if every one is right; else what is wrong with the smallest case that is not.
 
+    grid : blocks of the launch; a block for each tile if nothing else is said
     After `cases` comes one more, drawn anew, which the list of trials leaves out.
     """
     trials: list[Trial] = []
     every = (*cases, matrices.drawn_anew(cases))
-    launches = [_launch(case, tiling(case.tile)) for case in every]
+    launches = [_launch(case, tiling(case.tile), grid) for case in every]
     tried = launched(build, PARAMETERS, launches)
     for case, item in zip(every, tried, strict=False):
         failed = any(not t.right for t in trials)
@@ -102,11 +108,11 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
     return Trial(_run(case, item), tiling, item)
 
 
-def _launch(case: Case, tiling: Tiling) -> Launch:
+def _launch(case: Case, tiling: Tiling, grid: Grid = Tiling.grid) -> Launch:
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
     p, (a, b, c) = case.problem, case.operands()
     arguments = c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
-    return Launch((case.tile,), tiling.grid(p), (bn // tn, bm // tm), arguments)
+    return Launch((case.tile,), grid(tiling, p), (bn // tn, bm // tm), arguments)
 
 
 def _run(case: Case, item: Launched) -> Run:
@@ -182,12 +188,17 @@ def _of_hazard(hazard: Hazard | Note) -> str:
 
 
 def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
-    """Which block and thread the launch gives the wrong element to."""
+    """Which block and thread the launch gives the wrong element to.
+
+    Where blocks are not tiles, the block is any that takes the tile.
+    """
     i, j = details["index"]
     bm, bn, _ = trial.tiling.block
     height, width = bm // trial.tiling.thread[0], bn // trial.tiling.thread[1]
     details["block"], details["thread"] = (j // bn, i // bm), (j % bn % width, i % bm % height)
-    text = f"block (x, y) = {details['block']}, thread (x, y) = {details['thread']}"
+    a_block_each = trial.report.grid[:2] == trial.tiling.grid(trial.run.case.problem)
+    whose = "block" if a_block_each else "whoever takes tile"
+    text = f"{whose} (x, y) = {details['block']}, thread (x, y) = {details['thread']}"
     return "In charge of it", text
 
 

@@ -9,6 +9,7 @@ from gemmlab.explorers.dot_error import DotError
 from gemmlab.explorers.fragments import Fragments
 from gemmlab.explorers.kernel_lab import KernelLab
 from gemmlab.explorers.memories import Memories
+from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.thread_tiles import ThreadTiles
@@ -19,6 +20,7 @@ __all__ = [
     "Fragments",
     "KernelLab",
     "Memories",
+    "Quantization",
     "Roofline",
     "Rounding",
     "ThreadTiles",

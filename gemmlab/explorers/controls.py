@@ -79,8 +79,12 @@ class Field(widgets.HBox):
 
 def field(name: str, value: int, most: int, indent: str = "6em", least: int = 1) -> Field:
     """A field for a whole number from `least` to `most`; its name, if shown, takes `indent`."""
-    hint = f"a whole number from {least} to {most}"
+    hint = _range(least, most)
     return Field(name, value, lambda text: whole(text, name, least, most), str, indent, hint)
+
+
+def _range(least: int, most: int) -> str:
+    return f"a whole number from {least} to {most}"
 
 
 def real_field(name: str, value: float) -> Field:
@@ -101,7 +105,7 @@ class Number(widgets.HBox):
     refusal = traitlets.Unicode()
 
     def __init__(self, name: str, value: int, stops: Sequence[int], least: int) -> None:
-        self.stops = stops
+        self.stops, self.least = stops, least
         self.slider = widgets.IntSlider(
             self._nearest(value), 0, len(stops) - 1, description=name, readout=False, style=NAMES,
             layout={"width": "24em", "max_width": "100%"},
@@ -119,10 +123,21 @@ class Number(widgets.HBox):
     def _accepted(self, proposal: dict) -> int:
         return self.number.read(str(proposal["value"]))
 
+    def offer(self, stops: Sequence[int], value: int) -> None:
+        """Other stops, of another scale, and one of their numbers."""
+        name, self.stops = self.slider.description, stops
+        self.number.read = lambda text: whole(text, name, self.least, stops[-1])
+        self.number.text.tooltip = f"{name}: {_range(self.least, stops[-1])}"
+        self._following = True
+        self.slider.max = len(stops) - 1
+        self._following = False
+        self.value = value
+        self._follow()
+
     def _nearest(self, value: int) -> int:
         return min(range(len(self.stops)), key=lambda i: abs(self.stops[i] - value))
 
-    def _follow(self, _change: object) -> None:
+    def _follow(self, _change: object = None) -> None:
         """Move the slider to the stop that is nearest to a number set otherwise."""
         self._following = True
         self.slider.value = self._nearest(self.value)

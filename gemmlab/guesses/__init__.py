@@ -28,6 +28,7 @@ _MODULES = {
     "02": "intensity_and_limiters",
     "03": "threads_warps_blocks",
     "04": "shared_memory_tiling",
+    "05": "tile_and_wave_quantization",
     "06": "register_tiles",
     "07": "warps_and_fragments",
     "11": "number_formats",

@@ -17,6 +17,7 @@ from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
+from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.speedups import speedups
@@ -30,10 +31,12 @@ __all__ = [
     "Span",
     "access_map",
     "alignment",
+    "along_n",
     "alt",
     "bars",
     "beside",
     "counters",
+    "cover",
     "describe",
     "figure",
     "fragment",
@@ -46,6 +49,7 @@ __all__ = [
     "residual",
     "resources",
     "roofline",
+    "sawtooth",
     "si",
     "size",
     "sizes",
@@ -54,4 +58,5 @@ __all__ = [
     "tiles",
     "timeline",
     "value",
+    "waves",
 ]

@@ -1,4 +1,4 @@
-"""The explorers of chapters 06, 07 and 11 in JupyterLab: every control by keyboard, no error."""
+"""The explorers of chapters 05 to 07 and 11 in JupyterLab: every control by keyboard, no error."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gemmlab.device import device
 from gemmlab.explorers.dot_error import LENGTHS, errors
 from gemmlab.explorers.rounding import CHOICES
 from gemmlab.explorers.thread_tiles import THREAD_TILES
@@ -16,6 +17,7 @@ from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer
 pytestmark = pytest.mark.browser
 
 TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
+WAVES = "05_tile_and_wave_quantization.ipynb"
 
 
 def words(box) -> str:
@@ -86,6 +88,31 @@ def console(opened):
     for page in heard:
         no_errors(page)
     assert failures == []
+
+
+def test_quantization_follows_the_keyboard(console, screenshots: Path):
+    page = console(WAVES)
+    box = explorer(page, "quantization")
+    each_key_moves(page, box)
+    until(page, box, "C has 32×64 elements: 32 tiles of 8×8")  # End
+    number = box.locator("input[type=text]").first
+    for typed, told in (
+        ("33", "C has 32×33 elements: 20 tiles"),
+        ("100", "Not possible: n: “100” is too large; type one from 1 to 64"),
+    ):
+        number.fill(typed)
+        page.keyboard.press("Enter")
+        until(page, box, told)
+    gpu, tile, _ = box.locator("select").all()
+    assert choose(page, gpu, "End") == device("h200").title
+    until(page, box, "143 tiles of 128×256, 94.2% of what they cover. 132 SMs take 2 waves.")
+    number.fill("3080")
+    page.keyboard.press("Enter")
+    until(page, box, "pipelined, recorded on NVIDIA H200 SXM")
+    assert choose(page, tile, "ArrowDown") == "256×128"
+    until(page, box, "tiles of 256×128")
+    agrees(box)
+    box.screenshot(path=screenshots / "quantization.png")
 
 
 def test_thread_tiles_follow_the_keyboard(console, screenshots: Path):

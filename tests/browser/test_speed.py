@@ -38,6 +38,7 @@ WALKS = (
     Walk("Coalescing", "03_threads_warps_blocks.ipynb"),
     Walk("KernelLab", "04_shared_memory_tiling.ipynb", backend="simulator"),
     Walk("KernelLab", "04_shared_memory_tiling.ipynb", "select >> nth=-1", UP_DOWN, "recorded"),
+    Walk("Quantization", "05_tile_and_wave_quantization.ipynb"),
     Walk("ThreadTiles", "06_register_tiles.ipynb", backend="recorded"),
     Walk("Fragments", "07_warps_and_fragments.ipynb", "[role=gridcell]", UP_DOWN),
     Walk("Rounding", "11_number_formats.ipynb", "select", UP_DOWN),

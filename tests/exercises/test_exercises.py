@@ -23,11 +23,12 @@ ANSWERS = {
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [(name, label) for name in ANSWERS for label in ANSWERS[name].WRONG]
 FOOLING = [(name, label) for name in ANSWERS for label in ANSWERS[name].FOOLING]
-KERNELS = ("04.1", "04.2", "04.4", "04.5", "06.1", "06.2", "06.3")
+KERNELS = ("04.1", "04.2", "04.4", "04.5", "05.1", "05.3", "06.1", "06.2", "06.3")
 # Diagnoses of right results that cost too much, and of answers that are no kernels.
 NO_PLACE = (
     *("-over-budget", "-not-coalesced", "-not-used", "-at-once", "-conflict", "tile-size-fixed"),
     *("few-threads-copy", "few-threads-multiply", "wrong-type"),
+    *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
 )
 
 
@@ -141,7 +142,7 @@ def test_kernel_verdict_says_where_and_why(name, label):
     if "index" in details:
         i, j = details["index"]
         assert f"C[{i}, {j}]" in message
-        assert f"block (x, y) = {details['block']}, thread (x, y) = {details['thread']}" in message
+        assert f" (x, y) = {details['block']}, thread (x, y) = {details['thread']}" in message
     if "kind" in details:
         assert details["kind"] in message
         assert f"line {details['line']}: {details['code']}" in message

@@ -2,9 +2,24 @@
 
 import numpy as np
 
-from gemmlab import Gemm, Tiling, cuda, device, kernels, plots, predict, records, run, simulate
+from gemmlab import (
+    Gemm,
+    Gemms,
+    Tiling,
+    cuda,
+    device,
+    kernels,
+    plots,
+    predict,
+    records,
+    run,
+    simulate,
+)
 from gemmlab.instructions import layout
+from gemmlab.model.in_tiles import in_tiles
+from gemmlab.model.quantization import quantization
 from gemmlab.plots import Span
+from gemmlab.records.series import series
 from gemmlab.records.uses import fragment_uses
 
 H200 = device("h200")
@@ -35,6 +50,34 @@ def expected(measurements):
 def column(x):
     tile = cuda.shared.array((32, 32), np.float32)
     tile[cuda.threadIdx.x, 0] = x[cuda.threadIdx.x]
+
+
+def cover():
+    figure, (ax,) = plots.figure(4, 4)
+    plots.cover(ax, quantization(Gemm(256, 257, 64), H200, (128, 128), 1))
+    plots.style.title(ax, "One column too many")
+    plots.provenance(ax, "computed")
+    return figure
+
+
+def sawtooth():
+    figure, (ax,) = plots.figure(8, 3.6, bottom=0.28)
+    measured = series(kernels.pipelined, "n", m=1408, k=4096)
+    problems = Gemms(1408, range(64, 12_000, 8), 4096)
+    found = in_tiles(problems, H200, (128, 256), per_sm=1)
+    predicted = {"predicted": (problems.n, found.seconds)}
+    plots.sawtooth(ax, predicted, {"recorded": plots.along_n(measured)})
+    plots.style.title(ax, "A product that grows")
+    plots.provenance(ax, measured[0].source)
+    return figure
+
+
+def waves():
+    figure, (ax,) = plots.figure(5, 3.6, bottom=0.36)
+    plots.waves(ax, quantization(Gemm(2304, 1544, 64), device("a100_80gb"), (256, 128), 1))
+    plots.style.title(ax, "One column of tiles too many")
+    plots.provenance(ax, "predicted")
+    return figure
 
 
 def access_map():
@@ -191,7 +234,19 @@ def timeline():
 DRAWINGS = {
     made.__name__: made
     for made in (
-        *(access_map, alignment, bars, beside, counters, fragment, ladder, lane_map, memories),
-        *(residual, resources, roofline, sizes, speedups, thread_tiles, tiles, timeline),
+        *(
+            access_map,
+            alignment,
+            bars,
+            beside,
+            counters,
+            cover,
+            fragment,
+            ladder,
+            lane_map,
+            memories,
+        ),
+        *(residual, resources, roofline, sawtooth, sizes, speedups, thread_tiles, tiles, timeline),
+        waves,
     )
 }

@@ -16,7 +16,10 @@ from gemmlab.plots.description import described
 from tests.plots.samples import DRAWINGS
 from tests.support.paths import ROOT
 
-TOOLS = {"Row", "Span", "alt", "describe", "figure", "number", "provenance", "si", "size", "value"}
+TOOLS = {
+    *("Row", "Span", "along_n", "alt", "describe", "figure", "number", "provenance", "si", "size"),
+    "value",
+}
 # What the words of each drawing must contain: its quantities, and findings that data decide.
 WORDS = {
     "access_map": ["32 lanes use 1 of 32 banks in 32 wavefronts", "1 line of 128 B"],
@@ -24,6 +27,7 @@ WORDS = {
     "beside": ["naive 16×16×1 977 GFLOP/s"],
     "alignment": ["bits of 4 terms", "a1·b1 loses 3 bits"],
     "counters": ["global load sectors", "the same, counter by counter"],
+    "cover": ["2 by 3 tiles of 128×128, 6 in all", "66.9% of what they cover lies in C"],
     "fragment": ["16 rows and 16 columns", "Lane 5: (1, 2)"],
     "ladder": ["Speed of 7 kernels", "of that of cublas", "53 times the speed of naive"],
     "lane_map": ["32 lanes own", "Lane 5: (1, 2)."],
@@ -31,10 +35,12 @@ WORDS = {
     "residual": ["Measured over predicted time", "naive 16×16×1, recorded: "],
     "resources": ["L1 and shared", "shared memory decides"],
     "roofline": ["139 FLOP/B", "thin, predicted, at 124 FLOP/B", "DRAM's 900 GB/s"],
+    "sawtooth": ["steepest step is from 676 µs at n = 3,072 to 1.31 ms at 3,080"],
     "sizes": ["Speed against n", "at n = 8,192 cublas is highest", "FP32 peak: 66.9 TFLOP/s"],
     "speedups": ["Speedup of “registers” over “shared”", "5 of 8 gain"],
     "thread_tiles": ["Speed of each thread tile", "8×8 53.2 TFLOP/s"],
     "tiles": ["rows 16 to 31 and columns 32 to 47", "8 rows and 8 columns of them beyond C"],
+    "waves": ["117 tiles over 108 SMs: 2 waves", "9 tiles, 8.3% of the SMs", "54.2% of the SMs"],
     "timeline": ["multiply 600 to 1,000", "FMA units waits longest, 60% of that time"],
 }
 
