@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from gemmlab.architectures import architecture
 from gemmlab.driver import numba_cuda
-from gemmlab.sass.compiling import assemble, disassemble
+from gemmlab.sass.compiling import WHEELS, assemble, disassemble, tool
 from gemmlab.sass.listing import Listing
+
+PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
+INSTALL = 'python -m pip install "gemmlab[gpu]" (Linux, Windows; no GPU is needed)'
+
+
+@cache
+def lacking() -> str:
+    """What compiling a kernel and reading its code needs and is missing here, and how to get it.
+
+    One line; empty where nothing is missing.
+    """
+    names = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    for name in WHEELS:
+        try:
+            tool(name)
+        except RuntimeError:
+            names.append(name)
+    return f"there is no {' and no '.join(names)}; {INSTALL}" if names else ""
 
 
 def listing(
