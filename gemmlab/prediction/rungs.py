@@ -60,6 +60,23 @@ def predict_rung(
     Raises what `predict` and `predict_time` raise.
     """
     target, tiling = known_device(device), kernel.choose(tiling)
+    sizes, rounds_of = executed_rounds(problem, target, kernel, tiling)
+    warm, cold = ([forecast(r, first, effects) for r in rounds_of] for first in (False, True))
+    found = warm[-1]
+    rounds = max(1.0, found.share.blocks / found.share.resident)
+    times = {
+        name: extended([f.times[name] for f in warm], sizes, problem.k) for name in found.times
+    }
+    first = extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
+    times["sm"] += first - times["sm"] / rounds
+    times["dram"] = dram_time(problem, target)
+    return replace(found, times=times)
+
+
+def executed_rounds(
+    problem: Gemm, target: Device, kernel: Kernel, tiling: Tiling
+) -> tuple[list[int], list[Executed]]:
+    """A round of blocks of the product, or of two shorter ones: their values of k, and what ran."""
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
@@ -72,21 +89,16 @@ def predict_rung(
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    rounds_of = [executed(replace(problem, k=k)) for k in sizes]
-    warm, cold = ([forecast(r, first, effects) for r in rounds_of] for first in (False, True))
-    found = warm[-1]
-    rounds = max(1.0, found.share.blocks / found.share.resident)
-    times = {
-        name: _extended([f.times[name] for f in warm], sizes, problem.k) for name in found.times
-    }
-    first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
-    times["sm"] += first - times["sm"] / rounds
+    return sizes, [executed(replace(problem, k=k)) for k in sizes]
+
+
+def dram_time(problem: Gemm, device: Device) -> float:
+    """Time to move each array once, and C twice where it is read, too [s]."""
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    times["dram"] = footprint / stream_bandwidth(target)
-    return replace(found, times=times)
+    return footprint / stream_bandwidth(device)
 
 
-def _extended(values: list[float], sizes: list[int], k: int) -> float:
+def extended(values: list[float], sizes: list[int], k: int) -> float:
     """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
     if len(values) == 1:
         return values[0]
