@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
@@ -41,7 +42,7 @@ def rung_listing(
     }
     return listing(
         kernel.function(problem, tiling, capability), _arguments(problem),
-        "sm_{}{}".format(*capability), options.pop("max_registers", None), **options,
+        name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
 
 
