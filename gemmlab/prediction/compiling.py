@@ -15,22 +15,27 @@ from gemmlab.sass.compiling import WHEELS, assemble, disassemble, tool
 from gemmlab.sass.listing import Listing
 
 PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
-INSTALL = 'python -m pip install "gemmlab[gpu]" (Linux, Windows; no GPU is needed)'
+INSTALL = 'python -m pip install "gemmlab[gpu]"'
+WHERE = "Linux, Windows; no GPU is needed"
 
 
 @cache
-def lacking() -> str:
-    """What compiling a kernel and reading its code needs and is missing here, and how to get it.
-
-    One line; empty where nothing is missing.
-    """
-    names = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+def missing() -> tuple[str, ...]:
+    """What compiling a kernel and reading its code needs, and is not here."""
+    packages = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    tools = []
     for name in WHEELS:
         try:
             tool(name)
         except RuntimeError:
-            names.append(name)
-    return f"there is no {' and no '.join(names)}; {INSTALL}" if names else ""
+            tools.append(name)
+    return (*packages, *tools)
+
+
+def lacking() -> str:
+    """What is missing and how to get it, in one line; empty where nothing is."""
+    names = missing()
+    return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
 
 
 def listing(
