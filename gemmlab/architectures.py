@@ -15,6 +15,7 @@ __all__ = [
     "Architecture",
     "Capability",
     "architecture",
+    "name_of",
     "of_capability",
 ]
 
@@ -38,13 +39,18 @@ class Architecture:
 
     @property
     def name(self) -> str:
-        """The name that assemblers use.
+        """The name that assemblers use."""
+        return name_of(self.capability)
 
-        >>> of_capability((9, 0)).name
-        'sm_90'
-        """
-        major, minor = self.capability
-        return f"sm_{major}{minor}"
+
+def name_of(capability: Capability) -> str:
+    """The name that assemblers use for a compute capability.
+
+    >>> name_of((9, 0))
+    'sm_90'
+    """
+    major, minor = capability
+    return f"sm_{major}{minor}"
 
 
 # Ascending, from the oldest that an instruction needs.

@@ -14,9 +14,11 @@ from gemmlab.detection import detect
 from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
 from gemmlab.microbenchmarks import results, running
+from gemmlab.prediction.compiling import lacking
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
 from gemmlab.records.series import FIGURES
+from gemmlab.sm.facts import facts
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 HANDED_OVER = {  # to run.py, with all their arguments
@@ -64,6 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--format", choices=FORMATS, default="text", help="of the account at the end")
     add.add_argument("--output", type=Path, help="file of the account (default: standard error)")
+    add.add_argument(
+        "--device",
+        metavar="GPU",
+        help=f"predict, too, how long each launch takes on it; such as {RECORDED}",
+    )
     add.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
     add.add_argument("script", metavar="SCRIPT", help="what `python SCRIPT` would run")
     add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
@@ -136,7 +143,13 @@ def _run_py(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    outcome = programs.run(arguments.script, arguments.arguments, module=arguments.module)
+    if arguments.device:
+        facts(device(arguments.device).name)
+        if lacking():
+            return _fail(f"--device compiles the kernels: {lacking()}")
+    outcome = programs.run(
+        arguments.script, arguments.arguments, arguments.module, arguments.device
+    )  # fmt: skip
     account = FORMATS[arguments.format](outcome)
     sys.stdout.flush()
     if arguments.output:

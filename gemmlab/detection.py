@@ -10,6 +10,11 @@ from gemmlab.architectures import FMA_SOURCE, of_capability
 from gemmlab.device import UNITS, Device, Source, device, names
 from gemmlab.driver import GpuStatus, gpu_status
 
+SINCE_VOLTA = (  # what is the same on all GPUs
+    *("registers_per_thread", "shared_bytes_per_cycle_per_sm", "issue_per_cycle_per_sm"),
+    "fma_latency_cycles",
+)
+
 
 @cache
 def detect() -> Device:
@@ -57,8 +62,8 @@ def _from_driver(status: GpuStatus) -> Device:
     bandwidth = 2 * had["memory_clock_khz"] * 1e3 * had["memory_bus_bits"] / 8
     origin = {key: Source(UNITS[key], said) for key in limits}
     origin["clock"] = Source("Hz", said)
-    for key in ("registers_per_thread", "shared_bytes_per_cycle_per_sm", "fma_latency_cycles"):
-        h200 = device("h200")  # no attribute tells these; they are the same on all GPUs since Volta
+    for key in SINCE_VOLTA:
+        h200 = device("h200")  # no attribute tells these
         limits[key], origin[key] = getattr(h200, key), h200.sources[key]
     origin["dram_bandwidth"] = Source("B/s", f"{said}: 2 x memory clock x bus width")
     for dtype in flop:

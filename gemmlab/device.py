@@ -70,6 +70,7 @@ class Device:
     shared_bytes_per_block: int | None = _quantity("B", default=None)  # at most, by opting in
     shared_bytes_per_block_default: int | None = _quantity("B", default=None)
     shared_bytes_per_cycle_per_sm: int | None = _quantity("B/cycle/SM", default=None)
+    issue_per_cycle_per_sm: int | None = _quantity("instruction/cycle/SM", default=None)
 
     registers_per_sm: int | None = _quantity("register", default=None)
     registers_per_thread: int | None = _quantity("register", default=None)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import gemmlab
 from gemmlab.driver import GpuStatus, gpu_status, package_version
+from gemmlab.prediction.compiling import INSTALL, missing
 
 Version = tuple[int, ...]
 
@@ -52,6 +53,7 @@ class Environment:
     recorded: Mapping[str, int]  # device -> number of recorded measurements
     clone: bool  # run.py lies beside the package
     platform: str = "linux"  # as sys.platform
+    missing: tuple[str, ...] = ()  # of what compiles kernels and reads their code
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def environment() -> Environment:
         recorded=recorded,
         clone=(Path(__file__).parents[1] / "run.py").is_file(),
         platform=sys.platform,
+        missing=missing(),
     )
 
 
@@ -87,7 +90,9 @@ def diagnose(env: Environment | None = None) -> list[Finding]:
     """The findings about `env`, this Python's environment where None, in the order of a report."""
     env = environment() if env is None else env
     packages = [_package(name, need, env) for name, need in NEEDS.items()]
-    return [_python(env), *packages, _gpu(env), _backend(env), _recorded(env)]
+    return [
+        _python(env), *packages, _gpu(env), _backend(env), _recorded(env), _predictions(env),
+    ]  # fmt: skip
 
 
 def report(env: Environment | None = None) -> str:
@@ -130,7 +135,8 @@ def _package(name: str, need: Need, env: Environment) -> Finding:
     have = env.packages.get(name)
     fix = _install(need, env)
     if need.gpu_only and env.gpu.problem in ("no-driver", "no-gpu"):
-        return Finding(name, "ok", f"{have or 'not installed'} (of use with a GPU only)")
+        more = ", and for predictions" if name == "numba-cuda" else " only"
+        return Finding(name, "ok", f"{have or 'not installed'} (of use with a GPU{more})")
     if have is None:
         return Finding(name, "problem", f"not installed: no {need.purpose}", fix)
     version = _numbers(have)
@@ -178,6 +184,13 @@ def _recorded(env: Environment) -> Finding:
         return Finding("recorded", "note", "no recorded measurements in this installation")
     text = ", ".join(f"{name} ({count} measurements)" for name, count in env.recorded.items())
     return Finding("recorded", "ok", text)
+
+
+def _predictions(env: Environment) -> Finding:
+    if env.missing:
+        text = f"no times from compiled code: there is no {' and no '.join(env.missing)}"
+        return Finding("predictions", "note", text, "" if env.platform == "darwin" else INSTALL)
+    return Finding("predictions", "ok", "a kernel's time on an H200 follows from its compiled code")
 
 
 def _install(need: Need, env: Environment) -> str:

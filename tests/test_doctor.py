@@ -55,6 +55,18 @@ def test_no_gpu_is_no_problem():
     assert find(bare, "numba-cuda").status == find(bare, "cupy").status == "ok"
 
 
+def test_predictions_need_compilers_and_no_gpu():
+    assert find(NO_GPU, "predictions").status == "ok"
+    lacks = replace(NO_GPU, missing=("pyelftools", "nvdisasm"))
+    found = find(lacks, "predictions")
+    assert (found.status, found.fix) == ("note", 'python -m pip install "gemmlab[gpu]"')
+    assert found.text.endswith("there is no pyelftools and no nvdisasm")
+    assert not find(replace(lacks, platform="darwin"), "predictions").fix
+    bare = replace(NO_GPU, packages=PACKAGES | {"numba-cuda": None})
+    assert "of use with a GPU, and for predictions" in find(bare, "numba-cuda").text
+    assert "of use with a GPU only" in find(NO_GPU, "cupy").text
+
+
 def test_driver_too_old():
     old = ill("driver-too-old", "driver 550.1 runs CUDA up to 12.4", cuda=(12, 4))
     gpu = find(old, "GPU")

@@ -14,9 +14,10 @@ answers in ``tests/support/exercise_answers`` with the same name. The module has
     judge     the answers -> a `Finding`. It never calls an answer itself: `quantities.judge` for
               functions that return numbers, `guard.attempts` for others in plain Python,
               `arrays_on_trial` for kernels, `kernels_on_trial.judge` and `budgets.judge` for those
-              that share tiles. All of them run answers apart (`apart`), hand out copies, and
-              compare with references that the answer never touches. One case is drawn anew for
-              each check, so that nothing can be known by heart
+              that share tiles; `timed.judge` adds the time on an H200, `timed.within` a limit,
+              both left out where code cannot be compiled. All of them run answers apart
+              (`apart`), hand out copies, and compare with references that the answer never
+              touches. One case is drawn anew for each check, so that nothing can be known by heart
     diagnoses cause, question and partial solution of each mistake that `judge` can tell;
               `general_diagnoses` has those that any exercise may give
 

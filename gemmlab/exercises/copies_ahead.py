@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.launches import Launch, launched
@@ -27,6 +28,8 @@ CASES = (
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
     case(16, 16, 32, tile=8),
 )
+TIMED = case(17, 33, 19, tile=16)
+BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))
 # Few enough accesses that the trace keeps each of them: three short steps, and two longer ones.
 ORDER = (case(2, 2, 6, tile=2), case(4, 4, 8, tile=4))
 MEANWHILE = 0.5  # of a step's products, at least, are made while a next tile is fetched
@@ -109,7 +112,7 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="stored-at-once")
     if loads > used:
         return replace(found, diagnosis="loads-over-budget")
-    return found
+    return timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
 
 
 def multiplied_meanwhile(answer: Any) -> float:

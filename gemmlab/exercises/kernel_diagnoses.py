@@ -160,4 +160,15 @@ KERNEL = {
         "which does it?",
         "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",
     ),
+    "not-compiled": Diagnosis(
+        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
+        "What does Numba say, and of which name does it find no single type?",
+        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
+    ),
+    "work-left-out": Diagnosis(
+        "The small cases are right, but for large matrices the compiled kernel takes less time "
+        "than their products need: it leaves some of them out.",
+        "Which condition of the kernel holds for large matrices and for none of the small cases?",
+        "The sizes m, n and k stand in guards and in the bounds of loops, and nowhere else.",
+    ),
 }

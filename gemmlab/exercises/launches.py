@@ -77,17 +77,9 @@ def _all(
 def _one(
     build: Callable, parameters: list[str], launch: Launch, before: intact.Parts
 ) -> Launched | Finding:
-    built = guard.call(build, *launch.sizes)
-    other = intact.replaced(before)
-    if built.fault:
-        return built.fault
-    if other:
-        return Finding("tampers", (("Replaced", other),), {"replaced": other})
-    kernel = source.unwrapped(built.value)
-    wrong = source.parameters_wrong(kernel, parameters)
-    if wrong:
-        call = f"{getattr(build, '__name__', 'build')}({', '.join(map(str, launch.sizes))})"
-        return Finding("wrong-type", (("Found", f"{call} returned: {wrong}"),))
+    kernel = built(build, parameters, launch.sizes, before)
+    if isinstance(kernel, Finding):
+        return kernel
     arguments = copied(launch.arguments)
     try:
         report = simulate(
@@ -98,3 +90,21 @@ def _one(
         return guard.fault(error)
     report.watchers.clear()
     return Launched(report, arguments)
+
+
+def built(
+    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: intact.Parts
+) -> Callable | Finding:
+    """The kernel that `build` returns, as a plain function; for a process of its own."""
+    called = guard.call(build, *sizes)
+    if called.fault:
+        return called.fault
+    other = intact.replaced(before)
+    if other:
+        return Finding("tampers", (("Replaced", other),), {"replaced": other})
+    kernel = source.unwrapped(called.value)
+    wrong = source.parameters_wrong(kernel, parameters)
+    if wrong:
+        call = f"{getattr(build, '__name__', 'build')}({', '.join(map(str, sizes))})"
+        return Finding("wrong-type", (("Found", f"{call} returned: {wrong}"),))
+    return kernel

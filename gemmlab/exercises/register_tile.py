@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -27,6 +28,8 @@ CASES = (
     case(9, 7, 9, alpha=-1, beta=2, tile=4),
     case(32, 32, 32, tile=8),
 )
+TIMED = case(17, 33, 19, tile=16)
+BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))
 
 
 def tiling(T: int) -> Tiling:
@@ -104,7 +107,7 @@ def judge(answer: Any) -> Finding:
     if found.diagnosis == "passed" and loads > budget:
         more = {**found.details, "loads": loads}
         return replace(found, diagnosis="loads-over-budget", details=more)
-    return found
+    return timed.judge(found, answer, tiling, TIMED, BESIDE)
 
 
 TASK = Task(

@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -28,6 +29,8 @@ CASES = (
     case(8, 8, 8, beta=1, tile=4),
     case(16, 16, 16, tile=8),
 )
+TIMED = case(17, 33, 19, tile=16)
+BESIDE = timed.Yardstick(kernels.coalesced, Tiling(block=(16, 16, 1)))
 
 
 def build(T):
@@ -72,7 +75,7 @@ def judge(answer: Any) -> Finding:
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    return budgets.judge(trials)
+    return timed.judge(budgets.judge(trials), answer, Tiling.square, TIMED, BESIDE)
 
 
 TASK = Task(

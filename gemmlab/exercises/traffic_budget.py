@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -26,6 +27,8 @@ CASES = (
     case(5, 9, 6, alpha=-1, beta=2, tile=4),
     case(32, 32, 32, tile=8),
 )
+TIMED = case(17, 33, 19, tile=16)
+BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))
 
 
 def tiling(T: int) -> Tiling:
@@ -79,7 +82,7 @@ def judge(answer: Any) -> Finding:
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         return trials
-    return budgets.judge(trials)
+    return timed.judge(budgets.judge(trials), answer, tiling, TIMED, BESIDE)
 
 
 _LAST = CASES[-1].problem

@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case
@@ -31,6 +32,8 @@ CASES = (
     _case(9, 6, 5, alpha=-1, beta=2, tile=4),
     _case(32, 32, 32, tile=16),
 )
+TIMED = _case(17, 33, 19, tile=16)
+BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))  # B is not transposed
 
 # Wavefronts of a request. Where rows are padded, a store may need two: one row's end and the next
 # one's start share a bank.
@@ -96,7 +99,7 @@ def judge(answer: Any) -> Finding:
     for op, (wavefronts, _) in counts.items():
         if wavefronts > most[op]:
             return replace(found, diagnosis=f"{op}s-conflict")
-    return found
+    return timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
 
 
 _LAST = CASES[-1]

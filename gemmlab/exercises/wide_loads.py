@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.exercises import budgets, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.exercises import budgets, kernels_on_trial, timed
 from gemmlab.exercises.exercise import Task
 from gemmlab.exercises.kernel_diagnoses import KERNEL
 from gemmlab.exercises.matrices import Case, case
@@ -27,6 +28,8 @@ CASES = (  # rows of A and B are whole fours
     case(64, 64, 32, tile=8),
 )
 ZEROS = (float32(0), float32(0), float32(0), float32(0))
+TIMED = case(36, 68, 20, tile=16)
+LIMIT = timed.Yardstick(kernels.register_tiled, Tiling(block=(64, 64, 8), thread=(4, 4)))
 
 
 def tiling(T: int) -> Tiling:
@@ -113,7 +116,7 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="few-threads-copy")
     if found.diagnosis == "passed" and shared > used:
         return replace(found, diagnosis="loads-over-budget")
-    return found
+    return timed.within(timed.judge(found, answer, tiling, TIMED, LIMIT), LIMIT)
 
 
 TASK = Task(
@@ -132,6 +135,10 @@ TASK = Task(
     k = {CASES[-1].problem.k} and T = {CASES[-1].tile} is a quarter of the load instructions that
     single words take: one of A and one of B for each thread and step, then one of As and one of Bs
     for each p.
+
+    The reward is time. At m = n = k = {timed.SIDE} and T = {TIMED.tile} the kernel must take less
+    than the {timed.ms(LIMIT.seconds)} that an H200 took with single words and the same thread
+    tiles. Its time is predicted from its compiled code, on any machine that can compile it.
     """,
     judge=judge,
     answers=(build_fours,),
@@ -190,6 +197,14 @@ TASK = Task(
             "words, or the same group again.",
             "How many load instructions does your loop body execute for one p?",
             "```python\na = load_v4(As, p, 4 * y)    # once for each p: then a[0] … a[3]\n```",
+        ),
+        "time-over-limit": Diagnosis(
+            "The result is right and the loads are few, but the compiled kernel takes longer than "
+            "the one that loads single words: its issue slots go to something else.",
+            "What do the issue slots issue beside float32 arithmetic, and which line of the inner "
+            "loop asks for it: a number in another format, an index that is computed anew?",
+            "```python\nacc = cuda.local.array((4, 4), ...)    # in which format?\n"
+            "for p in range(...):                    # p: no % and no // to find it\n```",
         ),
     },
     praise="A quarter of the load instructions bring the same sectors: the slots that they leave "

@@ -15,6 +15,7 @@ from gemmlab.device import device as load_device
 from gemmlab.explorers import offers
 from gemmlab.explorers.base import row
 from gemmlab.explorers.controls import Size, dropdown, field, offer, sizes_of
+from gemmlab.explorers.forecasts import Forecasts
 from gemmlab.explorers.picture import Picture
 from gemmlab.explorers.readout import expected, observed
 from gemmlab.explorers.running import Choice, Runner
@@ -43,7 +44,8 @@ class KernelLab(Runner):
 
     kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others; or
         a kernel of one's own, whatever `kernels.own` takes, which joins the ladder. It is judged
-        before it is shown: see `gemmlab.backends.trial`
+        before it is shown: see `gemmlab.backends.trial`. After that its time is predicted from its
+        compiled code, in the background
     n : m = n = k, from 1 to 8192, one that is recorded with the backend "recorded"; None for 4096
         where kernels are timed and 128 where they are simulated
     tile : a `Tiling`, or the side of the block tile; None for the kernel's own
@@ -73,6 +75,7 @@ class KernelLab(Runner):
         self.family = {k.name: k for k in family} | {chosen.name: chosen}
         self.own = None if isinstance(kernel, str) else chosen
         self.remarks: dict[Place, str] = {}  # on kernels of one's own
+        self.forecasts = Forecasts(self.device, self)
         self._recorded = offers.recorded(self.device)
         self._quantity = ""
         runs_on = backends.choose(chosen, backend)
@@ -143,6 +146,11 @@ class KernelLab(Runner):
         self.remarks[Place(kernel.name, tiling, problem, backend)] = remark
         return m
 
+    def _done(self, result: Measurement | None, error: BaseException | None) -> None:
+        super()._done(result, error)
+        if result and self.own and result.kernel == self.own.name:
+            self.forecasts.begin(self.own, result)
+
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
@@ -184,7 +192,8 @@ class KernelLab(Runner):
         )
         if latest is None:
             return expected(p, kernel, target, backend)
-        return "\n".join(filter(None, [observed(latest, p, target), self.remarks.get(place)]))
+        more = self.remarks.get(place), self.forecasts.text(kernel, latest, target)
+        return "\n".join(filter(None, [observed(latest, p, target), *more]))
 
     def _rows(self, place: Place, target: Device) -> list[Row]:
         """The kernels beside each other: what was observed of each, and what is predicted."""

@@ -40,7 +40,7 @@ def _counted(m: Measurement, p: Prediction) -> str:
         conflicts = m.counters["shared_bank_conflicts"]
         return (
             f"Counted: {traffic} traffic, {number(conflicts)} bank conflicts. There is no model of "
-            "it: nothing is predicted."
+            "it: no counts are predicted."
         )
     differences = residual(m, p)
     off = {name: d for name, d in differences.items() if d}

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.architectures import name_of
 from gemmlab.backends import sensors
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status, one_line, package_version
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
-from gemmlab.microbenchmarks.cubin import machine_code
 from gemmlab.microbenchmarks.launch import DRAM_BYTES, Launch
 from gemmlab.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.microbenchmarks.results import DIGITS, LaunchTiming, LoopTiming, Results
 from gemmlab.records import UNKNOWN
-from gemmlab.sass.compiling import assemble, tool
+from gemmlab.sass.compiling import assemble, machine_code, tool
 
 SAMPLES = 5  # launches that are kept, after one that is not
 BUSY = microbenchmark("ffma_rate")
@@ -114,7 +114,7 @@ class Gpu:
             ask(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
             ask(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
-        self.target = "sm_{}{}".format(*self.capability)
+        self.target = name_of(self.capability)
         self.data_bytes = max([o.data_bytes for o in loops] + [o.in_bytes for o in launches])
         out_bytes = max([DRAM_BYTES, *(o.out_bytes for o in launches)])
         self.data = self.call("cuMemAlloc", self.data_bytes)

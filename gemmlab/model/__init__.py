@@ -49,7 +49,8 @@ class Prediction(Rates):
     seconds : the longest of `times`: parts that overlap perfectly [s]
     times : what each resource needs alone [s]: "math", "dram", "latency" (the longest chain of
         dependent steps, or one SM's work where there are fewer blocks than SMs), and with a kernel
-        "l1" (L1 and shared memory, one unit) and "l2", where its bandwidth is known
+        "l1" (L1 and shared memory, one unit), "issue" (slots of the schedulers, for instructions
+        that no compiler leaves out) and "l2", the last two where the device's rate is known
     shared : the part of times["l1"] in which that unit serves shared memory, from 0 to 1
     limiter : what sets the time, in words; `bottleneck` names the entry of `times`
     counters : exact transactions, by the names that the simulator uses; empty without a kernel, and
@@ -76,7 +77,7 @@ class Prediction(Rates):
 
     @property
     def limiter(self) -> str:
-        """What limits the speed: "math", "latency", "DRAM", "L2", "L1" or "shared memory".
+        """What limits: "math", "issue", "latency", "DRAM", "L2", "L1" or "shared memory".
 
         The last two are one unit, which is called after what it serves for most of its time.
         """
@@ -142,6 +143,9 @@ def predict(
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
         "l1": work.l1_wavefronts / (target.sms * target.clock) * imbalance,
     }
+    if target.issue_per_cycle_per_sm and work.instructions:
+        slots = target.sms * target.clock * target.issue_per_cycle_per_sm
+        on_sm["issue"] = work.instructions / slots * imbalance
     latency = _latency(work, launch, target)
     times = {**on_sm, "dram": dram / target.dram_bandwidth, "latency": latency}
     if launch.blocks < target.sms:  # too little work to fill the device: no resource of it is short

@@ -15,7 +15,9 @@ from gemmlab.problem import Gemms
 from gemmlab.product import Product
 
 # What a resource of `times` is called; L1 and shared memory are told apart in `Prediction`.
-RESOURCES = {"math": "math", "latency": "latency", "dram": "DRAM", "l2": "L2", "l1": "L1"}
+RESOURCES = {
+    "math": "math", "latency": "latency", "dram": "DRAM", "l2": "L2", "l1": "L1", "issue": "issue",
+}  # fmt: skip
 
 
 def least_times(problem: Product, device: Device) -> dict[str, Any]:

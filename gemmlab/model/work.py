@@ -6,6 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gemmlab.tiling import WARP
+
+WIDEST = 16  # bytes of a lane that one load moves
+
 
 @dataclass(frozen=True)
 class Work:
@@ -18,6 +22,8 @@ class Work:
     l1_wavefronts : of the L1 and shared-memory pipe, one a cycle; where a global access
         waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
     chain : (round trips to DRAM, FMAs) that one thread must do one after the other
+    instructions : of warps, at least: their FMAs, and loads of 128 bits a lane, which is the most
+        that one instruction moves. Stores, addresses and loops come on top
     """
 
     counters: Counter[str]
@@ -25,3 +31,9 @@ class Work:
     l2_bytes: int
     l1_wavefronts: int
     chain: tuple[int, int]
+    instructions: int = 0
+
+
+def instructions(flops: int, lane_bytes: int) -> int:
+    """Instructions of warps that FMAs and loads take at least: an FMA for each lane, 128 bits."""
+    return flops // (2 * WARP) + lane_bytes // WIDEST

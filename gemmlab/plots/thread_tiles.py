@@ -105,8 +105,8 @@ class ResourceArtists:
     texts: list[Text]
 
 
-RESOURCES = ("math", "l1", "l2", "dram", "latency")  # keys of `Prediction.times`
-NAMES = ("math", "L1 and\nshared", "L2", "DRAM", "latency")
+RESOURCES = ("math", "issue", "l1", "l2", "dram", "latency")  # keys of `Prediction.times`
+NAMES = ("math", "issue", "L1 and\nshared", "L2", "DRAM", "latency")
 
 
 def resources(

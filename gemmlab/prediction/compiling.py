@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from gemmlab.architectures import architecture
 from gemmlab.driver import numba_cuda
-from gemmlab.sass.compiling import assemble, disassemble
+from gemmlab.sass.compiling import WHEELS, assemble, disassemble, tool
 from gemmlab.sass.listing import Listing
+
+PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
+INSTALL = 'python -m pip install "gemmlab[gpu]"'
+WHERE = "Linux, Windows; no GPU is needed"
+
+
+@cache
+def missing() -> tuple[str, ...]:
+    """What compiling a kernel and reading its code needs, and is not here."""
+    packages = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    tools = []
+    for name in WHEELS:
+        try:
+            tool(name)
+        except RuntimeError:
+            tools.append(name)
+    return (*packages, *tools)
+
+
+def lacking() -> str:
+    """What is missing and how to get it, in one line; empty where nothing is."""
+    names = missing()
+    return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
 
 
 def listing(

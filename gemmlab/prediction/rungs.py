@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
@@ -41,7 +42,7 @@ def rung_listing(
     }
     return listing(
         kernel.function(problem, tiling, capability), _arguments(problem),
-        "sm_{}{}".format(*capability), options.pop("max_registers", None), **options,
+        name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
 
 
@@ -60,6 +61,19 @@ def predict_rung(
     Raises what `predict` and `predict_time` raise.
     """
     target, tiling = known_device(device), kernel.choose(tiling)
+    sizes, rounds_of = executed_rounds(problem, target, kernel, tiling)
+    found = [forecast(r, effects=effects) for r in rounds_of]
+    times = {
+        name: extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
+    }
+    times["dram"] = dram_time(problem, target)
+    return replace(found[-1], times=times)
+
+
+def executed_rounds(
+    problem: Gemm, target: Device, kernel: Kernel, tiling: Tiling
+) -> tuple[list[int], list[Executed]]:
+    """A round of blocks of the product, or of two shorter ones: their values of k, and what ran."""
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
@@ -72,17 +86,16 @@ def predict_rung(
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    found = [forecast(executed(replace(problem, k=k)), effects=effects) for k in sizes]
-    times = {
-        name: _extended([f.times[name] for f in found], sizes, problem.k)
-        for name in found[-1].times
-    }
+    return sizes, [executed(replace(problem, k=k)) for k in sizes]
+
+
+def dram_time(problem: Gemm, device: Device) -> float:
+    """Time to move each array once, and C twice where it is read, too [s]."""
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    times["dram"] = footprint / stream_bandwidth(target)
-    return replace(found[-1], times=times)
+    return footprint / stream_bandwidth(device)
 
 
-def _extended(values: list[float], sizes: list[int], k: int) -> float:
+def extended(values: list[float], sizes: list[int], k: int) -> float:
     """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
     if len(values) == 1:
         return values[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
@@ -95,7 +96,7 @@ def predict_time(
     """
     target = known_device(device)
     code = compiled(
-        function, arguments, "sm_{}{}".format(*target.compute_capability), max_registers,
+        function, arguments, name_of(target.compute_capability), max_registers,
         **{"launch_bounds": math.prod(dim(block)), **options},
     )  # fmt: skip
     executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)

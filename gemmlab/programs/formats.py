@@ -8,6 +8,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any, NamedTuple
 
+from gemmlab.device import device as load_device
 from gemmlab.model.counters import OPS
 from gemmlab.programs.account import Row
 from gemmlab.programs.running import Outcome
@@ -89,6 +90,20 @@ def _told(found: Hazard | Note) -> str:
     return f"{first}{times}\n  {found.file}, line {found.line}: {found.code}"
 
 
+def predictions(outcome: Outcome) -> list[str]:
+    """A heading, and a line for each kind of launch; nothing where nothing was predicted."""
+    if not outcome.predicted:
+        return []
+    title = load_device(outcome.device).title
+    lines = (
+        f"{p.kernel}, grid {_size(p.grid)}, block {_size(p.block)}: "
+        + (f"{1e6 * p.seconds:.4g} µs. " if p.seconds else "nothing. ")
+        + p.text
+        for p in outcome.predicted
+    )
+    return [f"One launch on an {title}, predicted from its compiled code:", *lines]
+
+
 # ------------------------------------------------------------------------------------------ text
 
 
@@ -105,6 +120,7 @@ def as_text(outcome: Outcome) -> str:
         for cells in lines
     ]
     parts = [headline(outcome), "\n".join(table) if rows else "", *findings(outcome)]
+    parts += ["\n  ".join(predictions(outcome))]
     return "\n\n".join(filter(None, [*parts, *remarks(outcome)])) + "\n"
 
 
@@ -122,6 +138,8 @@ def as_json(outcome: Outcome) -> str:
             "remarks": remarks(outcome),
             "launches": [_row(row) for row in outcome.account.rows],
             "hazards": [asdict(hazard) for hazard in outcome.account.hazards],
+            "predicted_for": outcome.device,
+            "predicted": [asdict(one) for one in outcome.predicted],
         },
         indent=1,
         default=int,
@@ -174,6 +192,7 @@ def as_html(outcome: Outcome) -> str:
     )
     parts = [
         _html_table(outcome),
+        "".join(f"<p>{escape(line)}</p>" for line in predictions(outcome)),
         f"<h2>Hazards and notes</h2>{found}" if found else "",
         f"<h2>Source, line by line</h2>{sources}" if sources else "",
         "".join(f"<p>{escape(remark)}</p>" for remark in remarks(outcome)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gemmlab.programs.account import Account
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts
 from gemmlab.programs.in_place import in_place_of_numba
 from gemmlab.simt.cuda.launches import watching
 
@@ -25,6 +26,7 @@ class Outcome:
 
     status : the exit status that Python would have given it
     account : what its kernels did; numba : whether Numba is installed beside the simulated GPU
+    device : the GPU for which its launches are predicted, if any; predicted : their times there
     """
 
     target: str
@@ -32,14 +34,19 @@ class Outcome:
     status: int = 0
     numba: bool = True
     account: Account = field(default_factory=Account)
+    device: str | None = None
+    predicted: list[LaunchForecast] = field(default_factory=list)
 
 
-def run(target: str, arguments: Sequence[str] = (), module: bool = False) -> Outcome:
+def run(
+    target: str, arguments: Sequence[str] = (), module: bool = False, device: str | None = None
+) -> Outcome:
     """Run the script `target`, or the module of that name, with its `arguments`.
 
+    device : the GPU for which the first launch of each kind is predicted when all has ended
     What it raises is printed as Python does, without the frames of gemmlab that called it.
     """
-    outcome = Outcome(target, tuple(arguments))
+    outcome, first_calls = Outcome(target, tuple(arguments), device=device), FirstCalls()
     if not module and not Path(target).exists():
         print(f"gemmlab: there is no file {target!r}", file=sys.stderr)
         outcome.status = NOT_THERE
@@ -48,10 +55,13 @@ def run(target: str, arguments: Sequence[str] = (), module: bool = False) -> Out
     sys.argv = [target, *arguments]
     sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
     try:
-        with in_place_of_numba() as outcome.numba, watching(outcome.account.add):
+        keep = first_calls.keep if device else lambda call: None
+        with in_place_of_numba() as outcome.numba, watching(outcome.account.add, keep):
             outcome.status = _status(target, module)
     finally:
         sys.argv, sys.path[0] = argv, first
+    if device:
+        outcome.predicted = forecasts(first_calls.calls.values(), device)
     return outcome
 
 

@@ -72,6 +72,17 @@ def usage(text: str) -> Usage:
     return Usage(*(int(found[1]) if (found := re.search(p, text)) else 0 for p in patterns))
 
 
+def machine_code(cubin: bytes) -> bytes:
+    """The instructions of the one kernel in `cubin`; ValueError for a cubin that has several."""
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(io.BytesIO(cubin))
+    texts = [s for s in elf.iter_sections() if s.name.startswith(".text.")]
+    if len(texts) != 1:
+        raise ValueError(f"a cubin with one kernel is needed, this one has {len(texts)}")
+    return texts[0].data()
+
+
 def disassemble(cubin: bytes, taken: Usage) -> Listing:
     """The listing of the one kernel in `cubin`; ValueError for a cubin that has several."""
     from elftools.elf.elffile import ELFFile
@@ -81,14 +92,11 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
         file.write_bytes(cubin)
         about, functions = json.loads(_run("nvdisasm", "-json", file).stdout)
     elf = ELFFile(io.BytesIO(cubin))
-    texts = [s for s in elf.iter_sections() if s.name.startswith(".text.")]
-    if len(texts) != 1:
-        raise ValueError(f"a cubin with one kernel is needed, this one has {len(texts)}")
-    version = about["SM"]["version"]
+    code, version = machine_code(cubin), about["SM"]["version"]
     return Listing(
         architecture=f"sm_{version['major']}{version['minor']}",
         instructions=tuple(
-            _instruction(function["start"] + BYTES * i, item, texts[0].data())
+            _instruction(function["start"] + BYTES * i, item, code)
             for function in functions
             for i, item in enumerate(function["sass-instructions"])
         ),

@@ -25,7 +25,8 @@ except ImportError:
 else:
     # No array is made or freed in the loop. To count references to them all the same takes 30 times
     # as long as the loop itself.
-    OPTIONS = {"_nrt": False, "no_cfunc_wrapper": True}
+    # Other threads go on meanwhile: a widget's.
+    OPTIONS = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
     # What only the loop calls needs no way in from Python, which takes two thirds of compiling.
     compiled = njit(**OPTIONS, no_cpython_wrapper=True)
     kept = njit(**OPTIONS, cache=True)

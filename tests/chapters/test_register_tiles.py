@@ -135,10 +135,11 @@ def test_an_odd_row_length_is_misaligned_and_the_line_is_named():
 
 def test_vectorised_fills_both_pipes():
     times = predicted(kernels.vectorised).times
-    assert predicted(kernels.vectorised).bottleneck == "math"
-    assert 0.9 < times["l1"] / times["math"] < 1
+    assert predicted(kernels.vectorised).bottleneck == "issue"
+    assert times["math"] / times["issue"] == pytest.approx(64 / (64 + 4), rel=0.01)
+    assert 0.85 < times["l1"] / times["issue"] < 1
     seconds = recorded(kernels.vectorised).seconds
-    assert all(0.45 < times[unit] / seconds < 0.55 for unit in ("l1", "math"))
+    assert all(0.45 < times[unit] / seconds < 0.55 for unit in ("l1", "issue"))
     rungs = (kernels.register_tiled, kernels.vectorised)
     assert [f"{recorded(k).flops_per_second / 1e12:.1f}" for k in rungs] == ["24.6", "31.7"]
 
@@ -159,14 +160,16 @@ def test_both_changes_of_warp_tiled_help_and_the_bound_stays():
     )
     speeds = [recorded(kernel, tiling=t).flops_per_second for kernel, t in runs]
     assert speeds == sorted(speeds)
-    assert len({predicted(kernel, t).flops_per_second for kernel, t in runs}) == 1
+    bounds = [predicted(kernel, t).flops_per_second for kernel, t in runs]
+    assert max(bounds) < 1.02 * min(bounds)  # "hardly moves"
     assert speeds[-1] < 0.7 * predicted(kernels.warp_tiled).flops_per_second
     blocks = np.prod(kernels.warp_tiled.default.grid(BIG))
     in_whole_rounds = -(-blocks // GPU.sms) * GPU.sms
     evenly = GPU.peak_of("float32") * blocks / in_whole_rounds
     assert blocks == 1024
-    assert predicted(kernels.warp_tiled).flops_per_second == pytest.approx(evenly)
     times = predicted(kernels.warp_tiled).times
+    assert BIG.flops / times["math"] == pytest.approx(evenly)
+    assert 0.95 < times["math"] / times["issue"] < 1  # "nearly all": FMAs, the rest loads
     assert times["l1"] < 0.6 * times["math"]  # "the pipe has half as much to do"
 
 
@@ -203,10 +206,10 @@ def test_the_ring_has_three_pairs():
 
 def test_which_unit_is_busiest_on_each_rung():
     busiest = [predicted(kernel).bottleneck for kernel in kernels.LADDER]
-    assert busiest == ["l1"] * 4 + ["math"] * 3
+    assert busiest == ["l1"] * 4 + ["issue"] * 3
     bounds = [predicted(kernel).flops_per_second for kernel in kernels.LADDER]
     assert bounds[:5] == sorted(bounds[:5])
-    assert len(set(bounds[4:])) == 1  # "diamonds stop moving"
+    assert max(bounds[4:]) < 1.02 * min(bounds[4:])  # "diamonds nearly stop moving"
     speeds = [recorded(kernel).flops_per_second for kernel in kernels.LADDER]
     assert speeds == sorted(speeds)
 
@@ -222,8 +225,8 @@ def test_small_problems():
 
 def test_what_to_find_in_the_explorer():
     tiles = ((1, 1), (2, 2), (4, 4), (8, 4), (8, 8), (16, 8))
-    math = [t for t in tiles if predicted(kernels.register_tiled, tile(*t)).bottleneck == "math"]
-    assert math == [(16, 8)]
+    found = [t for t in tiles if predicted(kernels.register_tiled, tile(*t)).bottleneck == "issue"]
+    assert found == [(16, 8)]
     small = Gemm(512, 512, 512)
     assert predicted(kernels.register_tiled, tile(16, 8), small).limiter == "latency"
     assert np.prod(tile(16, 8).grid(small)) == 8

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gemmlab.explorers import forecasts
 from gemmlab.explorers.base import Picture
 
 
@@ -9,3 +10,9 @@ from gemmlab.explorers.base import Picture
 def undrawn(monkeypatch):
     """Explorers show no picture: for tests that go through many, of artists and sentences alone."""
     monkeypatch.setattr(Picture, "draw", lambda *arguments: None)
+
+
+@pytest.fixture(autouse=True)
+def uncompiled(monkeypatch):
+    """No kernel is compiled beside a test: those of forecasts say when one is."""
+    monkeypatch.setattr(forecasts, "lacking", lambda: "there is no compiler in this test")

@@ -23,7 +23,7 @@ def test_a_right_one_stands_beside_the_others():
     before = lab.picture.png
     message = ran(lab)
     assert "right (yours) 8×8×8 on 32×32×32 float32, simulated: the result is right" in message
-    assert "There is no model of it: nothing is predicted." in message
+    assert "There is no model of it: no counts are predicted." in message
     assert "It passed the simulator on 13×11×19" in message
     assert lab.picture.png != before
     made = lab.history[0]

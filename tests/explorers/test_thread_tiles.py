@@ -90,7 +90,7 @@ def test_bad_values_are_refused():
 def test_resources_are_shares_of_the_predicted_time():
     _, (ax,) = plots.figure()
     problem = Gemm(4096, 4096, 4096)
-    for kernel, bottleneck in ((kernels.register_tiled, "l1"), (kernels.warp_tiled, "math")):
+    for kernel, bottleneck in ((kernels.register_tiled, "l1"), (kernels.warp_tiled, "issue")):
         p = predict(problem, "h200", kernel)
         made = plots.resources(ax, p)
         widths = dict(zip(RESOURCES, (bar.get_width() for bar in made.bars), strict=True))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.architectures import name_of
 from gemmlab.backends.timing import version
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status, numba_cuda
@@ -49,7 +50,7 @@ def launch(kernel: Callable, grid: Any, block: Any, arguments: Sequence[Any]) ->
 
 def tensor_core(device: Device) -> str | None:
     """The architecture whose Tensor Cores a GPU has, where their arithmetic is known."""
-    arch = "sm_{}{}".format(*device.compute_capability)
+    arch = name_of(device.compute_capability)
     return arch if arch in TENSOR_CORES else None
 
 

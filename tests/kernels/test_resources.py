@@ -2,16 +2,16 @@
 
 import math
 import re
-import subprocess
 from functools import cache
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels
+from gemmlab.architectures import name_of
 from gemmlab.model.occupancy import resident_blocks
+from gemmlab.sass.compiling import assemble
 
 pytestmark = pytest.mark.ptxas
 
@@ -26,45 +26,17 @@ PROBLEMS = [Gemm(4096, 4096, k) for k in (4096, 4097, 4098)] + [
 ]
 
 
-class Usage(NamedTuple):
-    """What one compiled kernel takes; bytes of local memory, shared memory and spills."""
-
-    registers: int
-    local: int
-    spills: int
-    shared: int
-
-
-def assemble(ptx, capability, ptxas, folder, registers=None):
-    """The `Usage` of the one kernel in `ptx`; a failure shows what the assembler said."""
-    source, arch = folder / "kernel.ptx", "sm_{}{}".format(*capability)
-    source.write_text(ptx, "utf-8")
-    command = [ptxas, "-v", "-arch", arch, source, "-o", folder / "kernel.cubin"]
-    command += [] if registers is None else ["-maxrregcount", str(registers)]
-    answer = subprocess.run(command, capture_output=True, encoding="utf-8")
-    assert answer.returncode == 0, answer.stderr
-    return usage(answer.stderr + answer.stdout)
-
-
-def usage(text):
-    (stack, stores, loads) = re.search(
-        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", text
-    ).groups()
-    shared = re.search(r"(\d+) bytes smem", text)
-    return Usage(
-        registers=int(re.search(r"Used (\d+) registers", text)[1]),
-        local=int(stack),
-        spills=int(stores) + int(loads),
-        shared=int(shared[1]) if shared else 0,
-    )
-
-
-def compiled(kernel, problem, tiling, capability, ptxas, folder):
-    """The `Usage` of a rung on one GPU, its PTX compiled for the least GPU with that function."""
+def compiled(kernel, problem, tiling, capability):
+    """What a rung takes on one GPU, its PTX compiled for the least GPU with that function."""
     function = kernel.variant(problem, capability)
     least = next(c for c in CAPABILITIES if kernel.variant(problem, c) == function)
     ptx = compiled_ptx(kernel, problem, tiling, least)
-    return assemble(ptx, capability, ptxas, folder, kernel.compile(tiling).get("max_registers"))
+    return assembled(ptx, capability, kernel.compile(tiling).get("max_registers"))
+
+
+def assembled(ptx, capability, registers=None):
+    """The `Usage` of the one kernel in `ptx`. What is spilled is in local memory, too."""
+    return assemble(ptx, name_of(capability), registers)[1]
 
 
 @cache
@@ -111,29 +83,29 @@ def variants(kernel, capability):
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm_{c[0]}{c[1]}")
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
-def test_every_rung_lives_in_registers(kernel, capability, ptxas, tmp_path):
+def test_every_rung_lives_in_registers(kernel, capability):
     for problem in variants(kernel, capability):
-        found = compiled(kernel, problem, kernel.default, capability, ptxas, tmp_path)
+        found = compiled(kernel, problem, kernel.default, capability)
         told = f"{problem}: {found}"
         aligned = kernel.variant(problem, capability).get("aligned", True)
         if problem.layout == "nn" and (aligned or capability >= (8, 0)):
-            assert (found.local, found.spills) == (0, 0), told
+            assert found.local_bytes == 0, told
         else:  # many addresses to keep, and on Turing tiles that pass through registers
-            assert found.local <= MOST_SPILLED, told
+            assert found.local_bytes <= MOST_SPILLED, told
         assert found.registers <= MOST_REGISTERS, told
-        assert found.shared <= MOST_STATIC_SHARED, told
+        assert found.shared_bytes <= MOST_STATIC_SHARED, told
 
 
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
-def test_every_recorded_tiling_fits_an_sm(kernel, ptxas, tmp_path):
+def test_every_recorded_tiling_fits_an_sm(kernel):
     gpu, problem = device("h200"), PROBLEMS[0]
     for tiling in {kernel.default, *kernel.tilings}:
-        found = compiled(kernel, problem, tiling, gpu.compute_capability, ptxas, tmp_path)
+        found = compiled(kernel, problem, tiling, gpu.compute_capability)
         threads = math.prod(kernel.launch(problem, tiling)[1])
-        shared = found.shared + kernel.dynamic_shared_bytes(problem, tiling)
+        shared = found.shared_bytes + kernel.dynamic_shared_bytes(problem, tiling)
         assert shared == kernel.shared_bytes(problem, tiling)
         assert resident_blocks(gpu, threads, shared, found.registers) >= 1
-        assert found.spills == 0, f"{tiling}: {found}"
+        assert found.local_bytes == 0, f"{tiling}: {found}"
 
 
 @pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled], ids=lambda k: k.name)
@@ -154,7 +126,7 @@ def test_a_function_becomes_one_text_for_all_gpus(kernel):
     assert len({text(c) for c in (same[0], same[-1])}) == 1
 
 
-def test_a_spilling_kernel_is_found(ptxas, tmp_path):
+def test_a_spilling_kernel_is_found():
     """Sixty-four sums in 32 registers."""
     from numba import float32, types
 
@@ -174,15 +146,13 @@ def test_a_spilling_kernel_is_found(ptxas, tmp_path):
 
     matrix = types.Array(types.float32, 2, "C")
     ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    whole = assemble(ptx, (9, 0), ptxas, tmp_path)
-    few = assemble(ptx, (9, 0), ptxas, tmp_path, registers=32)
-    assert (whole.local, whole.spills) == (0, 0)
+    whole, few = assembled(ptx, (9, 0)), assembled(ptx, (9, 0), registers=32)
+    assert whole.local_bytes == 0
     assert few.registers <= 32 < whole.registers
-    assert few.local > 0
-    assert few.spills > 0
+    assert few.local_bytes > 0
 
 
-def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory(ptxas, tmp_path):
+def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory():
     from numba import float32, types
 
     from gemmlab.driver import numba_cuda
@@ -200,4 +170,4 @@ def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory(ptxas, tm
 
     matrix = types.Array(types.float32, 2, "C")
     ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    assert assemble(ptx, (9, 0), ptxas, tmp_path).local == 64 * 4
+    assert assembled(ptx, (9, 0)).local_bytes == 64 * 4

@@ -7,9 +7,9 @@ import pytest
 from gemmlab import device
 from gemmlab.device import sources
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark, results, running
-from gemmlab.microbenchmarks.cubin import machine_code
 from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
+from gemmlab.sass.compiling import machine_code
 from tests.support.timed_code import assembled
 
 H200 = results.load("h200")

@@ -317,10 +317,36 @@ def test_what_limits_each_rung():
     loads = [x.counters["shared_load_wavefronts"] / fmas for x in (plain, wide, warp)]
     assert loads[:2] == [(8 + 8) / 64, (2 * 2 + 2 * 4) / 64]
     assert loads[2] == pytest.approx((4 * 2 + 2 * 2) / 128, rel=1e-3)
-    assert [x.bottleneck for x in (plain, wide, warp)] == ["l1", "math", "math"]
-    assert [x.limiter for x in (plain, wide, warp)] == ["shared memory", "math", "math"]
-    assert ahead.bottleneck == "math"
-    assert ahead.seconds > 0.99 * p.flops / device("h200").peak["float32"]
+    assert [x.bottleneck for x in (plain, wide, warp)] == ["l1", "issue", "issue"]
+    assert [x.limiter for x in (plain, wide, warp)] == ["shared memory", "issue", "issue"]
+    assert ahead.bottleneck == "issue"
+    assert ahead.times["math"] > 0.99 * p.flops / device("h200").peak["float32"]
+    slots = [x.times["issue"] / x.times["math"] for x in (plain, wide, warp)]
+    # A load moves 128 bits of a lane at most: 4 groups for 64 FMAs, 6 for 128, and the copies.
+    assert slots == pytest.approx([68 / 64, 68 / 64, 134 / 128], rel=0.01)
+
+
+def test_an_instruction_is_an_fma_of_a_warp_or_a_load_of_128_bits():
+    """By hand: 2 blocks of 2 warps, 2 steps of 16: FMAs, words of both tiles, copies."""
+    p, tiling = Gemm(16, 32, 32), Tiling.square(16)
+    fmas = 16 * 32 * 32 // 32
+    shared = 2 * 8 * 32 * 2 * 4 // 16  # 8 warps a block, 32 values of p, two words of 4 bytes
+    copied = 2 * 8 * 2 * 2 * 4 // 16  # each warp, in each step, a word of A and one of B
+    assert kernels.tiled.work(p, tiling).instructions == fmas + shared + copied
+    assert kernels.naive.work(Gemm(16, 16, 8), Tiling(block=(16, 16, 1))).instructions == (
+        8 * 8 + 8 * 8 * 2 * 4 // 16
+    )
+
+
+def test_slots_bound_the_time_where_a_device_says_how_many_it_has():
+    p = Gemm(8192, 8192, 8192)
+    times = predict(p, "h200", kernels.warp_tiled).times
+    h200, work = device("h200"), kernels.warp_tiled.work(p, kernels.warp_tiled.default)
+    blocks = 64 * 64
+    uneven = -(-blocks // 132) * 132 / blocks
+    assert times["issue"] == pytest.approx(work.instructions / (4 * 132 * h200.clock) * uneven)
+    unknown = replace(h200, issue_per_cycle_per_sm=None)
+    assert "issue" not in predict(p, unknown, kernels.warp_tiled).times
 
 
 def test_copies_ahead_divide_the_round_trips_to_memory():
@@ -370,6 +396,7 @@ def test_arithmetic_is_that_of_whole_tiles_in_the_format_of_the_sum(kernel):
 
 def test_a_staged_launch_may_name_the_pipes_of_its_arithmetic():
     p, tiling = Gemm(16, 16, 16), Tiling.square(16)
-    moved = Counter(l1_cycles=1)
+    moved = Counter(l1_cycles=1, lane_bytes=16)
     work = traffic.staged(p, tiling, moved, [], Counter(), 0, 0, flops={"float16": 7, "tf32": 1})
     assert work.flops == {"float16": 7, "tf32": 1}
+    assert work.instructions == 0  # of Tensor Cores nothing is counted

@@ -247,6 +247,6 @@ DRAWINGS = {
             memories,
         ),
         *(residual, resources, roofline, sawtooth, sizes, speedups, thread_tiles, tiles, timeline),
-        waves,
+        *(lane_map, memories, waves),
     )
 }

@@ -235,7 +235,7 @@ def beside() -> str:
         ["warps", "shuffles, votes, `syncwarp`", "no", "the GPU's own"],
         ["blocks that wait for blocks", "yes, and deadlocks are found", "no", "the GPU's own"],
         ["number types", "Numba's, bit by bit", "NumPy's", "the GPU's own"],
-        ["time of a kernel", "no: [a prediction](inside.md)", "no", "no"],
+        ["time of a kernel", "predicted for an H200", "no", "no"],
     ]  # fmt: skip
     return table(["what", "`gemmlab`", "Numba's simulator", "compute-sanitizer"], rows)
 

@@ -97,8 +97,8 @@ def global_access(
 
     Lanes are on where their row and column lie inside the extents of `rows` and `cols`; each
     accesses `wide` elements from `offset` past the class's on. `steps` repeats the access at
-    further offsets. Beside the counters there is "l1_cycles", which goes into
-    `Work.l1_wavefronts`.
+    further offsets. Beside the counters there are "l1_cycles", which go into
+    `Work.l1_wavefronts`, and of loads "lane_bytes", requests times the bytes of a lane.
     """
     alike: Counter[tuple[int, int, int]] = Counter()
     for (o1, rows_in, n1), (o2, cols_in, n2), (o3, _, n3) in product(rows, cols, steps):
@@ -117,6 +117,8 @@ def global_access(
         total[f"global_{op}_sectors"] += int(times @ transactions.sectors(address, each).sum(1))
         total[f"global_{op}_bytes"] += int(times.sum() * on.sum()) * width
         total["l1_cycles"] += int(times @ transactions.l1_cycles(address, each, width).sum(1))
+    if op == "load":
+        total["lane_bytes"] = total["global_load_requests"] * width
     return total
 
 
@@ -137,14 +139,19 @@ def of_matrix(
 
 
 def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int = 1) -> Counter[str]:
-    """Transactions of lanes that access one tile in shared memory, rows of `length` elements."""
+    """Transactions of lanes that access one tile in shared memory, rows of `length` elements.
+
+    With "lane_bytes", as `global_access` has them.
+    """
     width = itemsize * wide
     address, on = (lanes.row * length + lanes.col) * itemsize, lanes.valid
     passes, least = (
         int(count(address, on, width).sum()) for count in transactions.SHARED_PASSES[op == "load"]
     )
+    requests = int(transactions.requests(on).sum())
     return Counter({
-        f"shared_{op}_requests": int(transactions.requests(on).sum()),
+        f"shared_{op}_requests": requests,
         f"shared_{op}_wavefronts": passes,
         "shared_bank_conflicts": passes - least,
+        "lane_bytes": requests * width * (op == "load"),
     })  # fmt: skip

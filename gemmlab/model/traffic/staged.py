@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
-from gemmlab.model.work import Work
+from gemmlab.model.work import Work, instructions
 from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
 
@@ -61,7 +61,8 @@ def staged(
     copies, update : loads of A and B, and the epilogue, over the whole grid
     shared : each access of a block to shared memory: how many times, and its transactions
     barriers : that a block waits at; round_trips : to DRAM, one after the other
-    flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None
+    flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None. Others are not
+        counted as instructions
     """
     across, down = tiling.grid(problem)
     blocks = across * down
@@ -70,14 +71,17 @@ def staged(
         for name, count in each.items():
             counters[name] += count * times * blocks
     counters["barriers"] = barriers * blocks
+    executed = flops or {problem.accumulate: tiling.padded_flops(problem)}
+    lane_bytes = counters.pop("lane_bytes")
     return Work(
         l1_wavefronts=counters.pop("l1_cycles")
         + counters["shared_load_wavefronts"]
         + counters["shared_store_wavefronts"],
         counters=counters,
-        flops=flops or {problem.accumulate: tiling.padded_flops(problem)},
+        flops=executed,
         l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
         chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
+        instructions=0 if flops else instructions(*executed.values(), lane_bytes),
     )
 
 

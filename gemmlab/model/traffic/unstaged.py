@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmlab.formats import number_format
 from gemmlab.model.traffic.access import Lanes, axis, global_access
 from gemmlab.model.traffic.staged import update_c
-from gemmlab.model.work import Work
+from gemmlab.model.work import Work, instructions
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -26,10 +26,13 @@ def unstaged(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
     counters = load_a + load_b + update_c(problem, tiling, lanes)
     across, down = tiling.grid(problem)
     touched = 2 if problem.beta != 0 else 1  # C is read, too
+    flops = 2 * (down * bm) * (across * bn) * k
+    lane_bytes = counters.pop("lane_bytes")
     return Work(
         l1_wavefronts=counters.pop("l1_cycles"),
         counters=counters,
-        flops={problem.accumulate: 2 * (down * bm) * (across * bn) * k},
+        flops={problem.accumulate: flops},
         l2_bytes=s * (across * m * k + down * k * n) + touched * problem.array_bytes[2],
         chain=(1, k),
+        instructions=instructions(flops, lane_bytes),
     )

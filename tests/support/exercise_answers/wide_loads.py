@@ -69,6 +69,17 @@ def from_global(T):
 
 
 WRONG = {
+    "sums in float64": wrong(
+        build, "more digits cost nothing", "time-over-limit",
+        ("    padded = wide + 4", "    from numpy import float64\n\n    padded = wide + 4"),
+        ("acc = cuda.local.array((4, 4), float32)", "acc = cuda.local.array((4, 4), float64)"),
+    ),
+    "p by remainders": wrong(
+        build, "where in a tile one begins costs nothing", "time-over-limit",
+        ("            for p in range(T):\n",
+         "            for e in range(y, y + T):  # rows of a block begin at different places\n"
+         "                p = e % cuda.blockDim.x\n"),
+    ),
     "A straight from global memory": wrong(
         build, "one operand in shared memory is enough", "traffic-over-budget",
         (LOAD_A, """                a = cuda.local.array(4, float32)
@@ -207,6 +218,17 @@ def one_row_multiplies(T):
 
 
 FOOLING = {
+    "large matrices left out": wrong(
+        build, "nobody looks at what is only timed", "work-left-out",
+        ("        start = 0\n", "        start = 0 if m < 1000 else k\n"),
+    ),
+    "two types for one name": wrong(
+        build, "what is not compiled has no time", "not-compiled",
+        ("        start = 0\n",
+         "        if m > 0:\n            left = A\n        else:\n            left = 1\n"
+         "        start = 0\n"),
+        ("load_v4(A, row", "load_v4(left, row"),
+    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "tiles of 32 rows": wrong(
         build, "the largest tile serves all", "tile-size-fixed",

@@ -1,0 +1,161 @@
+"""`gemmlab simulate --device`: launches of a program are predicted once it has ended."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab import cli
+from gemmlab.programs import forecasts, formats, running
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast
+from gemmlab.simt import cuda
+from gemmlab.simt.cuda.launches import Call, watching
+from tests.programs.test_simulate import RIGHT, program, simulate  # noqa: F401 (a fixture)
+
+WITH_PARTS = """
+import numpy as np
+from numba import cuda, float32
+
+@cuda.jit(device=True)
+def twice(v):
+    return v * float32(2)
+
+@cuda.jit(fastmath=True)
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = twice(x[i])
+
+@cuda.jit
+def walks(x, places):
+    i = cuda.grid(1)
+    while i < places.size:
+        x[i % 128] += float32(1)
+        places[i] = 0
+        i += 128
+
+@cuda.jit
+def mixed(x):
+    which = x
+    if x.size > 1:
+        which = 1
+    x[0] = float32(which)
+
+x = cuda.to_device(np.ones(128, np.float32))
+double[2, 64](x)
+double[2, 64](x)
+walks[1, 128](x, cuda.to_device(np.ones(256, np.int32)))
+mixed[1, 1](x)
+print(x.copy_to_host().sum())
+"""
+
+
+@pytest.mark.ptxas
+def test_launches_of_a_program_are_predicted(program):  # noqa: F811
+    answer = simulate("--device", "h200", program(WITH_PARTS))
+    assert answer.returncode == 0, answer.stderr
+    heading, double, walks, mixed = answer.stderr.split("\n\n")[2].splitlines()
+    assert heading == "One launch on an NVIDIA H200 SXM, predicted from its compiled code:"
+    assert double.startswith("  double, grid 2, block 64: ")
+    assert "µs. " in double
+    assert "of the issue slots issue an instruction" in double
+    assert "walks, grid 1, block 128: " in walks
+    assert "mixed, grid 1, block 1: nothing. Numba cannot compile it for the GPU: " in mixed
+
+
+@pytest.mark.ptxas
+def test_a_prediction_is_data_and_a_paragraph(program):  # noqa: F811
+    answer = simulate("--device=h200", "--format=json", program(RIGHT))
+    told = json.loads(answer.stderr)
+    assert told["predicted_for"] == "h200"
+    assert [(p["kernel"], p["grid"]) for p in told["predicted"]] == [
+        ("double", [2, 1, 1]),
+        ("double", [1, 1, 1]),
+    ]
+    assert all(1e-7 < p["seconds"] < 1e-4 for p in told["predicted"])
+    page = simulate("--device=h200", "--format=html", program(RIGHT)).stderr
+    assert "<p>double, grid 2, block 64: " in page
+
+
+def test_without_a_device_nothing_is_kept_or_said(program):  # noqa: F811
+    outcome = running.run(str(program("print(1)")))
+    assert (outcome.device, outcome.predicted, formats.predictions(outcome)) == (None, [], [])
+
+
+def test_an_unknown_gpu_is_refused_before_the_program_runs(program, capsys):  # noqa: F811
+    path = str(program("print('ran')"))
+    assert cli.main(["simulate", "--device", "v100", path]) == 1
+    assert cli.main(["simulate", "--device", "h2000", path]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no facts of the SM of 'v100'; there are those of h200" in err
+    assert "h2000" in err
+
+
+def test_without_the_tools_it_says_what_to_install(program, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(cli, "lacking", lambda: "there is no ptxas; install it")
+    assert cli.main(["simulate", "--device", "h200", str(program("print('ran')"))]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--device compiles the kernels: there is no ptxas; install it" in err
+
+
+@cuda.jit
+def counts_down(x):
+    i = cuda.grid(1)
+    while x[i] > 0:
+        x[i] -= 1
+
+
+def test_arguments_are_kept_as_they_were():
+    """What a loop does depends on them: the launch itself brings them to zero."""
+    x, first = np.full(32, 3, np.int32), FirstCalls()
+    with watching(lambda launched: None, first.keep):
+        for _ in range(2):
+            counts_down[1, 32](x)
+        counts_down[1, (32, 1)](x)
+        counts_down[2, 16](x)
+    assert (x == 0).all()
+    one, other = first.calls.values()
+    assert (one.arguments[0] == 3).all()
+    assert (other.arguments[0] == 0).all()
+    assert type(one.arguments[0]) is np.ndarray
+
+
+def test_arrays_of_the_device_become_arrays_of_the_host():
+    first = FirstCalls()
+    first.keep(Call(counts_down, 1, 32, (cuda.to_device(np.ones(4)), 7), 0))
+    [call] = first.calls.values()
+    array, number = call.arguments
+    assert (type(array), number) == (np.ndarray, 7)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no end"), NotImplementedError("LDGMC")])
+def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
+    from gemmlab.prediction import time
+
+    def refuse(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(time, "predict_time", refuse)
+    [found] = forecasts.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
+    expected = f"{type(error).__name__}: {error}"
+    assert found == LaunchForecast("counts_down", (1, 1, 1), (32, 1, 1), None, expected)
+    outcome = SimpleNamespace(device="h200", predicted=[found])
+    assert formats.predictions(outcome)[1] == f"counts_down, grid 1, block 32: nothing. {expected}"
+
+
+def test_options_that_change_the_code_are_handed_on(monkeypatch):
+    from gemmlab.prediction import time
+
+    seen = {}
+
+    def note(*arguments, **options):
+        seen.update(options)
+        raise RuntimeError
+
+    monkeypatch.setattr(time, "predict_time", note)
+    fast = cuda.jit(fastmath=True, max_registers=32, cache=True)(counts_down.py_func)
+    forecasts.forecasts([Call(fast, 1, 32, (), 48)], "h200")
+    assert seen == {"device": "h200", "shared_bytes": 48, "fastmath": True, "max_registers": 32}
