@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from gemmlab.architectures import architecture
 from gemmlab.driver import numba_cuda
-from gemmlab.sass.compiling import assemble, disassemble
-from gemmlab.sass.listing import Listing
+from gemmlab.sass.compiling import assemble, disassemble, places
+from gemmlab.sass.listing import Line, Listing
 
 
 def listing(
@@ -42,9 +45,23 @@ def _listing(
     # Numba compiles device functions for the GPU that is there: here, that is `target`.
     there = SimpleNamespace(compute_capability=capability)
     with mock.patch.object(dispatcher, "get_current_device", return_value=there):
-        ptx, _ = cuda.compile_ptx(function, signature, cc=capability, **dict(options))
+        ptx, _ = cuda.compile_ptx(
+            function, signature, cc=capability, lineinfo=True, **dict(options)
+        )  # fmt: skip
     cubin, taken = assemble(ptx, target, registers)
-    return disassemble(cubin, taken)
+    code, known = disassemble(cubin, taken), places(cubin)
+    lines = tuple(_line(function, known.get(i.address)) for i in code.instructions)
+    return replace(code, lines=lines)
+
+
+def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
+    """The line of a place in a file; Numba calls what belongs to no line the line 0."""
+    if place is None or not place[1]:
+        return None
+    file, number = place
+    here = Path(file) == Path(function.__code__.co_filename)
+    text = linecache.getline(file, number).strip()
+    return Line(number - function.__code__.co_firstlineno + 1 if here else 0, text)
 
 
 def _type(argument: Any) -> Any:

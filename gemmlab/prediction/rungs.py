@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.prediction import recorded
 from gemmlab.prediction.compiling import listing
 from gemmlab.prediction.time import (
     ALL,
@@ -25,6 +27,7 @@ from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.tiling import Tiling
 
+ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
 SHORT = 8  # steps along k after which a loop is in its stride
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
@@ -32,9 +35,20 @@ ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at s
 def rung_listing(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None = None, device: str | Device = "h200"
 ) -> Listing:
-    """The listing of a rung for a problem, a tiling and a GPU."""
-    target, tiling = load_device(device), kernel.choose(tiling)
-    capability = target.compute_capability
+    """The listing of a rung for a problem, a tiling and a GPU.
+
+    It is the recorded one if there is one of this source, so that all machines predict alike, and
+    is compiled otherwise.
+    """
+    tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
+    found = recorded.find(kernel, problem, tiling, capability)
+    return found or compiled_rung(kernel, problem, tiling, capability)
+
+
+def compiled_rung(
+    kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Listing:
+    """What the compiler that is here makes of a rung; RuntimeError where there is none."""
     options = {
         "launch_bounds": math.prod(kernel.launch(problem, tiling)[1]),
         **kernel.compile(tiling),
@@ -43,6 +57,16 @@ def rung_listing(
         kernel.function(problem, tiling, capability), _arguments(problem),
         "sm_{}{}".format(*capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
+
+
+def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
+    """What is recorded of a rung: a listing of each tiling that has measurements, compiled here."""
+    return {
+        recorded.key_of(kernel, ANY, tiling, capability): compiled_rung(
+            kernel, ANY, tiling, capability
+        )
+        for tiling in kernel.tilings or (kernel.default,)
+    }
 
 
 def predict_rung(
@@ -59,21 +83,40 @@ def predict_rung(
     round waits for device memory, if L2 keeps the matrices for the later ones.
     Raises what `predict` and `predict_time` raise.
     """
+    return forecast_rung(problem, execute_rung(problem, device, kernel, tiling), effects)
+
+
+def execute_rung(
+    problem: Gemm, device: str | Device, kernel: Kernel, tiling: Tiling | None = None
+) -> dict[int, Executed]:
+    """Execute one round of blocks: k -> what was done, for `problem.k` or for two that are shorter.
+
+    Raises what `predict_rung` raises.
+    """
     target, tiling = known_device(device), kernel.choose(tiling)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
     shorter = [problem.k % step + step * n * _steps(step, tiling) for n in (1, 2)]
-    sizes = shorter if problem.k > shorter[1] else [problem.k]
 
-    def executed(shape: Gemm) -> Executed:
+    def executed(k: int) -> Executed:
+        shape = replace(problem, k=k)
         return execute(
             code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1,
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    rounds_of = [executed(replace(problem, k=k)) for k in sizes]
-    warm, cold = ([forecast(r, first, effects) for r in rounds_of] for first in (False, True))
+    return {k: executed(k) for k in (shorter if problem.k > shorter[1] else [problem.k])}
+
+
+def forecast_rung(
+    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL
+) -> Forecast:
+    """What `execute_rung` says of a problem."""
+    sizes = list(executed)
+    warm, cold = (
+        [forecast(done, first, effects) for done in executed.values()] for first in (False, True)
+    )
     found = warm[-1]
     rounds = max(1.0, found.share.blocks / found.share.resident)
     times = {
@@ -82,7 +125,7 @@ def predict_rung(
     first = _extended([f.times["sm"] for f in cold], sizes, problem.k) / rounds
     times["sm"] += first - times["sm"] / rounds
     footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    times["dram"] = footprint / stream_bandwidth(target)
+    times["dram"] = footprint / stream_bandwidth(executed[sizes[0]].device)
     return replace(found, times=times)
 
 
