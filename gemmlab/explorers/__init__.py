@@ -11,6 +11,7 @@ from gemmlab.explorers.kernel_lab import KernelLab
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.thread_tiles import ThreadTiles
+from gemmlab.explorers.timeline import Timeline
 
 __all__ = [
     "Coalescing",
@@ -20,4 +21,5 @@ __all__ = [
     "Roofline",
     "Rounding",
     "ThreadTiles",
+    "Timeline",
 ]

@@ -18,11 +18,13 @@ from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
+from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 from gemmlab.plots.timeline import Span, timeline
+from gemmlab.plots.warps import warps
 
 __all__ = [
     "Row",
@@ -47,9 +49,11 @@ __all__ = [
     "si",
     "size",
     "sizes",
+    "slots",
     "speedups",
     "thread_tiles",
     "tiles",
     "timeline",
     "value",
+    "warps",
 ]

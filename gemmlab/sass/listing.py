@@ -97,9 +97,9 @@ class Line(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Listing:
-    """A kernel as the GPU executes it.
+    """A kernel as the GPU executes it; equal to itself alone, so that what is made of it is kept.
 
     architecture : "sm_90", say
     instructions : in the order of their addresses, functions that the kernel calls included
