@@ -115,6 +115,7 @@ def _new(ax: Axes, rows: int, cycles: int, numbers: Sequence[int]) -> WarpArtist
     cells = ax.imshow(np.ones((1, 1, 3)), extent=(0, cycles, rows, 0), **look)
     slots = ax.imshow(np.ones((1, 1, 3)), extent=(0, cycles, bottom, rows + gap), **look)
     chosen = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=style.BLACK, linewidth=1.6)
+    chosen.set_clip_on(False)
     ax.add_patch(chosen)
     ax.set(xlim=(0, cycles), ylim=(bottom, 0))
     step = -(-rows // 16)
