@@ -79,7 +79,7 @@ class Timeline(Explorer):
 
     kernel : a rung's name; left_out : an effect of the SM, a key of `LEFT_OUT`
     start : the first cycle that is shown, 0 to 8160, counted from the middle of a run
-    cycle, warp : the chosen slot, 0 to 63 from `start` and a row from 0 on
+    cycle, warp : the chosen slot, 0 to 63 from `start`, and the number of one of the warps
 
     Raises TypeError or ValueError for values that no control could show.
     """
@@ -109,7 +109,10 @@ class Timeline(Explorer):
         self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
         self.start = Number("from cycle", start, STARTS, least=0)
         self.cycle = _slider("cycle", cycle, SHOWN - 1)
-        self.warp = _slider("warp", whole_number("warp", warp, 0), warp)
+        warps = self._warps(rung(kernel))
+        if warp not in warps:
+            raise ValueError(f"warp={warp!r} is not shown; use one of {warps}")
+        self.warp = dropdown("warp", warps, warp, "12em")
         self.cells = self.bars = self.origin = self.times = None
         self.steps: Steps | None = None
         self._drawn: tuple = ()
@@ -130,9 +133,9 @@ class Timeline(Explorer):
             self._executed.add(name)
             self.say(f"The compiled code of {name} is being executed: a few seconds, once.")
         chosen, found = rung(name), simulated(name, self.left_out.value)
+        self._offer_warps(self._warps(chosen))
         window = self._window(found)
-        at = min(self.warp.value, len(window.warps) - 1), self.cycle.value
-        self._limit_warps(len(window.warps))
+        at = window.warps.index(self.warp.value), self.cycle.value
         shape = (*window.warps, SHOWN)
         if shape != self._drawn:
             self._drawn, self.cells, self.origin = shape, None, None
@@ -155,7 +158,7 @@ class Timeline(Explorer):
     def _window(self, found: Steps) -> Window:
         """What is shown of a run; a run that has ended has no warps."""
         timeline, first = found.run.timeline, found.run.cycles // 2 + self.start.value
-        rows = slice(None, None, SCHEDULERS if self.view.value == SCHEDULER else None)
+        rows = self._rows
         issued = timeline.issued[rows, first : first + SHOWN]
         reasons = timeline.reasons[rows, first : first + SHOWN]
         beyond = ((0, 0), (0, SHOWN - issued.shape[1]))
@@ -169,10 +172,24 @@ class Timeline(Explorer):
             timeline.issued[rows, first:],
         )
 
-    def _limit_warps(self, count: int) -> None:
-        """Let the slider of warps end at the last row, without a picture of its own."""
-        held, self._held = self._held, True
-        self.warp.value, self.warp.max = min(self.warp.value, count - 1), count - 1
+    def _warps(self, chosen: Rung) -> tuple[int, ...]:
+        """The numbers of the warps that are shown."""
+        one = next(iter(chosen.executed.values()))
+        return tuple(range(one.share.resident * one.warps))[self._rows]
+
+    @property
+    def _rows(self) -> slice:
+        """Of all warps, those that are shown."""
+        return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
+
+    def _offer_warps(self, warps: tuple[int, ...]) -> None:
+        """Let one of these be chosen, the one there was if it is among them."""
+        if self.warp.options == warps:
+            return
+        had, held = self.warp.value, self._held
+        self._held = True  # the picture that is being drawn is of the new choice
+        self.warp.options = warps
+        self.warp.value = had if had in warps else warps[0]
         self._held = held
 
 

@@ -37,7 +37,7 @@ def test_it_says_predicted_and_recorded_time(explorer):
 def test_the_chosen_slot_is_named_with_its_instruction_and_line(explorer):
     window = explorer._window(explorer.steps)
     warp, cycle = (int(i[0]) for i in np.nonzero(window.kinds >= 0))
-    explorer.warp.value, explorer.cycle.value = warp, cycle
+    explorer.warp.value, explorer.cycle.value = window.warps[warp], cycle
     first = window.ahead[warp, cycle]
     listing = explorer.steps.listing
     assert (
@@ -46,7 +46,7 @@ def test_the_chosen_slot_is_named_with_its_instruction_and_line(explorer):
     )
     assert explorer.cells.chosen.get_xy() == (cycle, warp)
     warp, cycle = (int(i[0]) for i in np.nonzero(window.kinds < 0))
-    explorer.warp.value, explorer.cycle.value = warp, cycle
+    explorer.warp.value, explorer.cycle.value = window.warps[warp], cycle
     assert f"Warp {window.warps[warp]}, cycle {cycle} waits (" in explorer.message
 
 
@@ -54,12 +54,14 @@ def test_a_scheduler_has_every_fourth_warp(explorer):
     labels = [t.get_text() for t in explorer.left.get_yticklabels()]
     warps = len(explorer.steps.run.timeline.issued)
     assert labels[:2] == ["warp 0", f"warp {SCHEDULERS}"]
-    assert explorer.warp.max == warps // SCHEDULERS - 1
-    explorer.warp.value = explorer.warp.max
+    assert explorer.warp.options == tuple(range(0, warps, SCHEDULERS))
+    explorer.warp.value = 8
     explorer.view.value = "of the whole SM"
-    assert explorer.warp.max == warps - 1
+    assert explorer.warp.options == tuple(range(warps))
+    assert explorer.warp.value == 8
+    explorer.warp.value = 9
     explorer.view.value = "of one scheduler"
-    assert explorer.warp.value <= explorer.warp.max == warps // SCHEDULERS - 1
+    assert explorer.warp.value == 0
 
 
 def test_left_out_effects_change_the_step(explorer):
@@ -76,9 +78,9 @@ def test_left_out_effects_change_the_step(explorer):
 
 def test_a_moved_window_looks_as_if_drawn_anew(explorer):
     before = explorer.picture.png
-    explorer.start.value, explorer.cycle.value, explorer.warp.value = 256, 7, 3
+    explorer.start.value, explorer.cycle.value, explorer.warp.value = 256, 7, 12
     assert explorer.picture.png != before
-    assert explorer.picture.png == Timeline(LIGHT, start=256, cycle=7, warp=3).picture.png
+    assert explorer.picture.png == Timeline(LIGHT, start=256, cycle=7, warp=12).picture.png
 
 
 def test_beyond_the_end_there_is_no_warp(explorer):
@@ -112,7 +114,7 @@ def test_every_rung_is_shown(kernel):
         ({"left_out": "gravity"}, ValueError, "left_out='gravity'; use one of '', 'stalls'"),
         ({"start": 8192}, ValueError, "start=8192 is too large; use 0 to 8160"),
         ({"cycle": 64}, ValueError, "cycle=64 is too large; use 0 to 63"),
-        ({"warp": -1}, ValueError, "warp=-1"),
+        ({"warp": 3}, ValueError, r"warp=3 is not shown; use one of \(0, 4, 8"),
         ({"start": 1.5}, TypeError, "start=1.5"),
     ],
 )
