@@ -17,9 +17,7 @@ from gemmlab.plots.slots import EMPTY, READY, USED
 from gemmlab.sm.pipes import Kind
 from gemmlab.sm.result import SCHEDULERS, Reason
 
-FINE = 12  # rows of pixels for a warp
-TALL = slice(1, 11)  # of them, where an instruction is drawn,
-THIN = slice(5, 7)  # and where a wait is
+MANY = 16  # warps: of more, each is drawn in fewer rows of pixels
 TICKS = 16  # cycles between two
 
 
@@ -33,6 +31,17 @@ def _palette(looks: Sequence, members: type) -> np.ndarray:
 
 ISSUES = _palette(USED, Kind)
 WAITS = _palette((*EMPTY, READY), Reason)
+
+
+class Grain(NamedTuple):
+    """Rows of pixels for a warp; of them, where an instruction is drawn, and where a wait is."""
+
+    rows: int
+    tall: slice
+    thin: slice
+
+
+FINE, COARSE = Grain(12, slice(1, 11), slice(5, 7)), Grain(4, slice(0, 3), slice(1, 2))
 
 
 class WarpArtists(NamedTuple):
@@ -70,10 +79,11 @@ def warps(
     rows, cycles = kinds.shape
     if artists is None:
         artists = _new(ax, rows, cycles, numbers)
-    picture = np.ones((rows, FINE, cycles, 3))
-    picture[:, THIN] = np.where((kinds < 0)[..., None], WAITS[reasons], 1)[:, None]
-    picture[:, TALL] = np.where(
-        (kinds >= 0)[:, None, :, None], ISSUES[kinds][:, None], picture[:, TALL]
+    grain = FINE if rows <= MANY else COARSE
+    picture = np.ones((rows, grain.rows, cycles, 3))
+    picture[:, grain.thin] = np.where((kinds < 0)[..., None], WAITS[reasons], 1)[:, None]
+    picture[:, grain.tall] = np.where(
+        (kinds >= 0)[:, None, :, None], ISSUES[kinds][:, None], picture[:, grain.tall]
     )
     artists.cells.set_data(picture.reshape(-1, cycles, 3))
     artists.slots.set_data(_stacked(kinds, min(SCHEDULERS, len({w % SCHEDULERS for w in numbers}))))
@@ -86,12 +96,11 @@ def warps(
 
 def _stacked(kinds: np.ndarray, schedulers: int) -> np.ndarray:
     """A column for each cycle: what is issued in it, one above the other."""
-    height = schedulers * FINE
-    picture = np.ones((height, kinds.shape[1], 3))
+    picture = np.ones((schedulers, kinds.shape[1], 3))
     issued = np.sort(kinds, axis=0)[::-1][:schedulers]
     for i, row in enumerate(issued):
         where = np.flatnonzero(row >= 0)
-        picture[height - FINE * (i + 1) : height - FINE * i, where] = ISSUES[row[where]]
+        picture[schedulers - 1 - i, where] = ISSUES[row[where]]
     return picture
 
 

@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgb
 
 from gemmlab import plots
 from gemmlab.plots.slots import EMPTY, READY, USED
-from gemmlab.plots.warps import FINE, THIN
+from gemmlab.plots.warps import COARSE, FINE, MANY
 from gemmlab.sm.pipes import Kind
 from gemmlab.sm.result import Reason
 
@@ -39,27 +39,29 @@ def test_bars_are_shares_and_are_changed_in_place(ax):
     assert artists.numbers[0].xy[0] == pytest.approx(25)
 
 
-def cells(artists, warp, cycle):
+def cells(artists, grain, warp, cycle):
     """The pixels of a warp in a cycle, from the top down."""
-    return artists.cells.get_array()[FINE * warp : FINE * (warp + 1), cycle]
+    return artists.cells.get_array()[grain.rows * warp : grain.rows * (warp + 1), cycle]
 
 
-def test_instructions_are_tall_and_waits_are_thin(ax):
-    kinds = np.array([[Kind.FMA, -1], [-1, Kind.SHARED]])
-    reasons = np.array([[-1, Reason.BARRIER], [Reason.NOT_SELECTED, -1]])
-    artists = plots.warps(ax, kinds, reasons, (0, 4), 0)
+@pytest.mark.parametrize(("more", "grain"), [(0, FINE), (MANY, COARSE)])
+def test_instructions_are_tall_and_waits_are_thin(ax, more, grain):
+    kinds = np.array([[Kind.FMA, -1], [-1, Kind.SHARED], *[[-1, -1]] * more])
+    reasons = np.where(kinds < 0, int(Reason.BARRIER), -1)
+    artists = plots.warps(ax, kinds, reasons, range(len(kinds)), 0)
     colour = {m: to_rgb(look.colour) for look in USED for m in look.members}
-    assert (cells(artists, 0, 0) == colour[Kind.FMA]).all(axis=1).sum() > FINE / 2
-    assert (cells(artists, 1, 1) == colour[Kind.SHARED]).all(axis=1).sum() > FINE / 2
-    waiting = (cells(artists, 0, 1) < 1).any(axis=1)
-    assert list(np.flatnonzero(waiting)) == list(range(FINE))[THIN]
+    for warp, cycle, kind in ((0, 0, Kind.FMA), (1, 1, Kind.SHARED)):
+        drawn = (cells(artists, grain, warp, cycle) == colour[kind]).all(axis=1)
+        assert list(np.flatnonzero(drawn)) == list(range(grain.rows))[grain.tall]
+    waiting = (cells(artists, grain, 0, 1) < 1).any(axis=1)
+    assert list(np.flatnonzero(waiting)) == list(range(grain.rows))[grain.thin]
 
 
 def test_the_lowest_row_has_what_schedulers_issue_together(ax):
     kinds = np.array([[Kind.FMA, -1], [-1, -1], [Kind.FMA, Kind.INTEGER]])
     artists = plots.warps(ax, kinds, np.where(kinds < 0, 1, -1), (0, 1, 2), 0)
     filled = (artists.slots.get_array() < 1).any(axis=2).sum(axis=0)
-    assert list(filled) == [2 * FINE, FINE]
+    assert list(filled) == [2, 1]
 
 
 def test_the_chosen_slot_is_framed_and_cycles_are_named(ax):
