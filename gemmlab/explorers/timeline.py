@@ -250,7 +250,8 @@ def _slot(found: Steps, window: Window, at: int, cycle: int) -> str:
     coming = after[after >= 0]
     if not len(coming):
         return f"{who}: no instruction is left."
-    instruction, line = found.listing.instructions[coming[0]], found.listing.lines[coming[0]]
+    instruction = found.listing.instructions[coming[0]]
+    line = found.listing.lines[coming[0]] if found.listing.lines else None
     what = f"{instruction}, of the line “{_short(line.text)}”" if line else str(instruction)
     if after[0] >= 0:
         return f"{who} issues {what}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction import recorded
-from gemmlab.prediction.compiling import listing
+from gemmlab.prediction.compiling import listing, with_lines
 from gemmlab.prediction.time import (
     ALL,
     Executed,
@@ -46,14 +46,21 @@ def rung_listing(
 
 
 def compiled_rung(
-    kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+    kernel: Kernel,
+    problem: Gemm,
+    tiling: Tiling,
+    capability: tuple[int, int],
+    compiled: Callable[..., Listing] = listing,
 ) -> Listing:
-    """What the compiler that is here makes of a rung; RuntimeError where there is none."""
+    """What the compiler that is here makes of a rung; RuntimeError where there is none.
+
+    compiled : how, `listing` or `with_lines`
+    """
     options = {
         "launch_bounds": math.prod(kernel.launch(problem, tiling)[1]),
         **kernel.compile(tiling),
     }
-    return listing(
+    return compiled(
         kernel.function(problem, tiling, capability), _arguments(problem),
         "sm_{}{}".format(*capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
@@ -63,7 +70,7 @@ def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, 
     """What is recorded of a rung: a listing of each tiling that has measurements, compiled here."""
     return {
         recorded.key_of(kernel, ANY, tiling, capability): compiled_rung(
-            kernel, ANY, tiling, capability
+            kernel, ANY, tiling, capability, with_lines
         )
         for tiling in kernel.tilings or (kernel.default,)
     }

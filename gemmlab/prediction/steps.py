@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gemmlab.sm.effects import Effects
 from gemmlab.sm.pipes import Kind
 from gemmlab.sm.result import SCHEDULERS, Reason, Result
 from gemmlab.sm.simulation import simulate
+from gemmlab.sm.streams import Stream
 
 LEAST = 5e-4  # of all slots: less is left out, as what differs between the ends of two runs
 
@@ -69,9 +70,11 @@ class Steps:
 
     @cached_property
     def lines(self) -> list[LineCost]:
-        """What each line of the source costs, the dearest first."""
+        """What each line of the source costs, the dearest first; none where lines are not known."""
         known = list(dict.fromkeys(self.listing.lines))
         number = {line: i for i, line in enumerate(known)}
+        if not known:
+            return []
         at = np.array([number[line] for line in self.listing.lines])
         used, empty = np.zeros((len(known), len(Kind))), np.zeros((len(known), len(Reason)))
         np.add.at(used, (at, self.run.kinds), self.issued / self.slots)
@@ -95,9 +98,8 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
     (k, short), (longer, long) = executed.items()
 
     def run(one: Executed, window: tuple[int, int] | None) -> Result:
-        blocks = one.blocks(cold=False)
         return simulate(
-            one.code, blocks, one.share.resident, one.device.name, effects, window
+            one.code, _blocks(one), one.share.resident, one.device.name, effects, window
         )  # fmt: skip
 
     second = run(long, None)
@@ -110,6 +112,11 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
         (second.lost - first.lost) / count,
         first,
     )
+
+
+@lru_cache(maxsize=16)  # effects are left out of the same runs one after the other
+def _blocks(one: Executed) -> list[list[Stream]]:
+    return one.blocks(cold=False)
 
 
 def _named(shares: np.ndarray, members: type[IntEnum]) -> dict[str, float]:

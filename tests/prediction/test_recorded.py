@@ -2,13 +2,13 @@
 
 import inspect
 from dataclasses import replace
-from unittest import mock
 
+import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, kernels, records
+from gemmlab import Gemm, Tiling, cuda, kernels, records
 from gemmlab.prediction import compiling, recorded
-from gemmlab.prediction.rungs import ANY, compiled_rung, listings, predict_rung, rung_listing
+from gemmlab.prediction.rungs import ANY, listings, predict_rung, rung_listing
 from gemmlab.sass.listing import Line
 from tests.support.listings import listing
 
@@ -49,20 +49,33 @@ def test_the_compiler_makes_what_is_recorded(kernel):
         assert same, f"{kernel.name} {tiling}: gemmlab record --listings"
 
 
+@cuda.jit
+def doubled(x):
+    i = cuda.grid(1)
+    x[i] *= 2
+
+
+@cuda.jit
+def squared_and_doubled(x):
+    i = cuda.grid(1)
+    x[i] *= 2 * x[i]
+
+
 @pytest.mark.ptxas
-@pytest.mark.slow
-@rungs
-def test_naming_lines_leaves_the_code_as_it_is(kernel, monkeypatch):
-    named = found(kernel)
-    numba = compiling.numba_cuda()
-    compile_ptx = numba.compile_ptx
-    without = mock.Mock(side_effect=lambda *a, lineinfo, **k: compile_ptx(*a, **k))
-    monkeypatch.setattr(numba, "compile_ptx", without)
-    compiling._listing.cache_clear()
-    plain = compiled_rung(kernel, ANY, kernel.default, HOPPER)
-    assert without.called
-    assert set(plain.lines) == {None}
+def test_where_naming_lines_makes_other_code_there_are_none(monkeypatch):
+    """The code is that of a compilation without them, as a GPU executes it."""
+    arguments = (np.zeros(8, np.float32),)
+    plain, named = (f(doubled, arguments) for f in (compiling.listing, compiling.with_lines))
     assert plain.instructions == named.instructions
+    assert plain.lines == ()
+    assert Line(4, "x[i] *= 2") in named.lines
+    cubin = compiling._cubin
+
+    def other(function, *asked, lineinfo=False):
+        return cubin(squared_and_doubled.py_func if lineinfo else function, *asked)
+
+    monkeypatch.setattr(compiling, "_cubin", other)
+    assert compiling.with_lines(doubled, arguments) is plain
 
 
 @rungs
@@ -97,7 +110,7 @@ def test_a_rung_is_predicted_without_a_compiler(monkeypatch):
     def missing(*arguments, **options):
         raise RuntimeError("ptxas is needed")
 
-    monkeypatch.setattr("gemmlab.prediction.rungs.listing", missing)
+    monkeypatch.setattr("gemmlab.prediction.rungs.compiled_rung", missing)
     problem = Gemm(64, 64, 64)
     code = rung_listing(kernels.tiled, problem)
     assert predict_rung(problem, "h200", kernels.tiled).listing is code
