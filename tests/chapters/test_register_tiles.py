@@ -88,6 +88,9 @@ def test_where_the_bound_and_the_clock_part():
     assert two.flops_per_second < four.flops_per_second < 1.05 * two.flops_per_second
     bounds = [predicted(kernels.register_tiled, tile(t, t)).flops_per_second for t in (2, 4)]
     assert 1.9 < bounds[1] / bounds[0] < 2
+    code = rung_listing(kernels.register_tiled, BIG, tile(2, 2)).instructions
+    loads, fmas = (sum(i.name == name for i in code) for name in ("LDS", "FFMA"))
+    assert loads < 0.7 * fmas  # "the compiler merges loads that we count one by one"
 
 
 # ---------------------------------------------------------------------------------------- section 3
