@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gemmlab
-from gemmlab import doctor, guide_figures, microbenchmarks, recording, records, sizes
+from gemmlab import (
+    doctor,
+    guide_figures,
+    kernels,
+    microbenchmarks,
+    recording,
+    records,
+    sizes,
+)
+from gemmlab.architectures import name_of
 from gemmlab.detection import detect
 from gemmlab.device import RECORDED, Device, device
 from gemmlab.driver import gpu_status
@@ -109,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="measure instructions, memories and launches instead of kernels (a minute)",
     )
+    add.add_argument(
+        "--listings",
+        action="store_true",
+        help="compile the kernels and keep their code, for readers without the compiler; needs no "
+        "GPU",
+    )
     add.set_defaults(do=_record)
 
     add = verbs.add_parser("check", help="validate files of recorded measurements")
@@ -162,6 +177,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
 def _record(arguments: argparse.Namespace) -> int:
     if arguments.microbenchmarks:
         return _microbenchmarks(arguments)
+    if arguments.listings:
+        return _listings(arguments)
     status = gpu_status()
     chosen = recording.parse_kernels(arguments.kernels)
     figures = guide_figures.parse_figures(arguments.figures) if arguments.figures else []
@@ -211,6 +228,21 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
         f"{path}, {len(failures)} failed"
     )
     return 1 if failures else 0
+
+
+def _listings(arguments: argparse.Namespace) -> int:
+    from gemmlab.prediction import recorded, rungs
+
+    capability = device(RECORDED).compute_capability
+    root = arguments.out or records.ROOT
+    chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in kernels.LADDER]
+    for kernel in chosen:
+        path = recorded.path_of(kernel, name_of(capability), root)
+        made = rungs.listings(kernel, capability)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(recorded.text(kernel, made, recorded.tools()))
+        print(f"{path}: {'; '.join(tiling for tiling, *_ in made)}")
+    return 0
 
 
 def _check(arguments: argparse.Namespace) -> int:

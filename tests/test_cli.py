@@ -227,3 +227,11 @@ def test_check_reads_the_files_that_are_named(tmp_path, capsys):
 def test_everything_shipped_passes():
     if list(records.ROOT.glob("*/*.jsonl")):
         assert cli.main(["check"]) == 0
+
+
+@pytest.mark.ptxas
+def test_record_listings_keeps_compiled_code(tmp_path, capsys):
+    assert cli.main(["record", "--listings", "--kernels", "naive", "--out", str(tmp_path)]) == 0
+    path = tmp_path / "sm_90" / "naive.json.gz"
+    assert capsys.readouterr().out == f"{path}: 16×16×1\n"
+    assert path.is_file()

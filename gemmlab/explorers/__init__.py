@@ -13,6 +13,7 @@ from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.thread_tiles import ThreadTiles
+from gemmlab.explorers.timeline import Timeline
 
 __all__ = [
     "Coalescing",
@@ -24,4 +25,5 @@ __all__ = [
     "Roofline",
     "Rounding",
     "ThreadTiles",
+    "Timeline",
 ]

@@ -83,6 +83,34 @@ def side() -> Answer:
     )
 
 
+def integers() -> Answer:
+    """How many integer instructions does *register_tiled* execute for 100 FMAs?"""
+    from gemmlab.prediction.rungs import execute_rung
+    from gemmlab.prediction.steps import steps
+
+    kernel = kernels.register_tiled
+    done = steps(execute_rung(_BIG, _GPU, kernel), kernel.default.block[2])
+    integer = done.used["integer"] + done.used.get("uniform", 0)
+    inner = ("for p in", "a[i] =", "b[j] =", "acc[i, j] +=")
+    in_loop = sum(
+        cost.used.get("integer", 0) + cost.used.get("uniform", 0)
+        for cost in done.lines
+        if cost.line.text.startswith(inner)
+    )
+    return Answer(
+        round(100 * integer / done.used["fma"]),
+        f"About {100 * in_loop / done.used['fma']:.0f} of them belong to the loop over p: counters "
+        "and addresses in shared memory. The others copy the tiles: for every word a thread "
+        "computes an address of 64 bits and compares its row and its column with the matrix.",
+        {
+            0: "Somebody has to compute the addresses, compare them with the edges, and count.",
+            round(100 * in_loop / done.used["fma"]): "That is the loop over p alone; the copies "
+            "of the tiles have more.",
+        },
+        within=0.1,
+    )
+
+
 def warps() -> Answer:
     """How many warps does the fastest rung keep on an SM?"""
     best, first = (

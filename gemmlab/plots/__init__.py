@@ -20,11 +20,13 @@ from gemmlab.plots.memories import memories
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
+from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 from gemmlab.plots.timeline import Span, timeline
+from gemmlab.plots.warps import warps
 
 __all__ = [
     "Row",
@@ -53,10 +55,12 @@ __all__ = [
     "si",
     "size",
     "sizes",
+    "slots",
     "speedups",
     "thread_tiles",
     "tiles",
     "timeline",
     "value",
+    "warps",
     "waves",
 ]

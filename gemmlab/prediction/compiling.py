@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 from gemmlab.architectures import architecture
 from gemmlab.driver import numba_cuda
-from gemmlab.sass.compiling import WHEELS, assemble, disassemble, tool
-from gemmlab.sass.listing import Listing
+from gemmlab.sass.compiling import WHEELS, Usage, assemble, disassemble, places, tool
+from gemmlab.sass.listing import Line, Listing
 
 PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
 INSTALL = 'python -m pip install "gemmlab[gpu]"'
@@ -50,15 +53,58 @@ def listing(
     options : those of `numba.cuda.jit`, such as fastmath and launch_bounds
     Raises RuntimeError where a tool is missing or refuses the code, and what Numba raises.
     """
+    return _listing(*_asked(function, arguments, target, max_registers, options))
+
+
+def with_lines(
+    function: Callable,
+    arguments: Sequence[Any],
+    target: str = "sm_90",
+    max_registers: int | None = None,
+    **options: Any,
+) -> Listing:
+    """The `listing` with the line that each of its instructions comes from.
+
+    To name lines is a second compilation, in which some kernels get other instructions: then there
+    are no lines, because the listing is what a GPU executes.
+    """
+    asked = _asked(function, arguments, target, max_registers, options)
+    code, (cubin, taken) = _listing(*asked), _cubin(*asked, lineinfo=True)
+    named, known = disassemble(cubin, taken), places(cubin)
+    if [i.opcode for i in named.instructions] != [i.opcode for i in code.instructions]:
+        return code
+    lines = tuple(_line(asked.function, known.get(i.address)) for i in code.instructions)
+    return replace(code, lines=lines)
+
+
+class Asked(NamedTuple):
+    """What is compiled."""
+
+    function: Callable
+    signature: tuple
+    target: str
+    registers: int | None
+    options: tuple
+
+
+def _asked(
+    function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
+    options: Mapping[str, Any],
+) -> Asked:  # fmt: skip
     plain = getattr(function, "py_func", function)
     signature = tuple(_type(argument) for argument in arguments)
-    return _listing(plain, signature, target, max_registers, tuple(sorted(options.items())))
+    return Asked(plain, signature, target, registers, tuple(sorted(options.items())))
 
 
 @lru_cache(maxsize=256)
-def _listing(
-    function: Callable, signature: tuple, target: str, registers: int | None, options: tuple
-) -> Listing:
+def _listing(*asked: Any) -> Listing:
+    return disassemble(*_cubin(*asked))
+
+
+def _cubin(
+    function: Callable, signature: tuple, target: str, registers: int | None, options: tuple,
+    **more: Any,
+) -> tuple[bytes, Usage]:  # fmt: skip
     cuda = numba_cuda()
     from numba.cuda import dispatcher
 
@@ -66,9 +112,18 @@ def _listing(
     # Numba compiles device functions for the GPU that is there: here, that is `target`.
     there = SimpleNamespace(compute_capability=capability)
     with mock.patch.object(dispatcher, "get_current_device", return_value=there):
-        ptx, _ = cuda.compile_ptx(function, signature, cc=capability, **dict(options))
-    cubin, taken = assemble(ptx, target, registers)
-    return disassemble(cubin, taken)
+        ptx, _ = cuda.compile_ptx(function, signature, cc=capability, **dict(options), **more)
+    return assemble(ptx, target, registers)
+
+
+def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
+    """The line of a place in a file; Numba calls what belongs to no line the line 0."""
+    if place is None or not place[1]:
+        return None
+    file, number = place
+    here = Path(file) == Path(function.__code__.co_filename)
+    text = linecache.getline(file, number).strip()
+    return Line(number - function.__code__.co_firstlineno + 1 if here else 0, text)
 
 
 def _type(argument: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model.transactions import SECTOR
-from gemmlab.prediction.rungs import dram_time, executed_rounds, extended
+from gemmlab.prediction.rungs import dram_time, execute_rung, extended
 from gemmlab.prediction.time import Executed, known_device
 from gemmlab.problem import Gemm
 from gemmlab.sm.facts import Facts, facts
@@ -35,12 +35,12 @@ def count_rung(
 
     The parts are those of `cycles`, and "dram". Raises what `predict_rung` raises.
     """
-    target, tiling = known_device(device), kernel.choose(tiling)
-    sizes, rounds = executed_rounds(problem, target, kernel, tiling)
-    counted = [cycles(executed) for executed in rounds]
-    blocks = rounds[-1].share.blocks
+    target = known_device(device)
+    rounds = execute_rung(problem, target, kernel, tiling)
+    counted = [cycles(executed) for executed in rounds.values()]
+    blocks = next(iter(rounds.values())).share.blocks
     times = {
-        part: blocks * extended([c[part] for c in counted], sizes, problem.k) / target.clock
+        part: blocks * extended([c[part] for c in counted], list(rounds), problem.k) / target.clock
         for part in counted[-1]
     }
     return times | {"dram": dram_time(problem, target)}

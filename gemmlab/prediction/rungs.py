@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.prediction.compiling import listing
+from gemmlab.prediction import recorded
+from gemmlab.prediction.compiling import listing, with_lines
 from gemmlab.prediction.time import (
     ALL,
     Executed,
@@ -26,6 +28,7 @@ from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.tiling import Tiling
 
+ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
 SHORT = 8  # steps along k after which a loop is in its stride
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
@@ -33,17 +36,45 @@ ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at s
 def rung_listing(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None = None, device: str | Device = "h200"
 ) -> Listing:
-    """The listing of a rung for a problem, a tiling and a GPU."""
-    target, tiling = load_device(device), kernel.choose(tiling)
-    capability = target.compute_capability
+    """The listing of a rung for a problem, a tiling and a GPU.
+
+    It is the recorded one if there is one of this source, so that all machines predict alike, and
+    is compiled otherwise.
+    """
+    tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
+    found = recorded.find(kernel, problem, tiling, capability)
+    return found or compiled_rung(kernel, problem, tiling, capability)
+
+
+def compiled_rung(
+    kernel: Kernel,
+    problem: Gemm,
+    tiling: Tiling,
+    capability: tuple[int, int],
+    compiled: Callable[..., Listing] = listing,
+) -> Listing:
+    """What the compiler that is here makes of a rung; RuntimeError where there is none.
+
+    compiled : how, `listing` or `with_lines`
+    """
     options = {
         "launch_bounds": math.prod(kernel.launch(problem, tiling)[1]),
         **kernel.compile(tiling),
     }
-    return listing(
+    return compiled(
         kernel.function(problem, tiling, capability), _arguments(problem),
         name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
+
+
+def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
+    """What is recorded of a rung: a listing of each tiling that has measurements, compiled here."""
+    return {
+        recorded.key_of(kernel, ANY, tiling, capability): compiled_rung(
+            kernel, ANY, tiling, capability, with_lines
+        )
+        for tiling in kernel.tilings or (kernel.default,)
+    }
 
 
 def predict_rung(
@@ -60,33 +91,43 @@ def predict_rung(
     round waits for device memory, if L2 keeps the matrices for the later ones.
     Raises what `predict` and `predict_time` raise.
     """
+    return forecast_rung(problem, execute_rung(problem, device, kernel, tiling), effects)
+
+
+def execute_rung(
+    problem: Gemm, device: str | Device, kernel: Kernel, tiling: Tiling | None = None
+) -> dict[int, Executed]:
+    """Execute one round of blocks: k -> what was done, for `problem.k` or for two that are shorter.
+
+    Raises what `predict_rung` raises.
+    """
     target, tiling = known_device(device), kernel.choose(tiling)
-    sizes, rounds_of = executed_rounds(problem, target, kernel, tiling)
-    found = [forecast(r, effects=effects) for r in rounds_of]
-    times = {
-        name: extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
-    }
-    times["dram"] = dram_time(problem, target)
-    return replace(found[-1], times=times)
-
-
-def executed_rounds(
-    problem: Gemm, target: Device, kernel: Kernel, tiling: Tiling
-) -> tuple[list[int], list[Executed]]:
-    """A round of blocks of the product, or of two shorter ones: their values of k, and what ran."""
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
     step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
     shorter = [problem.k % step + step * n * _steps(step, tiling) for n in (1, 2)]
-    sizes = shorter if problem.k > shorter[1] else [problem.k]
 
-    def executed(shape: Gemm) -> Executed:
+    def executed(k: int) -> Executed:
+        shape = replace(problem, k=k)
         return execute(
             code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1,
             shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
         )  # fmt: skip
 
-    return sizes, [executed(replace(problem, k=k)) for k in sizes]
+    return {k: executed(k) for k in (shorter if problem.k > shorter[1] else [problem.k])}
+
+
+def forecast_rung(
+    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL
+) -> Forecast:
+    """What `execute_rung` says of a problem."""
+    sizes = list(executed)
+    found = [forecast(done, effects=effects) for done in executed.values()]
+    times = {
+        name: extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
+    }
+    times["dram"] = dram_time(problem, executed[sizes[0]].device)
+    return replace(found[-1], times=times)
 
 
 def dram_time(problem: Gemm, device: Device) -> float:

@@ -48,6 +48,11 @@ def tool(name: str) -> Path:
     return Path(found)
 
 
+def version(name: str) -> str:
+    """The version of "ptxas" or "nvdisasm", "13.0.88" say."""
+    return re.search(r"\bV([\d.]+\d)", _run(name, "--version").stdout)[1]
+
+
 def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
     """The cubin of a PTX text with one kernel, and what the kernel takes.
 
@@ -105,6 +110,24 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
         constants=_constants(elf),
         **_data(elf),
     )
+
+
+def places(cubin: bytes) -> dict[int, tuple[str, int]]:
+    """Of the instructions at these addresses [B], the file and the number of the source's line.
+
+    Only PTX that names lines has them: Numba writes it with `lineinfo=True`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        text = _run("nvdisasm", "-g", "-c", file).stdout
+    found, place = {}, None
+    for line in text.splitlines():
+        if named := re.match(r'\s*//## File "(.*)", line (\d+)', line):
+            place = named[1], int(named[2])
+        elif (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)) and place:
+            found[int(begun[1], 16)] = place
+    return found
 
 
 def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:

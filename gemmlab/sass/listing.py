@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 BYTES = 16  # of an instruction, since Volta
 BARRIERS = 6  # scoreboards of a warp, numbered from 0
@@ -85,9 +86,20 @@ class Instruction:
         return f"{guard}{self.opcode} {', '.join(self.operands)}".rstrip()
 
 
-@dataclass(frozen=True)
+class Line(NamedTuple):
+    """A line of a kernel's source.
+
+    number : from the kernel's own first line, which is 1; 0 for a line of another file
+    text : without what is to its left and right
+    """
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
 class Listing:
-    """A kernel as the GPU executes it.
+    """A kernel as the GPU executes it; equal to itself alone, so that what is made of it is kept.
 
     architecture : "sm_90", say
     instructions : in the order of their addresses, functions that the kernel calls included
@@ -97,6 +109,7 @@ class Listing:
     constants : bytes of the constant banks that the file itself fills, by number
     data : bytes of the module's variables in global memory
     pointers : (offset in constant bank 4, offset in `data`) of the addresses kept there
+    lines : of each instruction, the line that it comes from, None where that is not known; or empty
     """
 
     architecture: str
@@ -108,6 +121,7 @@ class Listing:
     constants: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     data: bytes = field(default=b"", repr=False)
     pointers: tuple[tuple[int, int], ...] = ()
+    lines: tuple[Line | None, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         """One line an instruction: address, control, text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,7 @@ class Program(NamedTuple):
     wide: np.ndarray
 
 
+@lru_cache(maxsize=32)  # the same code is simulated again and again: other effects, other streams
 def program(listing: Listing, facts: Facts) -> Program:
     """The tables of a listing; ValueError for a barrier whose number is in a register."""
     rows = [_row(i, facts) for i in listing.instructions]

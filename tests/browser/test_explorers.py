@@ -158,6 +158,31 @@ def test_thread_tiles_run(console):
     agrees(box)
 
 
+def test_the_timeline_follows_the_keyboard(console, screenshots: Path):
+    page = console(TILES)
+    box = explorer(page, "timeline")
+    until(page, box, "register_tiled on 4096×4096×4096 float32: predicted from its compiled code")
+    box.screenshot(path=screenshots / "timeline.png")
+    box.locator(".noUi-handle").first.focus()
+    for _ in range(2):  # away from the left end
+        page.keyboard.press("ArrowRight")
+    until(page, box, "cycle 64")
+    each_key_moves(page, box)
+    rung, left_out, warps, warp = box.locator("select").all()
+    picture = digest(box.locator("img").first)
+    assert choose(page, left_out, "End") == "all of these"
+    until(page, box, "Without all of these a step along k takes")
+    assert digest(box.locator("img").first) != picture
+    left_out.select_option("nothing")
+    assert choose(page, warps, "End") == "of the whole SM"
+    rung.select_option("tiled")
+    until(page, box, "“acc += As[y, p] * Bs[p, x]”")
+    assert choose(page, warp, "End") == "63"
+    until(page, box, "Warp 63, cycle")
+    agrees(box)
+    box.screenshot(path=screenshots / "timeline_sm.png")
+
+
 def test_rounding_follows_the_keyboard(console, screenshots: Path):
     page = console(NUMBERS)
     box = explorer(page, "rounding")
@@ -237,12 +262,15 @@ def test_a_burst_of_keys_ends_where_it_should(console):
     agrees(box)
 
 
-def test_explorers_fit_into_a_narrow_window(console, screenshots: Path):
-    page = console(NUMBERS)
+@pytest.mark.parametrize(
+    ("notebook", "names"), [(NUMBERS, ("rounding", "doterror")), (TILES, ("timeline",))]
+)
+def test_explorers_fit_into_a_narrow_window(console, screenshots: Path, notebook, names):
+    page = console(notebook)
     wide = page.viewport_size
     page.set_viewport_size({"width": 700, "height": 900})
     try:
-        for name in ("rounding", "doterror"):
+        for name in names:
             box = explorer(page, name)
             page.wait_for_timeout(500)
             box.screenshot(path=screenshots / f"{name}_narrow.png")

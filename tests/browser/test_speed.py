@@ -40,6 +40,7 @@ WALKS = (
     Walk("KernelLab", "04_shared_memory_tiling.ipynb", "select >> nth=-1", UP_DOWN, "recorded"),
     Walk("Quantization", "05_tile_and_wave_quantization.ipynb"),
     Walk("ThreadTiles", "06_register_tiles.ipynb", backend="recorded"),
+    Walk("Timeline", "06_register_tiles.ipynb"),
     Walk("Fragments", "07_warps_and_fragments.ipynb", "[role=gridcell]", UP_DOWN),
     Walk("Rounding", "11_number_formats.ipynb", "select", UP_DOWN),
     Walk("DotError", "11_number_formats.ipynb"),

@@ -3,6 +3,8 @@
 import inspect
 import json
 import re
+from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,7 +14,13 @@ from gemmlab.instructions import load_v4
 from gemmlab.kernels.simt import pipelined, warp_tiles
 from gemmlab.model import occupancy
 from gemmlab.model.step import step
+from gemmlab.prediction.rungs import execute_rung, forecast_rung, rung_listing
+from gemmlab.prediction.steps import steps
 from gemmlab.simt import simulate
+from gemmlab.sm.banks import BANKS
+from gemmlab.sm.effects import Effects
+from gemmlab.sm.pipes import Kind
+from gemmlab.sm.result import Reason
 from tests.support.paths import ROOT
 
 GPU = device("h200")
@@ -80,9 +88,100 @@ def test_where_the_bound_and_the_clock_part():
     assert two.flops_per_second < four.flops_per_second < 1.05 * two.flops_per_second
     bounds = [predicted(kernels.register_tiled, tile(t, t)).flops_per_second for t in (2, 4)]
     assert 1.9 < bounds[1] / bounds[0] < 2
+    code = rung_listing(kernels.register_tiled, BIG, tile(2, 2)).instructions
+    loads, fmas = (sum(i.name == name for i in code) for name in ("LDS", "FFMA"))
+    assert loads < 0.7 * fmas  # "the compiler merges loads that we count one by one"
 
 
 # ---------------------------------------------------------------------------------------- section 3
+
+
+@cache
+def executed(kernel):
+    return execute_rung(BIG, GPU, kernel)
+
+
+@cache
+def in_steps(kernel, left_out=""):
+    names = [name for name in Effects().names if name != left_out]
+    return steps(executed(kernel), kernel.default.block[2], Effects.only(*names))
+
+
+def cost(kernel, start):
+    """The costs of the lines that begin so."""
+    return [c for c in in_steps(kernel).lines if c.line.text.startswith(start)]
+
+
+def loops(kernel):
+    """First and last address of each loop of a rung's code, the longest first."""
+    branches = [i for i in rung_listing(kernel, BIG).instructions if i.name == "BRA"]
+    found = [(int(i.operands[-1], 16), i.address) for i in branches]
+    return sorted((x for x in found if x[0] < x[1]), key=lambda x: x[0] - x[1])
+
+
+def test_schedulers_and_the_inner_loop():
+    assert occupancy.SUBPARTITIONS == 4
+    (first, last) = loops(kernels.register_tiled)[1]
+    code = rung_listing(kernels.register_tiled, BIG).instructions
+    inner = Counter(i.name for i in code if first <= i.address <= last)
+    assert (inner["FFMA"], inner["LDS"]) == (64, 16)
+
+
+def test_a_line_of_the_copy_ends_in_its_load_and_computes_an_address_first():
+    code = rung_listing(kernels.register_tiled, BIG)
+    copied = "As[i, p] = A[row + i, start + p] if inside else float32(0)"
+    pairs = zip(code.instructions, code.lines, strict=True)
+    names = [i.name for i, line in pairs if line.text == copied]
+    before = names[: names.index("LDG")]
+    assert len(before) > 10
+    assert not {"FFMA", "LDS", "STS"} & set(before)
+    a_step = kernels.register_tiled.default
+    words = sum(a_step.block[:2]) * a_step.block[2] // a_step.threads
+    assert words == 8  # "eight times in each step"
+
+
+def test_the_copies_take_nearly_as_many_slots_as_the_fmas():
+    a, b = (cost(kernels.register_tiled, f"{name}[") for name in ("As", "Bs"))
+    assert len(a) == len(b) == 1
+    lines = [c.line.text[:3] for c in in_steps(kernels.register_tiled).lines[:3]]
+    assert lines[0] == "acc"
+    assert set(lines[1:]) == {"As[", "Bs["}
+    fma = in_steps(kernels.register_tiled).used["fma"]
+    assert 0.75 < (a[0].share + b[0].share) / fma < 1.1
+
+
+def test_compiled_code_comes_close_to_the_clock_and_the_bound_does_not():
+    seen = recorded(kernels.register_tiled).seconds
+    assert predicted(kernels.register_tiled).seconds < 0.5 * seen
+    from_code = forecast_rung(BIG, executed(kernels.register_tiled)).seconds
+    assert from_code == pytest.approx(seen, rel=0.12)
+
+
+def test_what_tiled_waits_for():
+    run = in_steps(kernels.tiled).run
+    middle = run.timeline.reasons[:, run.cycles // 2 :][:, : int(in_steps(kernels.tiled).cycles)]
+    waits = Counter(middle[middle >= 0].tolist())
+    del waits[Reason.NOT_SELECTED]
+    assert {reason for reason, _ in waits.most_common(2)} == {Reason.SCOREBOARD, Reason.LSU}
+    without = in_steps(kernels.tiled, "lsu").cycles / in_steps(kernels.tiled).cycles
+    assert 0.65 < without < 0.85  # "about three quarters"
+    loads = [i for i in rung_listing(kernels.tiled, BIG).instructions if i.name == "LDS"]
+    assert len(loads) < 2 * 16  # "loads that the compiler has merged"
+
+
+def test_register_ports():
+    assert BANKS == 2
+    ports = [in_steps(k).empty.get("bank", 0) for k in (kernels.register_tiled, kernels.vectorised)]
+    assert ports[0] < 0.03 < 0.05 < ports[1]
+
+
+def test_fmas_of_one_warp_fill_the_slots_of_a_scheduler():
+    timeline = in_steps(kernels.register_tiled).run.timeline
+    kinds = np.where(
+        timeline.issued >= 0, in_steps(kernels.register_tiled).run.kinds[timeline.issued], -1
+    )
+    fmas = (kinds[::4] == Kind.FMA).any(axis=0)
+    assert np.convolve(fmas, np.ones(64), "valid").max() > 56
 
 
 def test_registers():
@@ -105,13 +204,15 @@ def test_fewer_warps_are_faster():
     assert max(runs, key=lambda run: run[1])[0] == warps.min()
 
 
-# --------------------------------------------------------------------------------- sections 4 and 5
+# --------------------------------------------------------------------------------- sections 5 and 6
 
 
-def test_slots_and_schedulers():
-    assert occupancy.SUBPARTITIONS == 4
-    assert 16 / (16 + 64) == 1 / 5
-    assert 4 / (4 + 64) == 1 / 17
+def test_what_wide_loads_do_to_the_slots():
+    before, after = (in_steps(k) for k in (kernels.register_tiled, kernels.vectorised))
+    kinds = [kind for kind in before.used if kind != "fma"]
+    shrunk = {kind: before.used[kind] - after.used.get(kind, 0) for kind in kinds}
+    assert max(shrunk, key=shrunk.__getitem__) == "integer"
+    assert after.used["shared"] < before.used["shared"] / 2
 
 
 def test_an_odd_row_length_is_misaligned_and_the_line_is_named():
@@ -173,7 +274,7 @@ def test_both_changes_of_warp_tiled_help_and_the_bound_stays():
     assert times["l1"] < 0.6 * times["math"]  # "the pipe has half as much to do"
 
 
-# --------------------------------------------------------------------------------- sections 6 and 7
+# --------------------------------------------------------------------------------- sections 7 and 8
 
 
 def test_the_step_of_a_block():
@@ -193,11 +294,13 @@ def test_a_step_is_the_difference_of_two_products():
     assert one.idle_share == one.idle / (one.idle + one.multiply)
 
 
-def test_decision_006_says_what_reading_ahead_is_worth():
-    text = (ROOT / "book/decisions/006-the-best-simt-rung.md").read_text("utf-8")
-    assert "| fragments not loaded a step ahead | 0.77 |" in text
-    assert round(of_cublas(kernels.warp_tiled), 2) in (0.76, 0.77)
-    assert not any("shared_latency" in name for name in vars(GPU))
+def test_what_copies_ahead_do_to_the_slots():
+    before, after = (in_steps(k) for k in (kernels.warp_tiled, kernels.pipelined))
+    both = [{**s.used, **s.empty} for s in (before, after)]
+    shrunk = {name: both[0][name] - both[1].get(name, 0) for name in both[0]}
+    assert set(sorted(shrunk, key=shrunk.__getitem__)[-2:]) == {"scoreboard", "integer"}
+    assert after.empty["scoreboard"] < 0.03
+    assert 0.2 < after.used["integer"] / before.used["integer"] < 0.4
 
 
 def test_the_ring_has_three_pairs():

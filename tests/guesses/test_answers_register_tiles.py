@@ -9,6 +9,7 @@ from numpy import float32
 from gemmlab import Gemm, Tiling, cuda, device, kernels, run, simulate
 from gemmlab.guesses import register_tiles as answers
 from gemmlab.model import occupancy
+from gemmlab.prediction.rungs import rung_listing
 from tests.support.bank_words import passes
 from tests.support.record_lines import lines, nanoseconds, time
 
@@ -45,6 +46,20 @@ def test_limit():
 def test_side():
     fed = (t for t in itertools.count(1) if FMAS_A_CYCLE * of_tile(t, t) <= 1)
     assert answers.side().number == next(fed)
+
+
+def test_integers():
+    """By opcodes: the loop over steps once, the loop over p inside of it once for each p."""
+    code = rung_listing(kernels.register_tiled, Gemm(4096, 4096, 4096)).instructions
+    ends = [(int(i.operands[-1], 16), i.address) for i in code if i.name == "BRA"]
+    outer, inner = sorted((x for x in ends if x[0] < x[1]), key=lambda x: x[0] - x[1])[:2]
+    names = {"IMAD", "IADD3", "ISETP", "LEA", "LOP3", "SHF", "SEL", "MOV", "PLOP3", "PRMT", "CS2R"}
+    counts = np.zeros(2)
+    for i in code:
+        often = 8 * (inner[0] <= i.address <= inner[1]) or int(outer[0] <= i.address <= outer[1])
+        uniform = i.name.startswith("U") and i.name != "ULDC"
+        counts += often * np.array([i.name in names or uniform, i.name == "FFMA"])
+    assert answers.integers().number == pytest.approx(100 * counts[0] / counts[1], rel=0.03)
 
 
 def test_warps():

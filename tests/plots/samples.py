@@ -21,6 +21,8 @@ from gemmlab.model.quantization import quantization
 from gemmlab.plots import Span
 from gemmlab.records.series import series
 from gemmlab.records.uses import fragment_uses
+from gemmlab.sm.pipes import Kind
+from gemmlab.sm.result import Reason
 
 H200 = device("h200")
 LARGE = Gemm(4096, 4096, 4096)
@@ -193,6 +195,15 @@ def sizes():
     return figure
 
 
+def slots():
+    figure, (ax,) = plots.figure(4.6, 4.3, left=1.4 / 4.6)
+    used = {"fma": 0.353, "integer": 0.23, "uniform": 0.01, "shared": 0.09, "branch": 0.02}
+    plots.slots(ax, used, {"scoreboard": 0.13, "stall": 0.1, "pipe": 0.004})
+    plots.style.title(ax, "register_tiled: a step along k")
+    plots.provenance(ax, "simulated from compiled code")
+    return figure
+
+
 def speedups():
     figure, axes = plots.figure(10.5, 4.6, columns=2)
     found = fragment_uses("h200")
@@ -231,22 +242,22 @@ def timeline():
     return figure
 
 
+def warps():
+    figure, (ax,) = plots.figure(5, 4.3)
+    kinds = np.full((4, 64), -1)
+    kinds[0, :40], kinds[1, 40:60:2], kinds[2, 1] = Kind.FMA, Kind.SHARED, Kind.INTEGER
+    reasons = np.where(kinds < 0, int(Reason.SCOREBOARD), -1)
+    plots.warps(ax, kinds, reasons, (0, 4, 8, 12), 128, (1, 40))
+    plots.style.title(ax, "warps of one scheduler")
+    plots.provenance(ax, "simulated from compiled code")
+    return figure
+
+
 DRAWINGS = {
     made.__name__: made
     for made in (
-        *(
-            access_map,
-            alignment,
-            bars,
-            beside,
-            counters,
-            cover,
-            fragment,
-            ladder,
-            lane_map,
-            memories,
-        ),
-        *(residual, resources, roofline, sawtooth, sizes, speedups, thread_tiles, tiles, timeline),
-        *(lane_map, memories, waves),
+        *(access_map, alignment, bars, beside, counters, cover, fragment, ladder),
+        *(lane_map, memories, residual, resources, roofline, sawtooth, sizes, slots),
+        *(speedups, thread_tiles, tiles, timeline, warps, waves),
     )
 }

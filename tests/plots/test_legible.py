@@ -37,11 +37,13 @@ WORDS = {
     "roofline": ["139 FLOP/B", "thin, predicted, at 124 FLOP/B", "DRAM's 900 GB/s"],
     "sawtooth": ["steepest step is from 676 µs at n = 3,072 to 1.31 ms at 3,080"],
     "sizes": ["Speed against n", "at n = 8,192 cublas is highest", "FP32 peak: 66.9 TFLOP/s"],
+    "slots": ["70% used: 35% FMA, 24% integer", "empty: 13% a result, 10% fixed pause"],
     "speedups": ["Speedup of “registers” over “shared”", "5 of 8 gain"],
     "thread_tiles": ["Speed of each thread tile", "8×8 53.2 TFLOP/s"],
     "tiles": ["rows 16 to 31 and columns 32 to 47", "8 rows and 8 columns of them beyond C"],
     "waves": ["117 tiles over 108 SMs: 2 waves", "9 tiles, 8.3% of the SMs", "54.2% of the SMs"],
     "timeline": ["multiply 600 to 1,000", "FMA units waits longest, 60% of that time"],
+    "warps": ["cycles 128 to 191: 51 instructions are issued; warp 0 issues most, 40."],
 }
 
 

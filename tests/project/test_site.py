@@ -128,9 +128,9 @@ EXPLORERS = {
 }
 
 
-@pytest.mark.parametrize("name", EXPLORERS)
+@pytest.mark.parametrize("name", [*EXPLORERS, pytest.param("Timeline", marks=pytest.mark.slow)])
 def test_sizes_are_told_as_numbers_and_the_first_values_come_back(name):
-    explorer = getattr(explorers, name)(**EXPLORERS[name])
+    explorer = getattr(explorers, name)(**EXPLORERS.get(name, {}))
     before = explorer.message
     made = Film(film.film(explorer))
     assert explorer.message == before == made.caption

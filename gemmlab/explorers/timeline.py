@@ -1,0 +1,274 @@
+"""The timeline explorer: what each warp of an SM issues, cycle by cycle, or what it waits for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import ipywidgets as widgets
+import numpy as np
+
+from gemmlab import kernels, plots, records
+from gemmlab.arguments import whole_number
+from gemmlab.device import RECORDED
+from gemmlab.explorers.base import Explorer, row
+from gemmlab.explorers.controls import NAMES, Number, dropdown
+from gemmlab.explorers.picture import Picture
+from gemmlab.kernels import Kernel
+from gemmlab.plots import number, si, style
+from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
+from gemmlab.problem import Gemm
+from gemmlab.sm.result import SCHEDULERS, Reason
+
+if TYPE_CHECKING:
+    from gemmlab.prediction.steps import LineCost, Steps
+    from gemmlab.prediction.time import Executed, Forecast
+
+PROBLEM = Gemm(4096, 4096, 4096)
+SHOWN = 64  # cycles
+STARTS = range(0, 8161, 32)  # from the middle of a run on: no step takes longer
+LEFT_OUT = {  # effect -> its name in the list
+    "": "nothing",
+    "stalls": "fixed pauses",
+    "scoreboards": "waits for results",
+    "barriers": "barriers",
+    "pipes": "busy pipes",
+    "lsu": "the load/store unit",
+    "banks": "register ports",
+    "fetch": "instruction fetch",
+    "l2": "the bandwidth of L2",
+    "all": "all of these",
+}
+SCHEDULER, SM = "of one scheduler", "of the whole SM"
+DEAREST = 3  # lines of the source that are named
+WIDTH = 64  # characters of such a line
+REASONS = {member: look.name for look in (*EMPTY, READY) for member in look.members}
+
+
+class Rung(NamedTuple):
+    """A rung whose compiled code was executed, with its predicted time."""
+
+    kernel: Kernel
+    executed: dict[int, Executed]
+    forecast: Forecast
+
+
+@lru_cache(maxsize=8)
+def rung(name: str) -> Rung:
+    """Execute the code of a rung; seconds for some."""
+    from gemmlab.prediction.rungs import execute_rung, forecast_rung
+
+    kernel = kernels.get(name)
+    executed = execute_rung(PROBLEM, RECORDED, kernel)
+    return Rung(kernel, executed, forecast_rung(PROBLEM, executed))
+
+
+@lru_cache(maxsize=128)
+def simulated(name: str, left_out: str) -> Steps:
+    """The steps of a rung without the effect of this name in `LEFT_OUT`."""
+    from gemmlab.prediction.steps import steps
+    from gemmlab.sm.effects import Effects
+
+    names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
+    chosen = rung(name)
+    return steps(chosen.executed, chosen.kernel.default.block[2], Effects.only(*names))
+
+
+class Timeline(Explorer):
+    """A window on one SM that runs a rung of the ladder, simulated from its compiled code.
+
+    kernel : a rung's name; left_out : an effect of the SM, a key of `LEFT_OUT`
+    start : the first cycle that is shown, 0 to 8160, counted from the middle of a run
+    cycle, warp : the chosen slot, 0 to 63 from `start`, and the number of one of the warps
+
+    Raises TypeError or ValueError for values that no control could show.
+    """
+
+    def __init__(
+        self,
+        kernel: str = "register_tiled",
+        left_out: str = "",
+        start: int = 0,
+        cycle: int = 0,
+        warp: int = 0,
+    ) -> None:
+        rungs = [k.name for k in kernels.LADDER]
+        if kernel not in rungs:
+            raise ValueError(f"kernel={kernel!r} is no rung; use one of {', '.join(rungs)}")
+        if left_out not in LEFT_OUT:
+            raise ValueError(f"left_out={left_out!r}; use one of {', '.join(map(repr, LEFT_OUT))}")
+        _within("start", start, STARTS[-1])
+        _within("cycle", cycle, SHOWN - 1)
+        cells, (self.left,) = plots.figure(5.0, 4.3, left=0.8 / 5.0)
+        bars, (self.right,) = plots.figure(4.6, 4.3, left=1.4 / 4.6)
+        super().__init__(Picture(cells, bars))
+        self.kernel = dropdown("rung", rungs, kernel, "18em")
+        self.left_out = dropdown(
+            "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "18em"
+        )
+        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
+        self.start = Number("from cycle", start, STARTS, least=0)
+        self.cycle = _slider("cycle", cycle, SHOWN - 1)
+        warps = self._warps(rung(kernel))
+        if warp not in warps:
+            raise ValueError(f"warp={warp!r} is not shown; use one of {warps}")
+        self.warp = dropdown("warp", warps, warp, "12em")
+        self.cells = self.bars = self.origin = self.times = None
+        self.steps: Steps | None = None
+        self._drawn: tuple = ()
+        self._executed: set[str] = set()
+        self.arrange(
+            [
+                row(self.kernel, self.left_out, self.view),
+                self.start,
+                row(self.cycle, self.warp),
+            ],
+            (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
+        )
+
+    def show(self) -> str:
+        """Move the window over the run; return the slot, the step and the times in words."""
+        name = self.kernel.value
+        if name not in self._executed:
+            self._executed.add(name)
+            self.say(f"The compiled code of {name} is being executed: a few seconds, once.")
+        chosen, found = rung(name), simulated(name, self.left_out.value)
+        self._offer_warps(self._warps(chosen))
+        window = self._window(found)
+        at = window.warps.index(self.warp.value), self.cycle.value
+        shape = (*window.warps, SHOWN)
+        if shape != self._drawn:
+            self._drawn, self.cells, self.origin = shape, None, None
+        self.cells = plots.warps(
+            self.left, window.kinds, window.reasons, window.warps, window.first, at, self.cells
+        )
+        self.bars = plots.slots(self.right, found.used, found.empty, self.bars)
+        heading = style.title(self.left, f"{name}: tall issues, thin waits")
+        right = style.title(self.right, f"{name}: a step along k")
+        self.origin = plots.provenance(self.left, "simulated from compiled code", self.origin)
+        self.times = plots.provenance(self.right, _beside(chosen), self.times)
+        self.moving = *self.cells.moving, heading, *self.bars.moving, right, self.times
+        self.frames = (shape, window.first), self.right.get_xlim()
+        self.steps = found
+        return "\n".join(
+            [_times(chosen), _step(found, simulated(name, ""), LEFT_OUT[self.left_out.value]),
+             _dearest(found.lines), _slot(found, window, *at)]
+        )  # fmt: skip
+
+    def _window(self, found: Steps) -> Window:
+        """What is shown of a run; a run that has ended has no warps."""
+        timeline, first = found.run.timeline, found.run.cycles // 2 + self.start.value
+        rows = self._rows
+        issued = timeline.issued[rows, first : first + SHOWN]
+        reasons = timeline.reasons[rows, first : first + SHOWN]
+        beyond = ((0, 0), (0, SHOWN - issued.shape[1]))
+        issued = np.pad(issued, beyond, constant_values=-1)
+        reasons = np.pad(reasons, beyond, constant_values=int(Reason.IDLE))
+        return Window(
+            tuple(range(len(timeline.issued))[rows]),
+            self.start.value,
+            np.where(issued < 0, -1, found.run.kinds[issued]),
+            np.where((issued < 0) & (reasons < 0), int(Reason.IDLE), reasons),
+            timeline.issued[rows, first:],
+        )
+
+    def _warps(self, chosen: Rung) -> tuple[int, ...]:
+        """The numbers of the warps that are shown."""
+        one = next(iter(chosen.executed.values()))
+        return tuple(range(one.share.resident * one.warps))[self._rows]
+
+    @property
+    def _rows(self) -> slice:
+        """Of all warps, those that are shown."""
+        return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
+
+    def _offer_warps(self, warps: tuple[int, ...]) -> None:
+        """Let one of these be chosen, the one there was if it is among them."""
+        if self.warp.options == warps:
+            return
+        had, held = self.warp.value, self._held
+        self._held = True  # the picture that is being drawn is of the new choice
+        self.warp.options = warps
+        self.warp.value = had if had in warps else warps[0]
+        self._held = held
+
+
+class Window(NamedTuple):
+    """What the explorer shows: rows of warps, columns of cycles.
+
+    first : the cycle of the first column, counted from the middle of the run
+    kinds, reasons : as `plots.warps` takes them
+    ahead : (warps, cycles to the end of the run), the instruction that each issues, -1 for none
+    """
+
+    warps: tuple[int, ...]
+    first: int
+    kinds: np.ndarray
+    reasons: np.ndarray
+    ahead: np.ndarray
+
+
+def _times(chosen: Rung) -> str:
+    recorded, predicted = records.find(chosen.kernel, PROBLEM), chosen.forecast.seconds
+    return (
+        f"{chosen.kernel.name} on {PROBLEM}: predicted from its compiled code "
+        f"{si(predicted, 's')}, recorded {si(recorded.seconds, 's')}; predicted ÷ recorded = "
+        f"{number(predicted / recorded.seconds)}."
+    )
+
+
+def _beside(chosen: Rung) -> str:
+    recorded = records.find(chosen.kernel, PROBLEM)
+    predicted = si(chosen.forecast.seconds, "s")
+    return f"n = {PROBLEM.n}: predicted {predicted}, recorded {si(recorded.seconds, 's')}"
+
+
+def _step(found: Steps, whole: Steps, left_out: str) -> str:
+    """What a step takes, and what its slots do; beside the step of the whole SM if it is not."""
+    waits = in_words(found.empty, EMPTY, 3)
+    slots = f"Of its issue slots {in_words(found.used, USED, 2)}" + f"; empty: {waits}" * bool(
+        waits
+    )
+    step = f"step along k takes the blocks of an SM {number(found.cycles)} cycles"
+    if found is whole:
+        return f"A {step}. {slots}."
+    return f"Without {left_out} a {step} instead of {number(whole.cycles)}. {slots}."
+
+
+def _dearest(lines: list[LineCost]) -> str:
+    told = [
+        f"“{_short(cost.line.text)}” {percent(cost.share)} ({in_words(cost.used, USED, 1)})"
+        for cost in lines[:DEAREST]
+    ]
+    return f"Lines that take most slots, used and empty: {'; '.join(told)}."
+
+
+def _slot(found: Steps, window: Window, at: int, cycle: int) -> str:
+    """What a warp does in a cycle: which instruction of which line, or why not yet."""
+    who = f"Warp {window.warps[at]}, cycle {window.first + cycle:,}"
+    after = window.ahead[at, cycle:]
+    coming = after[after >= 0]
+    if not len(coming):
+        return f"{who}: no instruction is left."
+    instruction = found.listing.instructions[coming[0]]
+    line = found.listing.lines[coming[0]] if found.listing.lines else None
+    what = f"{instruction}, of the line “{_short(line.text)}”" if line else str(instruction)
+    if after[0] >= 0:
+        return f"{who} issues {what}."
+    reason = REASONS[Reason(window.reasons[at, cycle])]
+    return f"{who} waits ({reason}) to issue {what}."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def _slider(name: str, value: int, most: int) -> widgets.IntSlider:
+    return widgets.IntSlider(
+        value, 0, most, description=name, style=NAMES, layout={"width": "24em", "max_width": "100%"}
+    )
+
+
+def _within(name: str, value: int, most: int) -> None:
+    if whole_number(name, value, 0) > most:
+        raise ValueError(f"{name}={value!r} is too large; use 0 to {most}")

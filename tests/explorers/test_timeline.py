@@ -1,0 +1,123 @@
+"""The explorer of one SM's timeline: cells, bars and sentences are of the rung that is chosen."""
+
+import numpy as np
+import pytest
+
+from gemmlab import kernels, records
+from gemmlab.explorers import Timeline
+from gemmlab.explorers.timeline import LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
+from gemmlab.plots import si
+from gemmlab.sm.effects import Effects
+from gemmlab.sm.result import SCHEDULERS
+
+LIGHT = "coalesced"  # its code is executed in a moment
+
+
+@pytest.fixture
+def explorer():
+    return Timeline(LIGHT)
+
+
+def test_effects_that_can_be_left_out_are_those_of_the_simulation():
+    assert list(LEFT_OUT) == ["", *Effects().names, "all"]
+
+
+def test_the_longest_step_fits_into_the_starts():
+    assert simulated("tiled", "").cycles < STARTS[-1] + SHOWN
+
+
+def test_it_says_predicted_and_recorded_time(explorer):
+    recorded = records.find(kernels.coalesced, PROBLEM).seconds
+    predicted = rung(LIGHT).forecast.seconds
+    told = f"predicted from its compiled code {si(predicted, 's')}, recorded {si(recorded, 's')}"
+    assert told in explorer.message
+    assert "recorded" in explorer.times.get_text()
+
+
+def test_the_chosen_slot_is_named_with_its_instruction_and_line(explorer):
+    window = explorer._window(explorer.steps)
+    warp, cycle = (int(i[0]) for i in np.nonzero(window.kinds >= 0))
+    explorer.warp.value, explorer.cycle.value = window.warps[warp], cycle
+    first = window.ahead[warp, cycle]
+    listing = explorer.steps.listing
+    assert (
+        f"Warp {window.warps[warp]}, cycle {cycle} issues {listing.instructions[first]}, of the "
+        f"line “{listing.lines[first].text}”." in explorer.message
+    )
+    assert explorer.cells.chosen.get_xy() == (cycle, warp)
+    warp, cycle = (int(i[0]) for i in np.nonzero(window.kinds < 0))
+    explorer.warp.value, explorer.cycle.value = window.warps[warp], cycle
+    assert f"Warp {window.warps[warp]}, cycle {cycle} waits (" in explorer.message
+
+
+def test_a_scheduler_has_every_fourth_warp(explorer):
+    labels = [t.get_text() for t in explorer.left.get_yticklabels()]
+    warps = len(explorer.steps.run.timeline.issued)
+    assert labels[:2] == ["warp 0", f"warp {SCHEDULERS}"]
+    assert explorer.warp.options == tuple(range(0, warps, SCHEDULERS))
+    explorer.warp.value = 8
+    explorer.view.value = "of the whole SM"
+    assert explorer.warp.options == tuple(range(warps))
+    assert explorer.warp.value == 8
+    explorer.warp.value = 9
+    explorer.view.value = "of one scheduler"
+    assert explorer.warp.value == 0
+
+
+def test_left_out_effects_change_the_step(explorer):
+    bars = [bar.get_width() for bar in explorer.bars.bars]
+    explorer.left_out.value = "scoreboards"
+    assert explorer.message.count("Without waits for results a step along k takes") == 1
+    assert f"instead of {simulated(LIGHT, '').cycles:,.0f}" in explorer.message
+    assert [bar.get_width() for bar in explorer.bars.bars] != bars
+    names = [t.get_text() for t in explorer.right.get_yticklabels()]
+    assert explorer.bars.bars[names.index("a result")].get_width() == 0
+    explorer.left_out.value = ""
+    assert [bar.get_width() for bar in explorer.bars.bars] == bars
+
+
+def test_a_moved_window_looks_as_if_drawn_anew(explorer):
+    before = explorer.picture.png
+    explorer.start.value, explorer.cycle.value, explorer.warp.value = 256, 7, 12
+    assert explorer.picture.png != before
+    assert explorer.picture.png == Timeline(LIGHT, start=256, cycle=7, warp=12).picture.png
+
+
+def test_beyond_the_end_there_is_no_warp(explorer):
+    explorer.left_out.value = "all"
+    explorer.start.value = STARTS[-1]
+    assert "no instruction is left" in explorer.message
+    assert "Not possible" not in explorer.message
+
+
+def test_artists_are_changed_and_not_made_again(explorer):
+    cells, children = explorer.cells, len(explorer.left.get_children())
+    explorer.start.value = 512
+    explorer.left_out.value = "lsu"
+    assert explorer.cells is cells
+    assert len(explorer.left.get_children()) == children
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+def test_every_rung_is_shown(kernel):
+    explorer = Timeline(kernel.name)
+    assert explorer.message.startswith(f"{kernel.name} on {PROBLEM}: predicted")
+    assert sum(bar.get_width() for bar in explorer.bars.bars) == pytest.approx(100, abs=1)
+    assert simulated(kernel.name, "").cycles < STARTS[-1] + SHOWN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"kernel": "fast"}, ValueError, "'fast' is no rung; use one of naive, coalesced"),
+        ({"left_out": "gravity"}, ValueError, "left_out='gravity'; use one of '', 'stalls'"),
+        ({"start": 8192}, ValueError, "start=8192 is too large; use 0 to 8160"),
+        ({"cycle": 64}, ValueError, "cycle=64 is too large; use 0 to 63"),
+        ({"warp": 3}, ValueError, r"warp=3 is not shown; use one of \(0, 4, 8"),
+        ({"start": 1.5}, TypeError, "start=1.5"),
+    ],
+)
+def test_values_that_it_refuses(arguments, error, match):
+    with pytest.raises(error, match=match):
+        Timeline(**arguments)

@@ -1,0 +1,152 @@
+"""Listings that come with gemmlab: of the source that is here, and what compilers make of it."""
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, cuda, kernels, records
+from gemmlab.prediction import compiling, recorded
+from gemmlab.prediction.rungs import ANY, listings, predict_rung, rung_listing
+from gemmlab.sass.listing import Line
+from tests.support.listings import listing
+
+HOPPER = (9, 0)
+rungs = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+
+
+def found(kernel, tiling=None, problem=ANY):
+    return recorded.find(kernel, problem, kernel.choose(tiling), HOPPER)
+
+
+@rungs
+def test_every_tiling_with_measurements_has_a_listing_of_the_source_that_is_here(kernel):
+    """And it takes the registers that the measured kernel took."""
+    for tiling in kernel.tilings or (kernel.default,):
+        code = found(kernel, tiling)
+        assert code is not None, "gemmlab record --listings"
+        key = recorded.key_of(kernel, ANY, tiling, HOPPER)
+        registers = {
+            m.resources["registers"]
+            for m in records.load("h200", kernel)
+            if m.resources and recorded.key_of(kernel, m.problem, m.tiling, HOPPER) == key
+        }
+        assert registers <= {code.registers}
+        assert registers or kernel in kernels.LADDER[:3]  # whose measurements tell of none
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@rungs
+def test_the_compiler_makes_what_is_recorded(kernel):
+    made = listings(kernel, HOPPER)
+    for (_, compiled), tiling in zip(
+        made.items(), kernel.tilings or (kernel.default,), strict=True
+    ):
+        called = {name: at for name, at in compiled.functions.items() if at}
+        same = vars(replace(compiled, functions=called)) == vars(found(kernel, tiling))
+        assert same, f"{kernel.name} {tiling}: gemmlab record --listings"
+
+
+@cuda.jit
+def doubled(x):
+    i = cuda.grid(1)
+    x[i] *= 2
+
+
+@cuda.jit
+def squared_and_doubled(x):
+    i = cuda.grid(1)
+    x[i] *= 2 * x[i]
+
+
+@pytest.mark.ptxas
+def test_where_naming_lines_makes_other_code_there_are_none(monkeypatch):
+    """The code is that of a compilation without them, as a GPU executes it."""
+    arguments = (np.zeros(8, np.float32),)
+    plain, named = (f(doubled, arguments) for f in (compiling.listing, compiling.with_lines))
+    assert plain.instructions == named.instructions
+    assert plain.lines == ()
+    assert Line(4, "x[i] *= 2") in named.lines
+    cubin = compiling._cubin
+
+    def other(function, *asked, lineinfo=False):
+        return cubin(squared_and_doubled.py_func if lineinfo else function, *asked)
+
+    monkeypatch.setattr(compiling, "_cubin", other)
+    assert compiling.with_lines(doubled, arguments) is plain
+
+
+@rungs
+def test_lines_are_those_of_the_source(kernel):
+    function = kernel.function(ANY, kernel.default, HOPPER)
+    source = inspect.getsource(getattr(function, "py_func", function)).splitlines()
+    for line in set(found(kernel).lines):
+        assert line.text == source[line.number - 1].strip()
+
+
+def test_the_products_come_from_the_line_that_multiplies():
+    code = found(kernels.tiled)
+    texts = {
+        line.text for i, line in zip(code.instructions, code.lines, strict=True) if i.name == "FFMA"
+    }
+    assert "acc += As[y, p] * Bs[p, x]" in texts
+
+
+def test_a_source_that_has_changed_has_no_recorded_listing(monkeypatch):
+    assert found(kernels.tiled) is not None
+    monkeypatch.setattr(recorded, "source_hash", lambda kernel: "another")
+    assert found(kernels.tiled) is None
+
+
+def test_other_builds_are_not_recorded():
+    assert found(kernels.vectorised, problem=Gemm(101, 101, 101)) is None  # rows are not aligned
+    assert found(kernels.tiled, Tiling.square(4)) is None
+    assert recorded.find(kernels.tiled, ANY, kernels.tiled.default, (8, 0)) is None
+
+
+def test_a_rung_is_predicted_without_a_compiler(monkeypatch):
+    def missing(*arguments, **options):
+        raise RuntimeError("ptxas is needed")
+
+    monkeypatch.setattr("gemmlab.prediction.rungs.compiled_rung", missing)
+    problem = Gemm(64, 64, 64)
+    code = rung_listing(kernels.tiled, problem)
+    assert predict_rung(problem, "h200", kernels.tiled).listing is code
+    with pytest.raises(RuntimeError, match="ptxas is needed"):
+        rung_listing(kernels.tiled, problem, Tiling.square(4))
+
+
+def test_a_file_says_what_it_was_made_of(tmp_path):
+    code = replace(
+        listing("-1---- W0 R- Y S04  @!P0 LDS.128 R4, [R8+UR4+0x10]\n------ W- R2 - S01  EXIT"),
+        functions={"itself": 0, "called": 16},
+        constants={4: b"\x00\x01"},
+        data=bytes(3),
+        pointers=((0, 1),),
+        lines=(Line(7, "x = y[i]  # µ"), None),
+    )
+    key = recorded.key_of(kernels.tiled, ANY, kernels.tiled.default, HOPPER)
+    path = recorded.path_of(kernels.tiled, "sm_90", tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(recorded.text(kernels.tiled, {key: code}, {"ptxas": "1.2"}))
+    back = recorded.find(kernels.tiled, ANY, kernels.tiled.default, HOPPER, tmp_path)
+    assert vars(back) == vars(replace(code, functions={"called": 16}))
+    assert recorded.provenance(path)["ptxas"] == "1.2"
+
+
+def test_a_file_of_another_schema_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorded, "SCHEMA", 2)
+    path = recorded.path_of(kernels.tiled, "sm_90", tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(recorded.text(kernels.tiled, {}, {}))
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="schema 2 is not known; it must be 1"):
+        recorded.provenance(path)
+
+
+def test_all_that_is_recorded_is_small():
+    files = list(records.ROOT.glob("sm_*/*.json.gz"))
+    assert {f.name.partition(".")[0] for f in files} == {k.name for k in kernels.LADDER}
+    assert sum(f.stat().st_size for f in files) < 200_000
