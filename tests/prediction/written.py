@@ -25,6 +25,7 @@ from tests.support.paths import ROOT
 
 RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
 PREDICTOR = ("sass", "sm", "prediction", "model")  # parts of gemmlab that a prediction is made by
+SINCE = "_since"  # after the name of what later code predicts, once measurements are known
 DIGITS = 6  # of a number that is written
 
 
@@ -61,6 +62,11 @@ def stored(device: str, name: str) -> Written | None:
     return read(path) if path.exists() else None
 
 
+def latest(device: str, name: str) -> Written | None:
+    """What is recorded under a name, or predicted again since by later code."""
+    return stored(device, name + SINCE) or stored(device, name)
+
+
 def origin(device: str) -> dict[str, str]:
     """By what, when and for which GPU something is predicted."""
     return {
@@ -80,6 +86,13 @@ def compilers() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
+
+
+def other_compilers(written: Written) -> str:
+    """Which tool makes other code here than where something was predicted; "" where none does."""
+    now, then = compilers(), written.provenance
+    others = [tool for tool in ("numba_cuda", "ptxas") if now[tool] != then[tool]]
+    return ", ".join(f"predicted with {tool} {then[tool]}, not {now[tool]}" for tool in others)
 
 
 def predictor_sha256() -> str:

@@ -9,6 +9,7 @@ Both write a file that is not there yet. What was predicted must be kept before 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,19 @@ from tests.prediction.written import origin, write
 
 
 def rows(chosen: Iterable[Case], of: Callable[[Case], dict[str, Any]]) -> list[dict[str, Any]]:
-    """What `of` says of each kernel, printed as it comes."""
+    """What `of` says of each kernel, printed as it comes; one that fails does not end the rest."""
     made = []
     for case in chosen:
-        made.append(of(case))
-        shown = {key: value for key, value in made[-1].items() if key != "ns"}
-        print(shown, flush=True)
+        try:
+            made.append(of(case))
+        except Exception as error:
+            print(f"failed: {case.name}: {type(error).__name__}: {error}", flush=True)
+        else:
+            print(made[-1], flush=True)
     return made
 
 
-def main() -> None:
+def main() -> int:
     known = cases()
     parser = argparse.ArgumentParser(
         "tests.prediction.others", description=__doc__.partition("\n")[0]
@@ -43,10 +47,13 @@ def main() -> None:
     chosen = [known[name] for name in asked.kernels.split(",")]
     if asked.predict:
         said = origin(asked.device)
-        write(asked.predict, said, rows(chosen, lambda case: predicted(case, asked.device)))
+        made = rows(chosen, lambda case: predicted(case, asked.device))
     else:
-        write(asked.time, timing.origin(), rows(chosen, timing.timed))
+        said = timing.origin()
+        made = rows(chosen, timing.timed)
+    write(asked.predict or asked.time, said, made)
+    return 0 if len(made) == len(chosen) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

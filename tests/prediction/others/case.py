@@ -16,7 +16,7 @@ from gemmlab.backends.timing import tokens
 
 HERE = Path(__file__).parent / "kernels"
 IRREGULAR = "with atomics or gathers"
-REGULAR = "without"
+REGULAR = "without atomics or gathers"
 CLASSES = (REGULAR, IRREGULAR)
 
 
