@@ -13,15 +13,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab import held_out, kernels, predict, records
 from gemmlab.backends.timing import source_hash
 from gemmlab.device import device
-from gemmlab.kernels import Kernel
 from gemmlab.model.in_tiles import choose
 from gemmlab.prediction.rungs import predict_rung
 from gemmlab.problem import Gemm
@@ -57,16 +55,9 @@ def looked_at_cases(on: str) -> list[Case]:
 SETS = {"held_out": held_out_cases, "looked_at": looked_at_cases}
 
 
-@lru_cache
-def _kernel(name: str) -> Kernel:
-    """A kernel that builds each function once, so that each is compiled once."""
-    kernel = kernels.get(name)
-    return kernel if kernel.library else replace(kernel, build=lru_cache(kernel.build))
-
-
 def row(case: Case, on: str) -> dict[str, Any]:
     """A prediction: the time and what decides it, and the bound by counting beside it."""
-    kernel = _kernel(case.kernel)
+    kernel = kernels.get(case.kernel)
     name, problem, tiling = case.key
     said = {"kernel": name, "problem": problem, "tiling": tiling}
     if kernel.library:
@@ -83,17 +74,14 @@ def row(case: Case, on: str) -> dict[str, Any]:
         "by": found.bottleneck,
         "bound": predict(case.problem, on, kernel, case.tiling).seconds,
         "times": dict(found.times),
-        "source_sha256": source_hash(kernels.get(name)),
+        "source_sha256": source_hash(kernel),
     }
 
 
 def rows(cases: Iterable[Case], on: str, jobs: int = 1) -> list[dict[str, Any]]:
-    """Predictions in the order of `cases`; those of the same code are made one after the other."""
-    cases = list(cases)
-    alike = sorted(cases, key=lambda c: (c.kernel, str(c.tiling), c.problem.layout))
+    """Predictions in the order of `cases`, made by `jobs` processes."""
     with ProcessPoolExecutor(jobs) as pool:
-        made = dict(zip(alike, pool.map(partial(row, on=on), alike, chunksize=8), strict=True))
-    return [made[case] for case in cases]
+        return list(pool.map(partial(row, on=on), cases, chunksize=4))
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 """Errors by family: by hand on made cases, and the page of them is what is stored."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from gemmlab import Gemm, kernels, predict
 from gemmlab.backends.timing import source_hash
+from gemmlab.held_out import problems
 from tests.prediction import ladder, pages, sawtooth
 from tests.prediction.errors import Compared, by_family, compared, mape, picks, worst
 from tests.prediction.written import Written, latest, other_compilers, stored
@@ -83,6 +85,38 @@ def test_predictions_and_measurements_find_each_other_or_are_refused():
     old = row | {"source_sha256": "0"}
     with pytest.raises(ValueError, match="tiled has changed since"):
         compared(Written({}, (old,)), [measurement(kernel, 4.0, source_hash(kernel))])
+
+
+def made_times(which, on):
+    """A measurement of each prediction, a quarter longer."""
+    rows = {(row["kernel"], row["problem"], row["tiling"]): row for row in held_out(on).rows}
+    return [
+        SimpleNamespace(
+            kernel=one.kernel, problem=one.problem, tiling=one.tiling,
+            seconds=1.25 * rows[one.key]["seconds"],
+            provenance={
+                "source_sha256": rows[one.key].get("source_sha256"),
+                "date": "2030-01-02T03:04:05+00:00",
+            },
+        )
+        for one in ladder.held_out_cases(on)
+    ]  # fmt: skip
+
+
+def test_tables_of_made_times(monkeypatch):
+    """Each is a quarter longer than predicted, so that each error is a fifth."""
+    monkeypatch.setattr(pages, "measurements", made_times)
+    text = pages.families("held_out", "h200")
+    rows = re.findall(
+        r"^\| (.*) \| n [≥<] 1000 \| (\d+) \| \*\*20.0%\*\* \|.*−20.0% \|$", text, re.M
+    )
+    assert sum(int(count) for _, count in rows) == len(held_out("h200").rows)
+    assert len(rows) == text.count("1000 |") == 12
+    assert "measured from 2030-01-02, 03:04 UTC" in text
+    assert pages.worst_cases("h200").count("−20.0%") == pages.WORST
+    picked = pages.picked("h200").splitlines()
+    groups = 5 * len(problems())  # rungs with several tilings
+    assert f"| the compiled code | {groups} | {groups} (100%) | +0.0% | +0.0% |" in picked
 
 
 # ----------------------------------------------------------------------------------- what is stored

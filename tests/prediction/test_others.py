@@ -11,6 +11,7 @@ from gemmlab import device, simulate
 from gemmlab.backends import gpu
 from gemmlab.prediction.compiling import listing
 from gemmlab.sass.execution.launch import dim, launch
+from tests.prediction import pages
 from tests.prediction.others import timing
 from tests.prediction.others.case import CLASSES, IRREGULAR, REGULAR, cases
 from tests.prediction.others.predicting import predicted
@@ -134,6 +135,20 @@ def test_a_prediction_beside_a_time():
 def test_a_table_of_other_sources_or_wrong_results_is_refused(predicted, timed, why):
     with pytest.raises(ValueError, match=f"scan .*{why}|scan gave a {why}"):
         beside(Written({}, (row("scan", **predicted),)), Written({}, (time("scan", **timed),)))
+
+
+def test_a_table_of_made_times(monkeypatch):
+    """Each kernel takes twice as long as predicted."""
+    first = stored("h200", "others_predicted")
+    rows = [time(row["kernel"], ns=[2e9 * row["seconds"]]) for row in first.rows]
+    made = {"others_predicted": first, "others_timed": Written({"date": "2030-01-02T03:04"}, rows)}
+    monkeypatch.setattr(pages, "stored", lambda on, name: made.get(name))
+    text = pages.others("h200")
+    assert "timed on 2030-01-02, 03:04 UTC" in text
+    assert text.count("| −50.0% |") >= len(CASES)
+    for kind in CLASSES:
+        count = sum(case.kind == kind for case in CASES.values())
+        assert f"| **{count} kernels {kind}** | mean of absolute errors |  |  | **50.0%** |" in text
 
 
 @pytest.mark.parametrize("on", DEVICES)
