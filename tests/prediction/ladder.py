@@ -3,7 +3,8 @@
     python -m tests.prediction.ladder held_out FILE [--device h100_sxm] [--jobs 2]
     python -m tests.prediction.ladder looked_at FILE
 
-The rungs are predicted from their compiled code, cuBLAS by the model of tiles. `held_out` has the
+The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
+full waves. `held_out` has the
 points of `gemmlab.held_out`, `looked_at` those that are recorded already: rules and facts may have
 been chosen with an eye on them.
 """
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from gemmlab import held_out, kernels, predict, records
 from gemmlab.backends.timing import source_hash
 from gemmlab.device import device
-from gemmlab.model.in_tiles import choose
+from gemmlab.prediction.library import predict_library
 from gemmlab.prediction.rungs import predict_rung
 from gemmlab.problem import Gemm
 from gemmlab.recording import KERNELS
@@ -62,7 +63,7 @@ def row(case: Case, on: str) -> dict[str, Any]:
     name, problem, tiling = case.key
     said = {"kernel": name, "problem": problem, "tiling": tiling}
     if kernel.library:
-        found = choose(case.problem, device(on))
+        found = predict_library(case.problem, on)
         return said | {
             "seconds": float(found.seconds),
             "by": str(found.limiter),
