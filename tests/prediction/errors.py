@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from gemmlab.problem import Gemm
 from tests.prediction.written import Written
 
 LARGE = 1000  # of n: from here on a product is large, see `gemmlab.held_out.size`
+ALIGNED = 4  # elements of float32: 16 bytes, which a thread can load at once
+SHORT = 256  # of a side of a large product
 FAMILIES = {
     "naive, coalesced, tiled": kernels.LADDER[:3],
     "register_tiled, vectorised, warp_tiled": kernels.LADDER[3:6],
@@ -25,7 +28,10 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Compared:
-    """A prediction, its bound, and what was measured [s]; `by` is what decides the prediction."""
+    """A prediction, its bound, and what was measured [s].
+
+    by : what decides the prediction; blocks : of the launch, None for the library's
+    """
 
     kernel: str
     problem: Gemm
@@ -34,6 +40,7 @@ class Compared:
     predicted: float
     bound: float
     by: str
+    blocks: int | None = None
 
     @property
     def error(self) -> float:
@@ -78,10 +85,12 @@ def compared(predictions: Written, measurements: Iterable[Measurement]) -> list[
                 raise ValueError(
                     f"{kernel.name} has changed since it was predicted or timed: measure it again"
                 )
+        tiling = measured.tiling
+        blocks = math.prod(tiling.grid(measured.problem)) if tiling else None
         found.append(
             Compared(
                 kernel.name, measured.problem, row["tiling"],
-                measured.seconds, row["seconds"], row["bound"], row["by"],
+                measured.seconds, row["seconds"], row["bound"], row["by"], blocks,
             )
         )  # fmt: skip
     return found
@@ -145,3 +154,16 @@ def picks(cases: Iterable[Compared], by: str = "predicted") -> list[Pick]:
 def worst(cases: Iterable[Compared], count: int) -> Sequence[Compared]:
     """The cases with the largest errors."""
     return sorted(cases, key=lambda case: -abs(case.error))[:count]
+
+
+def circumstances(case: Compared, sms: int) -> str:
+    """What is unusual of a case, and may be why it is missed."""
+    p = case.problem
+    found = []
+    if case.blocks is not None and case.blocks < 2 * sms:
+        found.append(f"{case.blocks} blocks for {sms} SMs")
+    if any(columns % ALIGNED for _, columns in p.shapes):
+        found.append("rows that begin anywhere")
+    short = [f"{name} = {value}" for name, value in (("m", p.m), ("n", p.n), ("k", p.k))
+             if value < SHORT and case.large]  # fmt: skip
+    return ", ".join(found + short) or "nothing unusual"

@@ -15,7 +15,15 @@ from gemmlab import held_out, records
 from gemmlab.device import device
 from gemmlab.measurement import Measurement
 from tests.prediction import sawtooth
-from tests.prediction.errors import Compared, by_family, compared, mape, picks, worst
+from tests.prediction.errors import (
+    Compared,
+    by_family,
+    circumstances,
+    compared,
+    mape,
+    picks,
+    worst,
+)
 from tests.prediction.others.case import CLASSES
 from tests.prediction.others.table import Beside, beside
 from tests.prediction.written import RECORDED, SINCE, Written, stored
@@ -39,7 +47,8 @@ def percent(part: float) -> str:
     >>> percent(0.0512), percent(-0.5)
     ('+5.1%', '−50.0%')
     """
-    return f"{100 * part:+.1f}%".replace("-", "−")
+    rounded = round(100 * part, 1) + 0.0  # no zero has a sign
+    return f"{rounded:+.1f}%".replace("-", "−")
 
 
 def mean(errors: Iterable[float]) -> str:
@@ -163,10 +172,12 @@ def worst_cases(name: str) -> str:
     if not found:
         return LEFT_OUT
     rows = [
-        [str(c), ms(c.measured), ms(c.predicted), percent(c.error), percent(c.bound_error), c.by]
+        [str(c), ms(c.measured), ms(c.predicted), percent(c.error), percent(c.bound_error), c.by,
+         circumstances(c, device(name).sms)]
         for c in worst(found, WORST)
-    ]
-    return table(["case", "measured", "predicted", "error", "of the bound", "by"], rows)
+    ]  # fmt: skip
+    head = ["case", "measured", "predicted", "error", "of the bound", "by", "what is unusual"]
+    return table(head, rows)
 
 
 def picked(name: str) -> str:

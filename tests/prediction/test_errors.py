@@ -1,6 +1,7 @@
 """Errors by family: by hand on made cases, and the page of them is what is stored."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,15 @@ from gemmlab.backends.timing import source_hash
 from gemmlab.held_out import problems
 from gemmlab.prediction.rungs import predict_rung
 from tests.prediction import ladder, pages, sawtooth
-from tests.prediction.errors import Compared, by_family, compared, mape, picks, worst
+from tests.prediction.errors import (
+    Compared,
+    by_family,
+    circumstances,
+    compared,
+    mape,
+    picks,
+    worst,
+)
 from tests.prediction.written import Written, latest, other_compilers, stored
 from tests.support.page_tables import filled
 
@@ -65,6 +74,19 @@ def test_a_pick_is_right_or_costs_time():
     assert (first.right, second.right) == (False, True)
     assert first.loss == pytest.approx(0.1)
     assert picks(cases, "bound")[0].right
+
+
+@pytest.mark.parametrize(
+    ("problem", "blocks", "text"),
+    [
+        (LARGE, 1000, "nothing unusual"),
+        (LARGE, 100, "100 blocks for 132 SMs"),
+        (Gemm(4096, 64, 4098), None, "rows that begin anywhere, n = 64"),
+        (Gemm(200, 100, 302), 999, "rows that begin anywhere"),
+    ],
+)
+def test_what_is_unusual_is_said(problem, blocks, text):
+    assert circumstances(replace(case(problem=problem), blocks=blocks), 132) == text
 
 
 def measurement(kernel, seconds, source):
