@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.backends.gpu import provenance as on_this_machine
-from gemmlab.backends.timing import functions_hash, version
+from gemmlab.backends.timing import version
 from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.kernels.fragments import (
@@ -44,6 +44,7 @@ from gemmlab.kernels.fragments.householder import matrix as householder_matrix
 from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
+from gemmlab.kernels.hashing import functions_hash
 from gemmlab.records.lines import checksum
 from gemmlab.records.uses import PERCENTILES
 

@@ -17,9 +17,10 @@ from typing import TextIO
 
 from gemmlab import kernels, records
 from gemmlab.backends import run as run_backend
-from gemmlab.backends.timing import DATA, source_hash
+from gemmlab.backends.timing import DATA
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.measurement import Measurement
 from gemmlab.model import predict
 from gemmlab.problem import Gemm

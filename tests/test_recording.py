@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, recording, records, sizes
-from gemmlab.backends.timing import source_hash
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.recording import BUDGET, KERNELS, plan, record
 
 H200 = device("h200")

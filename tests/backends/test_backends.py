@@ -9,9 +9,10 @@ import pytest
 from numpy import float32
 
 from gemmlab import Gemm, Measurement, Tiling, cuda, device, kernels, predict, residual, run
-from gemmlab.backends import available, choose, timing
+from gemmlab.backends import available, choose
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.measurement import RESOURCES
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
@@ -252,82 +253,6 @@ def test_a_hazard_stops_the_run():
         run(kernel, Gemm(8, 8, 8), "simulator")
 
 
-def test_source_hash_ignores_layout_but_not_code():
-    def kernel_of(text):
-        import linecache
-
-        name = f"<{hash(text)}>"
-        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        scope = {}
-        exec(compile(text, name, "exec"), scope)
-        return kernels.Kernel("k", "", None, scope["build"])
-
-    one = timing.source_hash(kernel_of('def build(t):\n    """Doc."""\n    return 1 + t\n'))
-    same = timing.source_hash(kernel_of("def build(t):\n    # note\n\n    return 1  +  t\n"))
-    other = timing.source_hash(kernel_of("def build(t):\n    return 2 + t\n"))
-    assert one == same != other
-
-
-def refusing(x, many):
-    # fmt: off
-    a = f"{x} and {f'{many!r:>{x}}'} {{}}" f"more"
-    return rf'''{a}
-\n''' + "plain"
-    # fmt: on
-
-
-def test_formatted_strings_are_one_token_in_every_python():
-    assert timing.tokens(refusing).split("\n")[8:] == [
-        *("a", "="), """f"{x} and {f'{many!r:>{x}}'} {{}}\"""", 'f"more"',
-        *("return", "rf'''{a}", r"\n'''"), *("+", '"plain"'),
-    ]  # fmt: skip
-
-
-def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
-    one = timing.source_hash(kernels.tiled)
-    asked = replace(kernels.tiled, compile=lambda tiling: {"launch_bounds": (256, 2)})
-    assert timing.source_hash(asked) != one
-    assert timing.source_hash(replace(kernels.tiled, idea="another")) == one
-
-    module = sys.modules["gemmlab.kernels.simt.tiled"]
-    for helper in (module.check, sys.modules["gemmlab.kernels.simt.naive"].launch):
-        monkeypatch.setattr(module, "float32", helper)  # a name that build mentions
-        assert timing.source_hash(kernels.tiled) != one
-    pads = []
-    for pad in (4, 8):
-        monkeypatch.setattr(module, "float32", pad)
-        pads.append(timing.source_hash(kernels.tiled))
-    assert len({one, *pads}) == 3
-    monkeypatch.setattr(module, "float32", sys.modules["gemmlab.kernels.simt.fours"])
-    with pytest.raises(TypeError, match="build mentions the module float32; import its functions"):
-        timing.source_hash(kernels.tiled)
-
-
-def test_source_hash_has_device_functions_whether_numba_is_there_or_not(monkeypatch):
-    from gemmlab.kernels.simt import copies
-
-    one = timing.source_hash(kernels.pipelined)
-    plain = getattr(copies.inside, "py_func", copies.inside)  # as the stand-in leaves it
-    monkeypatch.setattr(copies, "inside", plain)
-    assert timing.source_hash(kernels.pipelined) == one
-    monkeypatch.setattr(copies, "inside", copies.copyable)
-    assert timing.source_hash(kernels.pipelined) != one
-
-
-def test_source_hash_has_what_the_launch_is_asked_for():
-    """Shared memory that the source states is in the source; the size of a launch is not."""
-
-    def other(*arguments):
-        return {}
-
-    for kernel in (kernels.pipelined, kernels.warp_tiled):
-        one = timing.source_hash(kernel)
-        assert timing.source_hash(replace(kernel, variant=other)) != one
-        assert timing.source_hash(replace(kernel, compile=other)) != one
-        changed = timing.source_hash(replace(kernel, shared_bytes=other)) != one
-        assert changed == kernel.dynamic
-
-
 def test_devices_are_known_by_their_file_or_by_their_records(monkeypatch):
     from gemmlab import backends
 
@@ -446,7 +371,7 @@ def test_what_is_recorded_was_measured_with_the_source_that_is_here(kernel):
     assert records.devices()
     for name in records.devices():
         hashes = {m.provenance["source_sha256"] for m in records.load(name, kernel)}
-        assert hashes == {timing.source_hash(kernel)}, f"{name}: python run.py record"
+        assert hashes == {source_hash(kernel)}, f"{name}: python run.py record"
 
 
 def test_a_kernel_that_reads_c_where_beta_is_zero_does_not_pass():

@@ -1,0 +1,104 @@
+"""The hash of a kernel's source: what was measured or compiled is known to be of this code."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import textwrap
+import tokenize
+from functools import lru_cache
+from types import CodeType, FunctionType, ModuleType
+
+from gemmlab.kernels.kernel import Kernel, no_options
+
+_LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+_LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
+
+# Since Python 3.12; no token is of type -1.
+_FORMATTED = tuple(getattr(tokenize, f"FSTRING_{end}", -1) for end in ("START", "END"))
+
+HOME = "gemmlab.kernels."  # where the functions that a kernel is made of live
+
+
+def source_hash(kernel: Kernel) -> str:
+    """SHA-256 of the kernel's source, as `functions_hash` takes it.
+
+    It covers `build`, `compile`, `variant` and, where the launch gives shared memory,
+    `shared_bytes`.
+    """
+    asked = [f for f in (kernel.compile, kernel.variant) if f is not no_options]
+    return functions_hash(kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else []))
+
+
+def functions_hash(*functions: FunctionType) -> str:
+    """SHA-256 of functions' source: its tokens, without comments, docstrings and layout.
+
+    It covers the functions of `gemmlab.kernels` that these call, too, and the constants that any
+    of them mentions. Raises TypeError for a call through a module, which it could not follow.
+    """
+    to_do = list(functions)
+    done: list[FunctionType] = []
+    text: list[str] = []
+    while to_do:
+        function = to_do.pop(0)
+        if function in done:
+            continue
+        done.append(function)
+        text.append(tokens(function))
+        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+            value = function.__globals__[name]
+            value = getattr(value, "py_func", value)  # of what Numba makes of a device function
+            if isinstance(value, (int, float, str, tuple)):
+                text.append(f"{name} = {value!r}")
+            elif isinstance(value, FunctionType) and value.__module__.startswith(HOME):
+                to_do.append(value)
+            elif isinstance(value, ModuleType) and value.__name__.startswith(HOME):
+                where = f"{function.__module__}.{function.__name__}"
+                raise TypeError(f"{where} mentions the module {name}; import its functions by name")
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every global name that a function's code, or a function inside it, mentions."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def tokens(of: FunctionType | ModuleType) -> str:
+    """The source of a function or a module without comments, docstrings and layout.
+
+    A formatted string is one token, as in Python 3.11; later versions' `tokenize` takes it apart.
+    """
+    return _tokens(textwrap.dedent(inspect.getsource(of)))
+
+
+@lru_cache(maxsize=256)
+def _tokens(source: str) -> str:
+    """`tokens` of a text."""
+    code, previous, begun = [], tokenize.NEWLINE, []
+    lines = source.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == _FORMATTED[0]:
+            begun.append(token.start)
+        elif token.type == _FORMATTED[1]:
+            start = begun.pop()
+            if not begun:
+                code.append(_between(lines, start, token.end))
+        if begun or token.type in _FORMATTED:
+            previous = token.type
+            continue
+        docstring = token.type == tokenize.STRING and previous in _LINE_STARTS
+        if token.type not in _LAYOUT and not docstring:
+            code.append(token.string)
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            previous = token.type
+    return "\n".join(code)
+
+
+def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    """The text from one (line, column) to another, lines counted from 1."""
+    text = lines[start[0] - 1 : end[0]]
+    text[-1] = text[-1][: end[1]]
+    text[0] = text[0][start[1] :]
+    return "".join(text)
