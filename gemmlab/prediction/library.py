@@ -19,8 +19,8 @@ from gemmlab.model.in_tiles import InTiles, choose
 from gemmlab.model.quantization import quantization
 from gemmlab.model.tiles import TILES
 from gemmlab.problem import Gemm
+from gemmlab.records.series import figures
 
-FIGURES = "figures"  # the folder of the guide's figures, below that of a device
 WAVES = 4  # of figure 5
 
 
@@ -29,10 +29,10 @@ def full_waves(device: Device, dtype: str, root: str | Path = records.ROOT) -> M
 
     Raises LookupError where there is none, RecordError for a file that was edited.
     """
-    path = Path(root) / device.name / FIGURES / f"{REFERENCE.name}.jsonl"
-    for m in records.read(path) if path.exists() else ():
+    for m in figures(device.name, root):
         q = quantization(m.problem, device, TILES[0], per_sm=1)
-        if m.problem.dtype == dtype and q.use == 1 and q.waves == WAVES:
+        wanted = REFERENCE.name, dtype, 1, WAVES
+        if (m.kernel, m.problem.dtype, q.use, q.waves) == wanted:
             return m
     raise LookupError(
         f"figure 5 in {dtype} is not recorded on {device.name}; "

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gemmlab import kernels
-from gemmlab.backends.timing import source_hash
 from gemmlab.held_out import size
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm
 from tests.prediction.written import Written

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab import held_out, kernels, predict, records
-from gemmlab.backends.timing import source_hash
 from gemmlab.device import device
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.library import predict_library
 from gemmlab.prediction.rungs import predict_rung
 from gemmlab.problem import Gemm

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from gemmlab import guide_figures, kernels, records
+from gemmlab import guide_figures, kernels
 from gemmlab.device import device
 from gemmlab.measurement import Measurement
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
+from gemmlab.records.series import figures
 from gemmlab.tiling import Tiling
 
 FEWEST = 20  # sizes of a series
@@ -30,12 +31,6 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kernel} {self.m}×n×{self.k} {self.dtype}"
-
-
-def figures(on: str) -> list[Measurement]:
-    """What is recorded of the guide's figures."""
-    folder = records.ROOT / on / "figures"
-    return [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
 
 
 def series(on: str) -> dict[Key, list[Measurement]]:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from gemmlab import Gemm, kernels, predict
-from gemmlab.backends.timing import source_hash
 from gemmlab.held_out import problems
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.rungs import predict_rung
 from tests.prediction import ladder, pages, sawtooth
 from tests.prediction.errors import (

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.backends.timing import tokens, version
+from gemmlab.backends.timing import version
+from gemmlab.kernels.hashing import tokens
 from gemmlab.microbenchmarks.running import ptxas_version
 from gemmlab.records.lines import checksum, refusal
 from tests.support.paths import ROOT

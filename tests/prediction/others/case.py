@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.prediction.written import tokens
+from gemmlab.kernels.hashing import tokens
 
 HERE = Path(__file__).parent / "kernels"
 IRREGULAR = "with atomics or gathers"
