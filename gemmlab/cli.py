@@ -12,6 +12,7 @@ import gemmlab
 from gemmlab import (
     doctor,
     guide_figures,
+    held_out,
     kernels,
     microbenchmarks,
     recording,
@@ -99,6 +100,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NUMBERS",
         help="instead of sizes: counterparts of these figures of NVIDIA's guide, with commas, of "
         f"{', '.join(map(str, guide_figures.FIGURES))}",
+    )
+    add.add_argument(
+        "--held-out",
+        action="store_true",
+        help="instead of sizes: the products on which the error of predictions is stated",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
@@ -195,6 +201,9 @@ def _record(arguments: argparse.Namespace) -> int:
     points = recording.plan(chosen, problems, target, arguments.budget)
     if figures:
         points = guide_figures.plan(figures, chosen, target, arguments.budget)
+    if arguments.held_out:  # kept apart: nobody who looks at records may come across them
+        folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
+        points = held_out.plan(chosen, target, min(arguments.budget, held_out.BUDGET))
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

@@ -1,0 +1,93 @@
+"""The held-out set: products on which the error of predictions is stated.
+
+No constant and no rule of a model may be chosen from them: they are predicted first, then measured.
+Their sizes are drawn by a rule that was written before any of them was, so that nobody picked them:
+m, n and k each on its own, uniform on a logarithmic scale between two limits, and rounded down to a
+multiple. Most are large, two have one short side, some are small; most are multiples of 16, whose
+rows begin at multiples of 64 bytes, and the others are whatever comes. Layouts take turns.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from gemmlab.device import Device
+from gemmlab.guide_figures import FORMATS, every_tiling
+from gemmlab.kernels import Kernel
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.recording import Point, point
+
+SEED = 20261122  # the day on which the rule was written
+FOLDER = "held_out"  # of the measurements, below that of a device
+BUDGET = 0.1  # of predicted time for one launch [s]: a kernel that takes longer leaves it out
+LARGE, SMALL, SHORT = (1000, 8192), (128, 1000), (32, 256)
+ALIGNED, RAGGED = 16, 1
+
+
+class Drawn(NamedTuple):
+    """How many products have m, n and k between such limits, as multiples of a number."""
+
+    count: int
+    limits: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+    multiple: int
+
+
+RULE = (
+    Drawn(4, (LARGE, LARGE, LARGE), ALIGNED),
+    Drawn(2, (LARGE, LARGE, LARGE), RAGGED),
+    Drawn(1, (LARGE, SHORT, LARGE), ALIGNED),
+    Drawn(1, (SHORT, LARGE, LARGE), RAGGED),
+    Drawn(1, (SMALL, SMALL, SMALL), ALIGNED),
+    Drawn(1, (SMALL, SMALL, SMALL), RAGGED),
+)
+
+
+def problems(seed: int = SEED) -> list[Gemm]:
+    """The products of the set, in float32, in the order of `RULE`.
+
+    >>> for p in problems()[:2]:
+    ...     print(p)
+    7776×2880×3728 float32
+    4064×1072×3744 float32 nt
+    """
+    source = random.Random(seed)
+    found = []
+    for count, limits, multiple in RULE:
+        for _ in range(count):
+            sizes = (_drawn(source, low, high, multiple) for low, high in limits)
+            found.append(Gemm(*sizes, layout=LAYOUTS[len(found) % len(LAYOUTS)]))
+    return found
+
+
+def _drawn(source: random.Random, low: int, high: int, multiple: int) -> int:
+    """A multiple of `multiple` in [low, high], as likely in each octave."""
+    size = low * (high / low) ** source.random()
+    return max(-(-low // multiple), int(size / multiple)) * multiple
+
+
+def plan(chosen: Iterable[Kernel], device: Device, budget: float = BUDGET) -> list[Point]:
+    """The points of a campaign: each product with every tiling that a kernel is recorded with.
+
+    A kernel that takes one layout alone computes the same sizes in that one; one that chooses its
+    own tiles computes them in each of `FORMATS` that it takes.
+    """
+    found = []
+    for kernel in chosen:
+        for problem in problems():
+            layout = problem.layout if problem.layout in kernel.layouts else kernel.layouts[0]
+            for dtype in FORMATS:
+                asked = replace(problem, layout=layout, dtype=dtype, out_dtype=None)
+                if asked.arithmetic in kernel.arithmetic:
+                    tilings = every_tiling(kernel) if kernel.default else [None]
+                    found += [point(kernel, asked, t, device, budget) for t in tilings]
+    return sorted(found, key=lambda p: p.problem.flops)
+
+
+def size(problem: Gemm) -> float:
+    """The n of the cube that takes as many operations, (m·n·k)^⅓."""
+    return math.cbrt(problem.m * problem.n * problem.k)

@@ -1,0 +1,105 @@
+"""Predicted times of the ladder and of cuBLAS, written down.
+
+    python -m tests.prediction.ladder held_out FILE [--device h100_sxm] [--jobs 2]
+    python -m tests.prediction.ladder looked_at FILE
+
+The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
+full waves. `held_out` has the
+points of `gemmlab.held_out`, `looked_at` those that are recorded already: rules and facts may have
+been chosen with an eye on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gemmlab import held_out, kernels, predict, records
+from gemmlab.device import device
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.prediction.library import predict_library
+from gemmlab.prediction.rungs import predict_rung
+from gemmlab.problem import Gemm
+from gemmlab.recording import KERNELS
+from gemmlab.tiling import Tiling
+from tests.prediction.written import origin, write
+
+
+class Case(NamedTuple):
+    """What is predicted."""
+
+    kernel: str
+    problem: Gemm
+    tiling: Tiling | None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """As text, by which predictions and measurements find each other."""
+        return self.kernel, str(self.problem), str(self.tiling or "")
+
+
+@cache
+def held_out_cases(on: str) -> list[Case]:
+    """The held-out set, without what would take too long."""
+    points = held_out.plan(KERNELS, device(on))
+    return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
+
+
+def looked_at_cases(on: str) -> list[Case]:
+    """What is recorded of the ladder and of cuBLAS."""
+    return [Case(m.kernel, m.problem, m.tiling) for m in records.load(on)]
+
+
+SETS = {"held_out": held_out_cases, "looked_at": looked_at_cases}
+
+
+def row(case: Case, on: str) -> dict[str, Any]:
+    """A prediction: the time and what decides it, and the bound by counting beside it."""
+    kernel = kernels.get(case.kernel)
+    name, problem, tiling = case.key
+    said = {"kernel": name, "problem": problem, "tiling": tiling}
+    if kernel.library:
+        found = predict_library(case.problem, on)
+        return said | {
+            "seconds": float(found.seconds),
+            "by": str(found.limiter),
+            "bound": predict(case.problem, on).seconds,
+            "tile": [*found.tile, found.split],
+        }
+    found = predict_rung(case.problem, on, kernel, case.tiling)
+    return said | {
+        "seconds": found.seconds,
+        "by": found.bottleneck,
+        "bound": predict(case.problem, on, kernel, case.tiling).seconds,
+        "times": dict(found.times),
+        "source_sha256": source_hash(kernel),
+    }
+
+
+def rows(cases: Iterable[Case], on: str, jobs: int = 1) -> list[dict[str, Any]]:
+    """Predictions in the order of `cases`, made by `jobs` processes."""
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(partial(row, on=on), cases, chunksize=4))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "tests.prediction.ladder", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("cases", choices=SETS)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--device", default="h200")
+    parser.add_argument("--jobs", type=int, default=1)
+    asked = parser.parse_args()
+    before = origin(asked.device)
+    made = rows(SETS[asked.cases](asked.device), asked.device, asked.jobs)
+    write(asked.file, before, made)
+    print(f"{len(made)} predictions for {asked.device} in {asked.file}")
+
+
+if __name__ == "__main__":
+    main()
