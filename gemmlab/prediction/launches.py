@@ -27,12 +27,17 @@ class Share:
     def places(self, count: int) -> Iterator[Dim]:
         """Places in the grid of `count` of its blocks, in the order in which they start.
 
-        Blocks are handed out in the order of their numbers, x first: every `sms`-th is its.
+        Blocks are handed out in the order of their numbers, x first: every `sms`-th is its. Those
+        that it has at once follow each other, and such rounds lie evenly in all that it gets.
         """
         x, y, _ = self.grid
         last = math.prod(self.grid) - 1
+        further = -(-count // self.resident) - 1
+        step = max(self.resident, (self.blocks - self.resident) // max(1, further))
         for i in range(count):
-            number = min(i * self.sms, last)
+            a_round, place = divmod(i, self.resident)
+            its = a_round * step + place
+            number = min(its * self.sms, last)
             yield number % x, number // x % y, number // (x * y)
 
 

@@ -31,7 +31,13 @@ def test_blocks_are_dealt_to_sms_in_turn():
     mine = share(H200, (12, 33, 1), threads=256, shared_bytes=0, registers=32)
     assert (mine.blocks, mine.resident) == (3, 3)
     assert list(mine.places(3)) == [(0, 0, 0), (0, 11, 0), (0, 22, 0)]
-    assert share(H200, (10_000, 1, 1), 1024, 0, 32).resident == 2
+    many = share(H200, (10_000, 1, 1), 1024, 0, 32)
+    assert (many.blocks, many.resident) == (76, 2)
+    numbers = [x // 132 for x, _, _ in many.places(6)]
+    assert numbers == [0, 1, 37, 38, 74, 75]  # three rounds: the first, one amid, the last
+    assert [x // 132 for x, _, _ in many.places(4)] == [0, 1, 74, 75]
+    all_of_five = share(H200, (660, 1, 1), 1024, 0, 32)
+    assert [x // 132 for x, _, _ in all_of_five.places(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="2048 threads is too large"):
         share(H200, (1, 1, 1), 2048, 0, 32)
 
