@@ -164,7 +164,9 @@ def test_what_tiled_waits_for():
     del waits[Reason.NOT_SELECTED]
     assert {reason for reason, _ in waits.most_common(2)} == {Reason.SCOREBOARD, Reason.LSU}
     without = in_steps(kernels.tiled, "lsu").cycles / in_steps(kernels.tiled).cycles
-    assert 0.65 < without < 0.85  # "about three quarters"
+    assert 0.83 < without < 0.92  # "about an eighth shorter"
+    used = in_steps(kernels.tiled).used
+    assert 0.2 < used["integer"] < 0.32  # "a quarter of all slots"
     loads = [i for i in rung_listing(kernels.tiled, BIG).instructions if i.name == "LDS"]
     assert len(loads) < 2 * 16  # "loads that the compiler has merged"
 
@@ -172,7 +174,7 @@ def test_what_tiled_waits_for():
 def test_register_ports():
     assert BANKS == 2
     ports = [in_steps(k).empty.get("bank", 0) for k in (kernels.register_tiled, kernels.vectorised)]
-    assert ports[0] < 0.03 < 0.05 < ports[1]
+    assert ports[0] < 0.015 < 0.03 < ports[1]
 
 
 def test_fmas_of_one_warp_fill_the_slots_of_a_scheduler():
