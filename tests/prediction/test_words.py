@@ -19,7 +19,7 @@ def result(issued, lost):
     for (reason, instruction), count in lost.items():
         table[reason, instruction] = count
     assert sum(issued) + table.sum() == 100
-    return Result(25, np.array(issued), table, KINDS, np.array([25]))
+    return Result(25, np.array(issued), table, KINDS, np.array([25]), np.array([sum(issued)]))
 
 
 BUSY = result(
