@@ -3,10 +3,11 @@
 `python -m tests.support.timed_loops` prints the table of all of them.
 """
 
+import numpy as np
 import pytest
 
 from gemmlab.microbenchmarks import microbenchmark, results
-from tests.support.timed_loops import simulated
+from tests.support.timed_loops import phases, simulated
 
 H200 = results.load("h200")
 
@@ -52,6 +53,20 @@ def test_a_microbenchmark_takes_as_long_as_on_an_h200(name):
     for warps in microbenchmark(name).warps:
         measured = H200.loop(name, warps).each
         assert simulated(name, warps) == pytest.approx(measured, rel=tolerance), f"{warps} warps"
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("blocks", [1, 2, 4, 8])
+def test_blocks_in_phases_follow_each_other(blocks):
+    """The clocks tell of the second of two passes, from the first block's start of it."""
+    row = H200.loop(f"phases_of_{blocks}_blocks", 8)
+    measured = np.array(row.cycles[0]) / microbenchmark(row.name).turns
+    found = phases(blocks)
+    assert list(np.argsort(found)) == list(np.argsort(measured)) == list(range(blocks))
+    if blocks <= 2:  # both passes alike
+        assert found / 2 == pytest.approx(measured, rel=0.05)
+    else:
+        assert found[-1] - found[0] == pytest.approx(measured[-1] - measured[0], rel=0.15)
 
 
 def test_what_is_missed_is_named_once():

@@ -21,7 +21,7 @@ SHORT, LONG = 3, 9  # turns whose difference counts
 APART = 2  # instructions more that each scheduler has to do before: after a pass no two are in step
 LEFT_OUT = re.compile(
     # they take other ways at each turn, or more than an SM
-    "divergent|not_taken|order|succession|pairs|all_sms|global|f32_.*rate|stg|ldg_l2.*rate|stream"
+    "divergent|not_taken|phases|order|succession|pairs|all_sms|global|f32_.*rate|stg|ldg_l2.*rate|stream"
 )
 
 
@@ -75,7 +75,7 @@ def cycles(loop, instruction):
 def level(name):
     if "dram" in name:
         return Level.DRAM
-    return Level.L2 if "_l2_" in name or name.startswith("ldgsts_128") else Level.L1
+    return Level.L2 if "_l2_" in f"{name}_" or name.startswith("ldgsts_128") else Level.L1
 
 
 def simulated(name, warps):
@@ -95,6 +95,17 @@ def simulated(name, warps):
             each.append(stream(order, needs, 0, level(name)))
         took.append(simulate(code, [[each[w % 4] for w in range(warps)]]).cycles)
     return (took[1] - took[0]) / (long - short) / loop.count
+
+
+def phases(blocks):
+    """When each of some blocks ends that load, store and multiply in turn: cycles for a step."""
+    loop, code = microbenchmark(f"phases_of_{blocks}_blocks"), listing(f"phases_of_{blocks}_blocks")
+    indices = turn(code, False)
+    asked = [cycles(loop, code.instructions[i]) for i in indices]
+    sectors = [4 * (code.instructions[i].name == "LDG") for i in indices]
+    steps = loop.passes * loop.turns
+    warp = stream(indices * steps, asked * steps, sectors * steps, Level.L2)
+    return simulate(code, [[warp] * max(loop.warps)] * blocks).block_ends / loop.turns
 
 
 def rows(pattern="."):
