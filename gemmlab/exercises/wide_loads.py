@@ -122,7 +122,7 @@ def judge(answer: Any) -> Finding:
 TASK = Task(
     name="06.2",
     title="Four words at a time",
-    section="chapter 06, A load is an instruction too",
+    section="chapter 06, How can one instruction bring four words?",
     asked="build_fours(T) returns a kernel whose T×T threads compute 4×4 elements of C each, with "
     "128-bit loads from global and from shared memory.",
     prompt=f"""
