@@ -27,7 +27,6 @@ def start(blocks, warps, schedulers, flow, place, t):
         warps.fetched[warp] = t
         warps.following[warp] = t
         warps.order[warp] = k - number * each
-        warps.yielded[warp] = 0
         warps.barrier[warp] = -1
         warps.opens[warp] = 0
         schedulers.next[warp % SCHEDULERS] = min(schedulers.next[warp % SCHEDULERS], t)

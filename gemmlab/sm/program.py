@@ -22,7 +22,7 @@ _WIDTHS = {"64": 2, "128": 4}
 class Program(NamedTuple):
     """Of each instruction, by its index in the listing; `NO` where it has none.
 
-    stall, yields, write, read, waits : its control fields; `waits` has a bit for each scoreboard
+    stall, write, read, waits : its control fields; `waits` has a bit for each scoreboard
     kind, pipe, other, interval, latency, unit : its `pipes.Use`
     words, stores : registers of a lane that a load fills or a store reads, and whether it is that
     barrier, expected : of BAR, its number, and the warps that it is for (0: the whole block)
@@ -33,7 +33,6 @@ class Program(NamedTuple):
     """
 
     stall: np.ndarray
-    yields: np.ndarray
     write: np.ndarray
     read: np.ndarray
     waits: np.ndarray
@@ -73,7 +72,6 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         registers[place], reused[place] = register, stays
     return (
         stall(instruction, facts),
-        control.yields,
         NO if control.write_barrier is None else control.write_barrier,
         NO if control.read_barrier is None else control.read_barrier,
         sum(1 << b for b in control.waits),

@@ -27,7 +27,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
-LAST = NEVER  # after all numbers of warps
+LAST = NEVER  # a rank above those of all warps
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
@@ -111,14 +111,9 @@ def look(now, code, flow, facts, on, scheduler, t):
                 soon, reason, by = at, why, what
         else:
             order = LAST if warp == last else now.warps.order[warp]
-            if now.warps.yielded[warp]:
-                order = now.warps.order[warp] - LAST
             if order > first:
                 chosen, first = warp, order
         now.account.why[warp] = NOT_SELECTED if at <= t else why
-    if chosen >= 0 and now.warps.yielded[chosen]:
-        for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
-            now.warps.yielded[warp] = 0
     if chosen < 0:
         now.schedulers.next[scheduler] = soon
         now.schedulers.reason[scheduler] = reason
@@ -139,7 +134,6 @@ def issue(now, code, flow, facts, on, warp, t):
     if on.stalls:
         pause = code.stall[i]
     now.warps.ready[warp] = t + pause
-    now.warps.yielded[warp] = 0
     now.warps.position[warp] = position + 1
     if code.pipe[i] != NO_PIPE:
         _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)

@@ -40,8 +40,7 @@ class Warps(NamedTuple):
     ready : the cycle from which its next instruction may issue, for all that it knows itself
     fetched : the cycle from which that instruction is there
     following : after a branch, the cycle from which the line after its target's is there
-    order : its number among all warps that have started
-    yielded : whether others go first
+    order : its rank: the highest goes first
     barrier : the one that it has come to and that is not open, -1 for none
     blocked, opens : from which cycle it waits there, and until which
     """
@@ -53,7 +52,6 @@ class Warps(NamedTuple):
     fetched: np.ndarray
     following: np.ndarray
     order: np.ndarray
-    yielded: np.ndarray
     barrier: np.ndarray
     blocked: np.ndarray
     opens: np.ndarray
@@ -137,7 +135,7 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
         return np.zeros(shape, np.int64)
 
     return State(
-        Warps(*(zeros(warps) for _ in range(11))),
+        Warps(*(zeros(warps) for _ in range(10))),
         free_scoreboards(warps),
         Schedulers(
             next=zeros(SCHEDULERS),
