@@ -79,7 +79,7 @@ class Device:
     blocks_per_sm: int | None = _quantity("block", default=None)
     warp_size: int | None = _quantity("thread", default=None)
 
-    launch_interval: float | None = _quantity("s", default=None)  # from one launch to the next
+    launch_latency: float | None = _quantity("s", default=None)  # of a launch that does nothing
     block_interval: float | None = _quantity(
         "s", default=None
     )  # from one block's start to another's

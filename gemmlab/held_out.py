@@ -1,6 +1,7 @@
-"""The held-out set: products on which the error of predictions is stated.
+"""The held-out sets: products on which the error of predictions is stated.
 
 No constant and no rule of a model may be chosen from them: they are predicted first, then measured.
+Once the errors of a set are known it has served; what is mended then is stated on the next one.
 Their sizes are drawn by a rule that was written before any of them was, so that nobody picked them:
 m, n and k each on its own, uniform on a logarithmic scale between two limits, and rounded down to a
 multiple. Most are large, two have one short side, some are small; most are multiples of 16, whose
@@ -22,7 +23,7 @@ from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.recording import Point, point
 
-SEED = 20261122  # the day on which the rule was written
+SETS = {"held_out": 20261122, "held_out_2": 20261123}  # name -> seed: the first day, the next one
 FOLDER = "held_out"  # of the measurements, below that of a device
 BUDGET = 0.1  # of predicted time for one launch [s]: a kernel that takes longer leaves it out
 LARGE, SMALL, SHORT = (1000, 8192), (128, 1000), (32, 256)
@@ -47,8 +48,8 @@ RULE = (
 )
 
 
-def problems(seed: int = SEED) -> list[Gemm]:
-    """The products of the set, in float32, in the order of `RULE`.
+def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
+    """The products of a set, in float32, in the order of `RULE`.
 
     >>> for p in problems()[:2]:
     ...     print(p)
@@ -70,15 +71,20 @@ def _drawn(source: random.Random, low: int, high: int, multiple: int) -> int:
     return max(-(-low // multiple), int(size / multiple)) * multiple
 
 
-def plan(chosen: Iterable[Kernel], device: Device, budget: float = BUDGET) -> list[Point]:
+def plan(
+    chosen: Iterable[Kernel],
+    device: Device,
+    budget: float = BUDGET,
+    seeds: Iterable[int] = tuple(SETS.values()),
+) -> list[Point]:
     """The points of a campaign: each product with every tiling that a kernel is recorded with.
 
     A kernel that takes one layout alone computes the same sizes in that one; one that chooses its
     own tiles computes them in each of `FORMATS` that it takes.
     """
-    found = []
+    found, drawn = [], [problem for seed in seeds for problem in problems(seed)]
     for kernel in chosen:
-        for problem in problems():
+        for problem in drawn:
             layout = problem.layout if problem.layout in kernel.layouts else kernel.layouts[0]
             for dtype in FORMATS:
                 asked = replace(problem, layout=layout, dtype=dtype, out_dtype=None)

@@ -14,6 +14,7 @@ from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction import recorded
 from gemmlab.prediction.compiling import listing, with_lines
+from gemmlab.prediction.periods import longer, repeats
 from gemmlab.prediction.time import (
     ALL,
     Executed,
@@ -30,6 +31,7 @@ from gemmlab.tiling import Tiling
 
 ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
 SHORT = 8  # steps along k after which a loop is in its stride
+SIMULATED = 2, 5  # periods: blocks are in or out of step by then
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
 
@@ -86,9 +88,10 @@ def predict_rung(
 ) -> Forecast:
     """Predict the time of a rung of the ladder from its compiled code.
 
-    The blocks of a product are alike, so that one round of resident blocks stands for all; where k
-    is long two shorter products are simulated, beyond which each step takes the same. The first
-    round waits for device memory, if L2 keeps the matrices for the later ones.
+    The blocks of a product are alike, so that one round of resident blocks is executed and stands
+    for all. Where k is long two shorter products are executed, whose difference is a period of the
+    loop: some more periods are simulated, beyond which each one takes the same. The first round
+    waits for device memory, if L2 keeps the matrices for the later ones.
     Raises what `predict` and `predict_time` raise.
     """
     return forecast_rung(problem, execute_rung(problem, device, kernel, tiling), effects)
@@ -104,30 +107,48 @@ def execute_rung(
     target, tiling = known_device(device), kernel.choose(tiling)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
-    step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
-    shorter = [problem.k % step + step * n * _steps(step, tiling) for n in (1, 2)]
+    period = _period(tiling)
+    shorter = [problem.k % period + period * n for n in (1, 2)]
+    depths = shorter if problem.k > shorter[1] else [problem.k]
+    return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
 
-    def executed(k: int) -> Executed:
-        shape = replace(problem, k=k)
-        return execute(
-            code, target, *kernel.launch(shape, tiling), *_arguments(shape), rounds=1,
-            shared_bytes=kernel.dynamic_shared_bytes(shape, tiling),
-        )  # fmt: skip
 
-    return {k: executed(k) for k in (shorter if problem.k > shorter[1] else [problem.k])}
+def execute_whole(
+    problem: Gemm, code: Listing, device: Device, kernel: Kernel, tiling: Tiling
+) -> Executed:
+    """Execute one round of blocks of a product, with all of its k."""
+    return execute(
+        code, device, *kernel.launch(problem, tiling), *_arguments(problem), rounds=1,
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
+    )  # fmt: skip
 
 
 def forecast_rung(
     problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL
 ) -> Forecast:
     """What `execute_rung` says of a problem."""
-    sizes = list(executed)
-    found = [forecast(done, effects=effects) for done in executed.values()]
+    runs = _simulated(problem, executed)
+    found = [forecast(run, effects=effects) for run in runs.values()]
     times = {
-        name: extended([f.times[name] for f in found], sizes, problem.k) for name in found[-1].times
+        name: extended([f.times[name] for f in found], list(runs), problem.k)
+        for name in found[-1].times
     }
-    times["dram"] = dram_time(problem, executed[sizes[0]].device)
+    times["dram"] = dram_time(problem, next(iter(executed.values())).device)
     return replace(found[-1], times=times)
+
+
+def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
+    """k -> the product of that k: what was executed, with more periods where it has two products.
+
+    It is the problem itself where that has no more periods than `SIMULATED`. What was executed
+    stays where a longer loop does other things than a shorter one.
+    """
+    if len(executed) == 1 or not repeats(*executed.values()):
+        return executed
+    (k, short), (after, long) = executed.items()
+    wanted = (problem.k - k) // (after - k)
+    counts = SIMULATED if wanted > max(SIMULATED) else (wanted,)
+    return {k + (after - k) * n: longer(short, long, n) for n in counts}
 
 
 def dram_time(problem: Gemm, device: Device) -> float:
@@ -143,9 +164,10 @@ def extended(values: list[float], sizes: list[int], k: int) -> float:
     return values[0] + (values[1] - values[0]) * (k - sizes[0]) / (sizes[1] - sizes[0])
 
 
-def _steps(step: int, tiling: Tiling) -> int:
-    """Multiples of `step` that make `SHORT` steps of the block along k."""
-    return max(1, SHORT * tiling.block[2] // step)
+def _period(tiling: Tiling) -> int:
+    """Elements along k after which a loop does the same again: at least `SHORT` steps, mostly."""
+    step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
+    return step * max(1, SHORT * tiling.block[2] // step)
 
 
 def _arguments(problem: Gemm) -> tuple:

@@ -39,9 +39,9 @@ LONGEST = 5_000_000  # steps that a sample may take to its end
 class Forecast:
     """What compiled code says of a launch.
 
-    seconds : the longest of `times`
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
+    launch : what a launch takes that does nothing [s], 0 where that was not measured
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
@@ -50,14 +50,15 @@ class Forecast:
     device: str
     listing: Listing = field(repr=False)
     times: Mapping[str, float]
+    launch: float
     share: Share
     sampled: int
     result: Result = field(repr=False)
 
     @property
     def seconds(self) -> float:
-        """Predicted duration [s]."""
-        return max(self.times.values())
+        """Predicted duration [s], as two events around the launch would tell it."""
+        return self.launch + max(self.times.values())
 
     @property
     def bottleneck(self) -> str:
@@ -186,7 +187,9 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
-    return Forecast(target.name, executed.code, times, mine, executed.count, result)
+    return Forecast(
+        target.name, executed.code, times, launch_latency(target), mine, executed.count, result
+    )
 
 
 def partial_sector(device: Device) -> float:
@@ -194,6 +197,11 @@ def partial_sector(device: Device) -> float:
     if not (device.l2_bandwidth and device.l2_partial_writes):
         return 1.0
     return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def launch_latency(device: Device) -> float:
+    """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
+    return device.launch_latency or 0.0
 
 
 def stream_bandwidth(device: Device) -> float:

@@ -62,7 +62,7 @@ def waits(result: Result) -> dict[str, float]:
 def sentence(forecast: Forecast) -> str:
     """What a launch waits for most, and what its issue slots are used for."""
     if forecast.bottleneck != "sm":
-        alone = forecast.times["sm"] / forecast.seconds
+        alone = forecast.times["sm"] / forecast.times[forecast.bottleneck]
         part = PARTS[forecast.bottleneck]
         return f"It waits mostly for {part}: an SM would be done after {alone:.0%} of that time."
     used = uses(forecast.result)

@@ -127,7 +127,7 @@ FACTS = {
     "dram_copy_bandwidth": ("dram_copy_128", lambda one: one.bytes_per_second),
     "dram_write_bandwidth": ("dram_write_128", lambda one: one.bytes_per_second),
     "l2_partial_writes": ("dram_write_stride_8", lambda one: one.bytes_per_second / WORD),
-    "launch_interval": ("empty_256_threads_4_bytes", lambda one: one.seconds),
+    "launch_latency": ("empty_alone", lambda one: one.seconds),
 }
 
 

@@ -1,12 +1,11 @@
 """Predicted times of the ladder and of cuBLAS, written down.
 
-    python -m tests.prediction.ladder held_out FILE [--device h100_sxm] [--jobs 2]
+    python -m tests.prediction.ladder held_out_2 FILE [--device h100_sxm] [--jobs 2]
     python -m tests.prediction.ladder looked_at FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
-full waves. `held_out` has the
-points of `gemmlab.held_out`, `looked_at` those that are recorded already: rules and facts may have
-been chosen with an eye on them.
+full waves. `held_out` and `held_out_2` have the points of `gemmlab.held_out`, `looked_at` those
+that are recorded already: rules and facts may have been chosen with an eye on them.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class Case(NamedTuple):
 
 
 @cache
-def held_out_cases(on: str) -> list[Case]:
-    """The held-out set, without what would take too long."""
-    points = held_out.plan(KERNELS, device(on))
+def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
+    """A held-out set, without what would take too long."""
+    points = held_out.plan(KERNELS, device(on), seeds=(held_out.SETS[which],))
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 
@@ -54,7 +53,8 @@ def looked_at_cases(on: str) -> list[Case]:
     return [Case(m.kernel, m.problem, m.tiling) for m in records.load(on)]
 
 
-SETS = {"held_out": held_out_cases, "looked_at": looked_at_cases}
+SETS = {which: partial(held_out_cases, which=which) for which in held_out.SETS}
+SETS["looked_at"] = looked_at_cases
 
 
 def row(case: Case, on: str) -> dict[str, Any]:
@@ -65,10 +65,10 @@ def row(case: Case, on: str) -> dict[str, Any]:
     if kernel.library:
         found = predict_library(case.problem, on)
         return said | {
-            "seconds": float(found.seconds),
-            "by": str(found.limiter),
+            "seconds": found.seconds,
+            "by": found.limiter,
             "bound": predict(case.problem, on).seconds,
-            "tile": [*found.tile, found.split],
+            "tile": [*found.in_tiles.tile, found.in_tiles.split],
         }
     found = predict_rung(case.problem, on, kernel, case.tiling)
     return said | {
