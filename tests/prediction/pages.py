@@ -147,6 +147,8 @@ def families(which: str, name: str) -> str:
     """The error of each family, of the prediction and of the bound."""
     measured = measurements(which, name)
     texts = [made(written) for written in first_and_since(name, f"{which}_predicted")]
+    if not texts:
+        return "Not predicted yet."
     if not measured:
         return "\n\n".join(f"{text}; not measured yet." for text in texts)
     days = sorted(m.provenance["date"] for m in measured)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gemmlab import Gemm, kernels, predict
-from gemmlab.held_out import problems
+from gemmlab.held_out import SETS, problems
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.rungs import predict_rung
 from tests.prediction import ladder, pages, sawtooth
@@ -111,7 +111,7 @@ def test_predictions_and_measurements_find_each_other_or_are_refused():
 
 
 def made_times(which, on):
-    """A measurement of each prediction, a quarter longer."""
+    """A measurement of each prediction, a quarter longer; of the first set alone."""
     rows = {(row["kernel"], row["problem"], row["tiling"]): row for row in held_out(on).rows}
     return [
         SimpleNamespace(
@@ -123,12 +123,14 @@ def made_times(which, on):
             },
         )
         for one in ladder.held_out_cases(on)
+        if which == "held_out"
     ]  # fmt: skip
 
 
 def test_tables_of_made_times(monkeypatch):
     """Each is a quarter longer than predicted, so that each error is a fifth."""
     monkeypatch.setattr(pages, "measurements", made_times)
+    monkeypatch.setattr(pages, "first_and_since", lambda on, name: [stored(on, name)])
     text = pages.families("held_out", "h200")
     rows = re.findall(
         r"^\| (.*) \| n [≥<] 1000 \| (\d+) \| \*\*20.0%\*\* \|.*−20.0% \|$", text, re.M
@@ -146,45 +148,57 @@ def test_tables_of_made_times(monkeypatch):
 # ----------------------------------------------------------------------------------- what is stored
 
 
-def held_out(on):
-    return stored(on, "held_out_predicted")
+def held_out(on, which="held_out"):
+    return stored(on, f"{which}_predicted")
 
 
-@pytest.mark.parametrize("on", pages.DEVICES)
-def test_the_whole_set_is_predicted_once(on):
-    keys = [(row["kernel"], row["problem"], row["tiling"]) for row in held_out(on).rows]
-    assert sorted(keys) == sorted(case.key for case in ladder.held_out_cases(on))
-    assert held_out(on).provenance["device"] == on
+HELD_OUT = [(on, which) for on in pages.DEVICES for which in SETS if held_out(on, which)]
 
 
-@pytest.mark.parametrize("on", pages.DEVICES)
-def test_it_was_predicted_before_it_was_measured(on):
-    measured = pages.measurements("held_out", on)
-    date = held_out(on).provenance["date"]
+def test_the_first_set_is_predicted_on_all_devices_and_each_on_one():
+    assert {on for on, which in HELD_OUT if which == "held_out"} == set(pages.DEVICES)
+    assert {which for _, which in HELD_OUT} == set(SETS)
+
+
+@pytest.mark.parametrize(("on", "which"), HELD_OUT)
+def test_the_whole_set_is_predicted_once(on, which):
+    rows = held_out(on, which).rows
+    keys = [(row["kernel"], row["problem"], row["tiling"]) for row in rows]
+    assert sorted(keys) == sorted(case.key for case in ladder.held_out_cases(on, which))
+    assert held_out(on, which).provenance["device"] == on
+
+
+@pytest.mark.parametrize(("on", "which"), HELD_OUT)
+def test_it_was_predicted_before_it_was_measured(on, which):
+    measured = pages.measurements(which, on)
+    date = held_out(on, which).provenance["date"]
     assert all(date < m.provenance["date"] for m in measured)
     if measured:
-        assert len(pages.cases("held_out", on)) == len(held_out(on).rows)
+        assert len(pages.cases(which, on)) == len(held_out(on, which).rows)
+
+
+LAST = list(SETS)[-1]
 
 
 def some(on):
-    """A small product of each kernel, in its own tiling."""
-    small = min((c.problem for c in ladder.held_out_cases(on)), key=lambda p: p.flops)
+    """A small product of each kernel, in its own tiling, of the last set."""
+    small = min((c.problem for c in ladder.held_out_cases(on, LAST)), key=lambda p: p.flops)
     return [
         case
-        for case in ladder.held_out_cases(on)
+        for case in ladder.held_out_cases(on, LAST)
         if (case.problem.m, case.problem.k) == (small.m, small.k)
         and case.tiling == kernels.get(case.kernel).default
     ]
 
 
-AGAIN = "python -m tests.prediction.ladder held_out .../held_out_predicted_since.jsonl, and pages"
+AGAIN = f"python -m tests.prediction.ladder {LAST} .../{LAST}_predicted_since.jsonl, and pages"
 
 
 @pytest.mark.ptxas
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", some("h200"), ids=lambda case: " ".join(case.key))
 def test_what_was_predicted_is_what_the_code_says(asked):
-    written = latest("h200", "held_out_predicted")
+    written = latest("h200", f"{LAST}_predicted")
     if reason := other_compilers(written):
         pytest.skip(reason)
     keys = {(row["kernel"], row["problem"], row["tiling"]): row for row in written.rows}
