@@ -24,7 +24,7 @@ from gemmlab.model.quantization import quantization
 from gemmlab.model.tiles import TILES
 from gemmlab.prediction.time import launch_latency, stream_bandwidth
 from gemmlab.problem import Gemm
-from gemmlab.records.series import figures, series
+from gemmlab.records.series import figures
 
 WAVES = 4  # of figure 5
 
@@ -73,11 +73,10 @@ def efficiency(problem: Gemm, device: Device, root: str | Path = records.ROOT) -
     is not recorded, all rows are taken for aligned ones.
     """
     speeds: dict[int, list[float]] = {}
-    (m, n, _), *_ = sizes = alignment(device, TILE)
-    depths = {k for _, _, k in sizes}
-    for found in series(REFERENCE, "k", device.name, dtype=problem.dtype, root=root, m=m, n=n):
-        if found.problem.k in depths:
-            speeds.setdefault(aligned_bytes(found.problem), []).append(found.flops_per_second)
+    of_figure_2 = {Gemm(*sizes, dtype=problem.dtype) for sizes in alignment(device, TILE)}
+    for m in figures(device.name, root):
+        if m.kernel == REFERENCE.name and m.problem in of_figure_2:
+            speeds.setdefault(aligned_bytes(m.problem), []).append(m.flops_per_second)
     worst = aligned_bytes(problem)
     return median(speeds[worst]) / median(speeds[WIDEST]) if worst in speeds else 1.0
 

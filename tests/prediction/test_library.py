@@ -5,7 +5,7 @@ import pytest
 from gemmlab import Gemm, device, records
 from gemmlab.guide_figures import FORMATS
 from gemmlab.model.in_tiles import choose
-from gemmlab.prediction.library import full_waves, predict_library
+from gemmlab.prediction.library import efficiency, full_waves, predict_library
 
 H200 = device("h200")
 
@@ -34,6 +34,21 @@ def test_memory_takes_as_long_at_any_rate():
     moved = problem.dram_bytes / H200.dram_copy_bandwidth
     assert found.limiter == "DRAM"
     assert found.seconds == pytest.approx(H200.launch_latency + moved)
+
+
+def test_rows_that_begin_anywhere_are_as_slow_as_figure_2_shows():
+    """The matrix whose rows are aligned worst counts, and more than 16 bytes do not help."""
+    speeds = [efficiency(Gemm(4096, 4096, 4096 + more, dtype="float16"), H200) for more in range(9)]
+    assert speeds[0] == speeds[8] == 1.0
+    assert 0.1 < speeds[1] == speeds[3] < speeds[2] < 0.5
+    assert efficiency(Gemm(4096, 4097, 4096, dtype="float16"), H200) == speeds[1]
+    assert efficiency(Gemm(4097, 4096, 4096, dtype="float16"), H200) == 1.0
+    assert 0.9 < efficiency(Gemm(4097, 4097, 4097), H200) < 1.0
+
+
+def test_where_figure_2_is_not_recorded_all_rows_are_taken_for_aligned(tmp_path):
+    assert efficiency(Gemm(64, 65, 67), H200, tmp_path) == 1.0
+    assert efficiency(Gemm(64, 65, 67, dtype="float16"), device("h100_sxm")) == 1.0
 
 
 def test_where_figure_5_is_not_recorded_it_says_how_to_measure_it(tmp_path):
