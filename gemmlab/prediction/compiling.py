@@ -41,6 +41,12 @@ def lacking() -> str:
     return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
 
 
+def check_tools() -> None:
+    """RuntimeError that says what compiling needs and how to get it, where something is missing."""
+    if lacking():
+        raise RuntimeError(f"a kernel is to be compiled, and {lacking()}")
+
+
 def listing(
     function: Callable,
     arguments: Sequence[Any],
@@ -91,6 +97,7 @@ def _asked(
     function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
     options: Mapping[str, Any],
 ) -> Asked:  # fmt: skip
+    check_tools()
     plain = getattr(function, "py_func", function)
     signature = tuple(_type(argument) for argument in arguments)
     return Asked(plain, signature, target, registers, tuple(sorted(options.items())))
