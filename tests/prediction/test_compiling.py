@@ -3,9 +3,10 @@
 import builtins
 import re
 
+import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, kernels
+from gemmlab import Gemm, Tiling, cuda, kernels
 from gemmlab.prediction import compiling
 from gemmlab.prediction.rungs import predict_rung
 from gemmlab.prediction.time import predict_time
@@ -33,9 +34,33 @@ def test_what_is_missing_is_named_in_one_line(monkeypatch):
     monkeypatch.setattr(compiling, "tool", no_tool)
     assert compiling.missing() == ("pyelftools", "nvdisasm")
     assert compiling.lacking() == (
-        'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[gpu]" '
+        'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[forecast]" '
         "(Linux, Windows; no GPU is needed)"
     )
+
+
+def doubled(x):
+    x[cuda.grid(1)] *= 2
+
+
+@pytest.mark.ptxas
+def test_nvrtc_is_not_needed(monkeypatch):
+    """The library that Numba asks for capabilities: it is not among the extra's packages."""
+    from cuda import pathfinder
+    from numba.cuda import cuda_paths
+    from numba.cuda.cudadrv import nvrtc, nvvm
+
+    load = pathfinder.load_nvidia_dynamic_lib
+    absent = {"nvrtc": lambda name: pytest.fail("NVRTC is loaded")}
+    monkeypatch.setattr(
+        pathfinder, "load_nvidia_dynamic_lib", lambda name: absent.get(name, load)(name)
+    )
+    monkeypatch.setattr(nvrtc, "get_supported_ccs", lambda: pytest.fail("NVRTC is asked"))
+    monkeypatch.setattr(nvvm.LibDevice, "_cache_", None)  # as in a process that begins
+    monkeypatch.delattr(cuda_paths.get_cuda_paths, "_cached_result", raising=False)
+    for target in ("sm_80", "sm_90"):
+        code = compiling.listing(doubled, (np.ones(2),), target)
+        assert code.architecture == target
 
 
 @pytest.fixture
