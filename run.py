@@ -25,7 +25,7 @@ MOST_WORKERS = 8  # of the tests
 LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 
-# verb -> (lock file of what it needs, whether it also uses a GPU, one line of help)
+# verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
     "test": ("test", True, "run unit tests, doctests and every notebook"),
@@ -280,14 +280,19 @@ def set_up(name: str) -> None:
     say(f"ready after {time.monotonic() - began:.0f} s")
 
 
-def set_up_gpu() -> None:
-    """Add the CUDA packages where a GPU can use them; without them the course still runs."""
-    if not gpu_usable(gpu_driver()):
+def set_up_cuda() -> None:
+    """Add NVIDIA's packages: all where a GPU can use them, elsewhere the compilers alone, by which
+    kernels' times are predicted. Without them the course still runs; macOS has none.
+    """
+    if sys.platform == "darwin":
         return
+    name, without = "forecast", "so no times are predicted from compiled code"
+    if gpu_usable(gpu_driver()):
+        name, without = "gpu", "so the simulator and recorded data are used"
     try:
-        set_up("gpu")
+        set_up(name)
     except SetupError as error:
-        say(f"no CUDA packages, so the simulator and recorded data are used: {error}")
+        say(f"no CUDA packages, {without}: {error}")
 
 
 # --------------------------------------------------------------------------------- the verbs
@@ -369,11 +374,11 @@ def main(argv: "list[str]") -> int:
     if verb not in VERBS:
         say(f"no verb {verb!r}; there are: {' '.join(VERBS)}")
         return 2
-    lock, gpu, _ = VERBS[verb]
+    lock, compiles, _ = VERBS[verb]
     try:
         set_up(lock)
-        if gpu:
-            set_up_gpu()
+        if compiles:
+            set_up_cuda()
         own = {"lab": lab, "test": test, "book": book, "lint": lint, "validate": validate}
         if verb in own:
             return own[verb](argv[1:])

@@ -242,6 +242,8 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
 def _listings(arguments: argparse.Namespace) -> int:
     from gemmlab.prediction import recorded, rungs
 
+    if lacking():
+        return _fail(f"--listings compiles the kernels: {lacking()}")
     capability = device(RECORDED).compute_capability
     root = arguments.out or records.ROOT
     chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in kernels.LADDER]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import gemmlab
 from gemmlab.driver import GpuStatus, gpu_status, package_version
-from gemmlab.prediction.compiling import INSTALL, missing
+from gemmlab.prediction.compiling import missing
 
 Version = tuple[int, ...]
 
@@ -38,6 +38,7 @@ NEEDS = {
     "numba-cuda": Need((0, 30), (0, 31), "GPU kernels", "gemmlab[gpu]", gpu_only=True),
     "cupy": Need((13, 6), None, "cuBLAS as the reference", "gemmlab[gpu]", gpu_only=True),
 }
+COMPILERS = "gemmlab[forecast]"  # what pip is given for times from compiled code
 CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # names under which CuPy is distributed
 SETUP = "python run.py lab"
 DRIVERS = "https://www.nvidia.com/drivers"
@@ -133,7 +134,7 @@ def _python(env: Environment) -> Finding:
 
 def _package(name: str, need: Need, env: Environment) -> Finding:
     have = env.packages.get(name)
-    fix = _install(need, env)
+    fix = _install(need.install, env)
     if need.gpu_only and env.gpu.problem in ("no-driver", "no-gpu"):
         more = ", and for predictions" if name == "numba-cuda" else " only"
         return Finding(name, "ok", f"{have or 'not installed'} (of use with a GPU{more})")
@@ -154,7 +155,7 @@ def _gpu(env: Environment) -> Finding:
     fixes = {
         "no-driver": f"with an NVIDIA GPU: install its driver, {DRIVERS}",
         "no-gpu": "see whether the driver finds a GPU: nvidia-smi",
-        "no-numba-cuda": _install(NEEDS["numba-cuda"], env),
+        "no-numba-cuda": _install(NEEDS["numba-cuda"].install, env),
         "driver-too-old": f"install a newer driver, {DRIVERS}" + _older_cuda(gpu),
         "broken": _reinstall(env),
     }
@@ -189,13 +190,14 @@ def _recorded(env: Environment) -> Finding:
 def _predictions(env: Environment) -> Finding:
     if env.missing:
         text = f"no times from compiled code: there is no {' and no '.join(env.missing)}"
-        return Finding("predictions", "note", text, "" if env.platform == "darwin" else INSTALL)
+        fix = "" if env.platform == "darwin" else _install(COMPILERS, env)
+        return Finding("predictions", "note", text, fix)
     return Finding("predictions", "ok", "a kernel's time on an H200 follows from its compiled code")
 
 
-def _install(need: Need, env: Environment) -> str:
+def _install(package: str, env: Environment) -> str:
     """The command that brings a package; in a clone, run.py sets up everything in one."""
-    return SETUP if env.clone else f'python -m pip install "{need.install}"'
+    return SETUP if env.clone else f'python -m pip install "{package}"'
 
 
 def _reinstall(env: Environment) -> str:

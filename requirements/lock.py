@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SETS = {"lab": ["lab"], "gpu": ["gpu"], "book": ["book"], "test": ["test"], "browser": ["browser"]}
+SETS = {name: [name] for name in ("lab", "forecast", "gpu", "book", "test", "browser")}
 
 
 def resolve(extras: list[str], constraints: list[Path], out: Path) -> None:

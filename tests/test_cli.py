@@ -235,3 +235,12 @@ def test_record_listings_keeps_compiled_code(tmp_path, capsys):
     path = tmp_path / "sm_90" / "naive.json.gz"
     assert capsys.readouterr().out == f"{path}: 16×16×1\n"
     assert path.is_file()
+
+
+def test_record_listings_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "lacking", lambda: "there is no ptxas; install it")
+    assert cli.main(["record", "--listings", "--out", str(tmp_path)]) == 1
+    assert (
+        "--listings compiles the kernels: there is no ptxas; install it" in capsys.readouterr().err
+    )
+    assert not list(tmp_path.iterdir())

@@ -59,7 +59,8 @@ def test_predictions_need_compilers_and_no_gpu():
     assert find(NO_GPU, "predictions").status == "ok"
     lacks = replace(NO_GPU, missing=("pyelftools", "nvdisasm"))
     found = find(lacks, "predictions")
-    assert (found.status, found.fix) == ("note", 'python -m pip install "gemmlab[gpu]"')
+    assert (found.status, found.fix) == ("note", 'python -m pip install "gemmlab[forecast]"')
+    assert find(replace(lacks, clone=True), "predictions").fix == "python run.py lab"
     assert found.text.endswith("there is no pyelftools and no nvdisasm")
     assert not find(replace(lacks, platform="darwin"), "predictions").fix
     bare = replace(NO_GPU, packages=PACKAGES | {"numba-cuda": None})

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
-from gemmlab.architectures import architecture
+from gemmlab.architectures import Capability, architecture
 from gemmlab.driver import numba_cuda
 from gemmlab.sass.compiling import WHEELS, Usage, assemble, disassemble, places, tool
 from gemmlab.sass.listing import Line, Listing
 
 PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
-INSTALL = 'python -m pip install "gemmlab[gpu]"'
+INSTALL = 'python -m pip install "gemmlab[forecast]"'
 WHERE = "Linux, Windows; no GPU is needed"
 
 
@@ -39,6 +39,12 @@ def lacking() -> str:
     """What is missing and how to get it, in one line; empty where nothing is."""
     names = missing()
     return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
+
+
+def check_tools() -> None:
+    """RuntimeError that says what compiling needs and how to get it, where something is missing."""
+    if lacking():
+        raise RuntimeError(f"a kernel is to be compiled, and {lacking()}")
 
 
 def listing(
@@ -77,6 +83,27 @@ def with_lines(
     return replace(code, lines=lines)
 
 
+def ptx(function: Callable, signature: tuple, capability: Capability, **options: Any) -> str:
+    """The PTX of a kernel for GPUs of a compute capability; neither one nor CUDA need be here.
+
+    signature : Numba's types; options : those of `numba.cuda.compile_ptx`
+    """
+    cuda = numba_cuda()
+    from numba.cuda import config, cuda_paths, dispatcher
+    from numba.cuda.core.compiler_lock import global_compiler_lock
+
+    # Numba compiles device functions for the GPU that is there: here, that is another.
+    there = SimpleNamespace(compute_capability=capability)
+    with (
+        global_compiler_lock,  # what other threads compile is for the GPU that is there
+        mock.patch.object(dispatcher, "get_current_device", return_value=there),
+        # NVRTC, 90 MB to download, would say which capabilities there are, and compile nothing.
+        mock.patch.object(config, "FORCE_CUDA_CC", capability),
+        mock.patch.object(cuda_paths, "_get_nvrtc_path"),
+    ):
+        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+
+
 class Asked(NamedTuple):
     """What is compiled."""
 
@@ -91,6 +118,7 @@ def _asked(
     function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
     options: Mapping[str, Any],
 ) -> Asked:  # fmt: skip
+    check_tools()
     plain = getattr(function, "py_func", function)
     signature = tuple(_type(argument) for argument in arguments)
     return Asked(plain, signature, target, registers, tuple(sorted(options.items())))
@@ -105,15 +133,10 @@ def _cubin(
     function: Callable, signature: tuple, target: str, registers: int | None, options: tuple,
     **more: Any,
 ) -> tuple[bytes, Usage]:  # fmt: skip
-    cuda = numba_cuda()
-    from numba.cuda import dispatcher
-
     capability = architecture(target).capability
-    # Numba compiles device functions for the GPU that is there: here, that is `target`.
-    there = SimpleNamespace(compute_capability=capability)
-    with mock.patch.object(dispatcher, "get_current_device", return_value=there):
-        ptx, _ = cuda.compile_ptx(function, signature, cc=capability, **dict(options), **more)
-    return assemble(ptx, target, registers)
+    return assemble(
+        ptx(function, signature, capability, **dict(options), **more), target, registers
+    )
 
 
 def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:

@@ -41,7 +41,7 @@ def rung_listing(
     """The listing of a rung for a problem, a tiling and a GPU.
 
     It is the recorded one if there is one of this source, so that all machines predict alike, and
-    is compiled otherwise.
+    is compiled otherwise. RuntimeError that says how to get the tools where they are missing then.
     """
     tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
     found = recorded.find(kernel, problem, tiling, capability)

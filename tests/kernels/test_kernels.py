@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import replace
 from itertools import cycle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.copies import aligned_by_fours
+from gemmlab.prediction import compiling
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import UnsupportedError
@@ -255,49 +255,30 @@ def test_names():
 # ------------------------------------------------------------------- the same source, compiled
 
 
-def compiler():
-    """`numba.cuda`, where it can compile without a GPU: numba-cuda with its CUDA wheels."""
-    pytest.importorskip("numba_cuda")
-    from numba import cuda
-
-    try:
-        cuda.compile_ptx(lambda: None, (), cc=(9, 0))
-    except Exception as error:
-        pytest.skip(f"numba.cuda cannot compile here ({type(error).__name__}: {error})"[:200])
-    return cuda
-
-
-def ptx(kernel, problem, tiling, capability, monkeypatch):
+def ptx(kernel, problem, tiling, capability):
     """What a rung is compiled to for a GPU that need not be here."""
-    cuda = compiler()
-    from numba import float32
-    from numba.cuda import dispatcher
+    from numba.cuda.types import float32
 
-    # Device functions are typed for the GPU that is there: here, the one that is asked for.
-    asked = SimpleNamespace(compute_capability=capability)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: asked)
     matrix = float32[:, ::1]
-    text, _ = cuda.compile_ptx(
-        kernel.function(problem, tiling, capability),
-        (float32, matrix, matrix, float32, matrix),
-        cc=capability,
-    )
-    return text
+    function = kernel.function(problem, tiling, capability)
+    return compiling.ptx(function, (float32, matrix, matrix, float32, matrix), capability)
 
 
+@pytest.mark.ptxas
 @pytest.mark.parametrize("kernel", SIMPLE, ids=lambda k: k.name)
 @pytest.mark.parametrize("tile", [8, 16, 32])
-def test_the_same_source_compiles(kernel, tile, monkeypatch):
-    text = ptx(kernel, Gemm(64, 64, 64), Tiling.square(tile), (9, 0), monkeypatch)
+def test_the_same_source_compiles(kernel, tile):
+    text = ptx(kernel, Gemm(64, 64, 64), Tiling.square(tile), (9, 0))
     assert ".target sm_90" in text
     assert "fma.rn.f32" in text
     assert ".local" not in text
     assert ("bar.sync" in text) == (kernel is kernels.tiled) == (".shared" in text)
 
 
+@pytest.mark.ptxas
 @pytest.mark.parametrize("n", [64, 65])
-def test_four_at_a_time_where_rows_are_aligned(n, monkeypatch):
-    text = ptx(kernels.vectorised, Gemm(n, n, n), SMALL["vectorised"][0], (7, 5), monkeypatch)
+def test_four_at_a_time_where_rows_are_aligned(n):
+    text = ptx(kernels.vectorised, Gemm(n, n, n), SMALL["vectorised"][0], (7, 5))
     assert ("ld.global.v4" in text) == ("st.global.v4" in text) == (n % 4 == 0)
     assert "ld.shared.v4" in text
     assert ".local" not in text
@@ -310,15 +291,17 @@ def test_which_gpus_copy_asynchronously(capability, has):
     assert kernels.pipelined.variant(Gemm(8, 8, 8), capability)["asynchronous"] == has
 
 
+@pytest.mark.ptxas
 @pytest.mark.parametrize("capability", [TURING, (8, 0)])
-def test_asynchronous_copies_where_the_gpu_has_them(capability, monkeypatch):
+def test_asynchronous_copies_where_the_gpu_has_them(capability):
     tiling = SMALL["pipelined"][0]
-    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability, monkeypatch)
+    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text
 
 
+@pytest.mark.ptxas
 @pytest.mark.parametrize("tiling", SMALL["pipelined"], ids=str)
-def test_a_ring_waits_for_the_oldest_copies_alone(tiling, monkeypatch):
-    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0), monkeypatch)
+def test_a_ring_waits_for_the_oldest_copies_alone(tiling):
+    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0))
     assert set(re.findall(r"cp\.async\.wait_group (\d+)", text)) == {str(tiling.stages - 2)}

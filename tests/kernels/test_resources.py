@@ -3,14 +3,14 @@
 import math
 import re
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, device, kernels
+from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.architectures import name_of
 from gemmlab.model.occupancy import resident_blocks
+from gemmlab.prediction.compiling import ptx
 from gemmlab.sass.compiling import assemble
 
 pytestmark = pytest.mark.ptxas
@@ -30,39 +30,26 @@ def compiled(kernel, problem, tiling, capability):
     """What a rung takes on one GPU, its PTX compiled for the least GPU with that function."""
     function = kernel.variant(problem, capability)
     least = next(c for c in CAPABILITIES if kernel.variant(problem, c) == function)
-    ptx = compiled_ptx(kernel, problem, tiling, least)
-    return assembled(ptx, capability, kernel.compile(tiling).get("max_registers"))
+    text = compiled_ptx(kernel, problem, tiling, least)
+    return assembled(text, capability, kernel.compile(tiling).get("max_registers"))
 
 
-def assembled(ptx, capability, registers=None):
-    """The `Usage` of the one kernel in `ptx`. What is spilled is in local memory, too."""
-    return assemble(ptx, name_of(capability), registers)[1]
+def assembled(text, capability, registers=None):
+    """The `Usage` of the one kernel in a text. What is spilled is in local memory, too."""
+    return assemble(text, name_of(capability), registers)[1]
 
 
 @cache
 def compiled_ptx(kernel, problem, tiling, capability):
-    from numba import types
-    from numba.cuda import dispatcher
-
-    from gemmlab.driver import numba_cuda
+    from numba.cuda import types
 
     matrix = types.Array(getattr(types, problem.dtype), 2, "C")
     scalar = matrix.dtype
     options = dict(kernel.compile(tiling))
     options.pop("max_registers", None)  # the assembler's
     options.setdefault("launch_bounds", math.prod(kernel.launch(problem, tiling)[1]))
-    cuda = numba_cuda()
-    with pytest.MonkeyPatch.context() as patch:
-        # Device functions are typed for the GPU that is there: here, the one that is asked for.
-        standing_in = SimpleNamespace(compute_capability=capability)
-        patch.setattr(dispatcher, "get_current_device", lambda: standing_in)
-        ptx, _ = cuda.compile_ptx(
-            kernel.function(problem, tiling, capability),
-            (scalar, matrix, matrix, scalar, matrix),
-            cc=capability,
-            **options,
-        )
-    return ptx
+    function = kernel.function(problem, tiling, capability)
+    return ptx(function, (scalar, matrix, matrix, scalar, matrix), capability, **options)
 
 
 def variants(kernel, capability):
@@ -113,11 +100,11 @@ def test_a_function_becomes_one_text_for_all_gpus(kernel):
     """So that it is compiled once here; numbers of names and the target apart."""
 
     def text(capability):
-        ptx = compiled_ptx(kernel, PROBLEMS[0], kernel.default, capability)
-        ptx = re.sub(r"^\.target .*|_ZN\w+", "", ptx, flags=re.MULTILINE)
+        text = compiled_ptx(kernel, PROBLEMS[0], kernel.default, capability)
+        text = re.sub(r"^\.target .*|_ZN\w+", "", text, flags=re.MULTILINE)
         numbers = {}
         return re.sub(
-            r"_cudapy_smem_\d+", lambda m: str(numbers.setdefault(m[0], len(numbers))), ptx
+            r"_cudapy_smem_\d+", lambda m: str(numbers.setdefault(m[0], len(numbers))), text
         )
 
     newest = kernel.variant(PROBLEMS[0], CAPABILITIES[-1])
@@ -130,10 +117,6 @@ def test_a_spilling_kernel_is_found():
     """Sixty-four sums in 32 registers."""
     from numba import float32, types
 
-    from gemmlab.driver import numba_cuda
-
-    cuda = numba_cuda()
-
     def kernel(A, C):
         acc = cuda.local.array(64, float32)
         for i in range(64):
@@ -145,8 +128,8 @@ def test_a_spilling_kernel_is_found():
             C[i, cuda.threadIdx.x] = acc[i]
 
     matrix = types.Array(types.float32, 2, "C")
-    ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    whole, few = assembled(ptx, (9, 0)), assembled(ptx, (9, 0), registers=32)
+    text = ptx(kernel, (matrix, matrix), (9, 0))
+    whole, few = assembled(text, (9, 0)), assembled(text, (9, 0), registers=32)
     assert whole.local_bytes == 0
     assert few.registers <= 32 < whole.registers
     assert few.local_bytes > 0
@@ -154,10 +137,6 @@ def test_a_spilling_kernel_is_found():
 
 def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory():
     from numba import float32, types
-
-    from gemmlab.driver import numba_cuda
-
-    cuda = numba_cuda()
 
     def kernel(A, C):
         many = cuda.local.array(64, float32)
@@ -169,5 +148,5 @@ def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory():
             C[i, cuda.threadIdx.x] = many[i]
 
     matrix = types.Array(types.float32, 2, "C")
-    ptx, _ = cuda.compile_ptx(kernel, (matrix, matrix), cc=(9, 0))
-    assert assembled(ptx, (9, 0)).local_bytes == 64 * 4
+    text = ptx(kernel, (matrix, matrix), (9, 0))
+    assert assembled(text, (9, 0)).local_bytes == 64 * 4

@@ -20,6 +20,7 @@ CONDA_NAMES = {"matplotlib-base": "matplotlib"}  # conda's matplotlib would brin
 CONDA_ONLY = {"pip", "python"}
 SYSTEMS = {
     "linux": {"sys_platform": "linux", "os_name": "posix", "platform_machine": "x86_64"},
+    "linux on Arm": {"sys_platform": "linux", "os_name": "posix", "platform_machine": "aarch64"},
     "windows": {"sys_platform": "win32", "os_name": "nt", "platform_machine": "AMD64"},
     "macos": {"sys_platform": "darwin", "os_name": "posix", "platform_machine": "arm64"},
 }
@@ -88,21 +89,13 @@ def test_conda_names_the_packages_of_the_lab():
 
 def test_conda_installs_the_project_itself():
     (pip,) = [line["pip"] for line in CONDA["dependencies"] if isinstance(line, dict)]
-    assert pip == ["-e ."]
+    assert pip == ["-e .[forecast]"]
 
 
-def test_conda_comment_names_the_gpu_packages():
+def test_conda_names_extras_that_there_are():
     text = (ROOT / "environment.yml").read_text("utf-8")
-    (conda,) = re.findall(r'"numba-cuda(>=[^"]+)"', text)
-    (pip,) = [need.specifier for need in needs("gpu") if need.name == "numba-cuda"]
-    for version, inside in (
-        ("0.29.9", False),
-        ("0.30.0", True),
-        ("0.30.4", True),
-        ("0.31.0", False),
-    ):
-        assert (version in SpecifierSet(conda)) is inside
-        assert (version in pip) is inside
+    assert re.findall(r"\.\[(\w+)\]", text) == ["gpu", "forecast"]
+    assert {"gpu", "forecast"} < set(PROJECT["optional-dependencies"])
 
 
 # ------------------------------------------------------------------------------------------- locks
@@ -112,9 +105,30 @@ def test_base_needs_numpy_alone():
     assert [Requirement(line).name for line in PROJECT["dependencies"]] == ["numpy"]
 
 
+NVIDIA = re.compile("cuda|cupy|nvidia|nvjitlink|nvvm")
+
+
 def test_lab_has_no_cuda_package():
     for place in PLACES:
-        assert not [name for name in pins("lab", place) if re.search("cuda|cupy|nvidia", name)]
+        assert not [name for name in pins("lab", place) if NVIDIA.search(name)]
+
+
+def test_forecasts_need_compilers_and_nothing_that_runs_kernels():
+    """Neither NVRTC nor a library of CUDA's; on macOS nothing of NVIDIA's."""
+    tools = {"cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-toolkit", "numba-cuda"}
+    wheels = {f"nvidia-cuda-{name}" for name in ("crt", "nvcc", "nvdisasm", "runtime")}
+    for place in PLACES:
+        found = {name for name in pins("forecast", place) if NVIDIA.search(name)}
+        assert found == (
+            set() if place["sys_platform"] == "darwin" else tools | wheels | {"nvidia-nvvm"}
+        )
+        assert "pyelftools" in pins("forecast", place)
+
+
+def test_tests_compile_with_what_forecasts_install():
+    for place in PLACES:
+        tests, forecast = pins("test", place), pins("forecast", place)
+        assert {n for n in tests if NVIDIA.search(n)} == {n for n in forecast if NVIDIA.search(n)}
 
 
 def test_every_extra_has_a_lock_file():
@@ -131,7 +145,9 @@ def test_lock_satisfies_the_project(lock):
 
 
 @pytest.mark.parametrize(
-    "place", PLACES, ids=lambda p: f"{p['sys_platform']}-{p['python_version']}"
+    "place",
+    PLACES,
+    ids=lambda p: f"{p['sys_platform']}-{p['platform_machine']}-{p['python_version']}",
 )
 def test_locks_agree_with_each_other(place):
     one: dict[str, str] = {}

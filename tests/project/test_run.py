@@ -55,20 +55,20 @@ def test_every_verb_has_its_lock_file():
 def test_record_and_doctor_are_handed_to_the_package(monkeypatch):
     calls = []
     monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
-    monkeypatch.setattr(run, "set_up_gpu", lambda: calls.append("gpu"))
+    monkeypatch.setattr(run, "set_up_cuda", lambda: calls.append("cuda"))
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 7)
     assert run.main(["record", "--quick"]) == 7
-    assert calls == ["lab", "gpu", ("-m", "gemmlab", "record", "--quick")]
+    assert calls == ["lab", "cuda", ("-m", "gemmlab", "record", "--quick")]
 
 
 def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
     calls = []
     monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
-    monkeypatch.setattr(run, "set_up_gpu", lambda: calls.append("gpu"))
+    monkeypatch.setattr(run, "set_up_cuda", lambda: calls.append("cuda"))
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 3)
     assert run.main(["validate", "ladder", "--seconds", "60"]) == 3
     module = "tests.hardware.validate"
-    assert calls == ["lab", "gpu", ("-m", module, "ladder", "--seconds", "60")]
+    assert calls == ["lab", "cuda", ("-m", module, "ladder", "--seconds", "60")]
     assert importlib.util.find_spec(module)
 
 
@@ -267,7 +267,7 @@ def test_an_interrupt_before_a_verb_has_begun_is_one_line(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "set_up", lambda name: None)
-    monkeypatch.setattr(run, "set_up_gpu", lambda: None)
+    monkeypatch.setattr(run, "set_up_cuda", lambda: None)
     monkeypatch.setattr(run.subprocess, "Popen", stop)
     assert run.main(["doctor"]) == 130
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -380,11 +380,33 @@ def test_an_old_driver_is_named(capsys):
     assert "580" in error
 
 
-def test_failing_cuda_packages_leave_the_simulator(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("platform", "driver", "sets"),
+    [
+        ("linux", "580.65", ["gpu"]),
+        ("linux", "535.104", ["forecast"]),
+        ("win32", None, ["forecast"]),
+        ("darwin", None, []),
+    ],
+)
+def test_compilers_are_there_without_a_gpu(monkeypatch, platform, driver, sets):
+    found = []
+    monkeypatch.setattr(run.sys, "platform", platform)
+    monkeypatch.setattr(run, "gpu_driver", lambda: driver)
+    monkeypatch.setattr(run, "set_up", found.append)
+    run.set_up_cuda()
+    assert found == sets
+
+
+@pytest.mark.parametrize(("driver", "stays"), [("580.65", "simulator"), (None, "predicted")])
+def test_failing_cuda_packages_leave_the_course(monkeypatch, capsys, driver, stays):
     def fail(name):
         raise run.SetupError(f"no {name}")
 
-    monkeypatch.setattr(run, "gpu_driver", lambda: "580.65")
+    monkeypatch.setattr(run.sys, "platform", "linux")
+    monkeypatch.setattr(run, "gpu_driver", lambda: driver)
     monkeypatch.setattr(run, "set_up", fail)
-    run.set_up_gpu()
-    assert "simulator" in capsys.readouterr().err
+    run.set_up_cuda()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("gemmlab: no CUDA packages")
+    assert stays in line

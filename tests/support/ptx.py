@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 
+from gemmlab.prediction.compiling import ptx
+
 
 def compiled(kernel: Callable, *arguments: tuple[str, int], cc: tuple[int, int] = (8, 0)) -> str:
     """The PTX of a kernel; arguments are (dtype, dimensions), 0 of them for a number."""
-    from numba import cuda
     from numba.cuda import types
 
     signature = []
     for dtype, ndim in arguments:
         kind = getattr(types, dtype)
         signature.append(types.Array(kind, ndim, "C") if ndim else kind)
-    return cuda.compile_ptx(kernel, tuple(signature), cc=cc)[0]
+    return ptx(kernel, tuple(signature), cc)
