@@ -18,6 +18,7 @@ from gemmlab.kernels import Kernel
 from gemmlab.model.quantization import Tile
 from gemmlab.problem import Gemm
 from gemmlab.recording import BUDGET, Point, point
+from gemmlab.records.series import ALIGNMENTS
 from gemmlab.tiling import Tiling
 
 Size = tuple[int, int, int]  # m, n, k
@@ -28,7 +29,7 @@ K = 4096  # in figures 3, 5, 7 and 8
 
 def alignment(device: Device, tile: Tile) -> list[Size]:
     """Figure 2: time over k, of every residue by 8 and by 64; the tile does not count."""
-    return [(4096, 4096, k) for k in range(1024, 1024 + 65)]
+    return ALIGNMENTS
 
 
 def footprint(device: Device, tile: Tile) -> list[Size]:

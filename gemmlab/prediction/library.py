@@ -15,7 +15,6 @@ from statistics import median
 from gemmlab import records
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.guide_figures import TILE, alignment
 from gemmlab.kernels import REFERENCE
 from gemmlab.measurement import Measurement
 from gemmlab.model.alignment import WIDEST, row_alignment
@@ -24,7 +23,7 @@ from gemmlab.model.quantization import quantization
 from gemmlab.model.tiles import TILES
 from gemmlab.prediction.time import launch_latency, stream_bandwidth
 from gemmlab.problem import Gemm
-from gemmlab.records.series import figures
+from gemmlab.records.series import ALIGNMENTS, figures
 
 WAVES = 4  # of figure 5
 
@@ -73,7 +72,7 @@ def efficiency(problem: Gemm, device: Device, root: str | Path = records.ROOT) -
     is not recorded, all rows are taken for aligned ones.
     """
     speeds: dict[int, list[float]] = {}
-    of_figure_2 = {Gemm(*sizes, dtype=problem.dtype) for sizes in alignment(device, TILE)}
+    of_figure_2 = {Gemm(*sizes, dtype=problem.dtype) for sizes in ALIGNMENTS}
     for m in figures(device.name, root):
         if m.kernel == REFERENCE.name and m.problem in of_figure_2:
             speeds.setdefault(aligned_bytes(m.problem), []).append(m.flops_per_second)

@@ -138,7 +138,7 @@ def forecast_rung(
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
-    """k -> the product of that k: what was executed, with more periods where it has two products.
+    """The products to simulate by k: what was executed, with more periods where it has two.
 
     It is the problem itself where that has no more periods than `SIMULATED`. What was executed
     stays where a longer loop does other things than a shorter one.

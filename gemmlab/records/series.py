@@ -16,6 +16,7 @@ from gemmlab.records import ROOT, load, read
 from gemmlab.tiling import Tiling
 
 FIGURES = "figures"  # the folder, below that of a device
+ALIGNMENTS = [(4096, 4096, k) for k in range(1024, 1024 + 65)]  # figure 2: each k modulo 64
 
 
 def series(

@@ -67,7 +67,8 @@ def test_where_the_longer_loop_does_something_else_the_two_stand_for_all():
     executed = execute_rung(problem, H200, kernels.tiled)
     (k, short), (after, long) = executed.items()
     other = replace(long, visits=[long.visits[0], *long.visits])
-    assert repeats(short, long) and not repeats(short, other)
+    assert repeats(short, long)
+    assert not repeats(short, other)
     first, second = forecast(short).times["sm"], forecast(other).times["sm"]
     found = forecast_rung(problem, {k: short, after: other})
     assert found.times["sm"] == pytest.approx(
