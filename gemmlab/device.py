@@ -80,6 +80,7 @@ class Device:
     warp_size: int | None = _quantity("thread", default=None)
 
     launch_latency: float | None = _quantity("s", default=None)  # of a launch that does nothing
+    launch_interval: float | None = _quantity("s", default=None)  # from one launch to the next
     block_interval: float | None = _quantity(
         "s", default=None
     )  # from one block's start to another's

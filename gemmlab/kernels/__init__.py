@@ -17,11 +17,12 @@ from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
+from gemmlab.kernels.split_k.stream_k import stream_k
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
 # For small C and long k: the work along k is divided among blocks.
-SPLIT_K = (split_k, split_k_atomics)
+SPLIT_K = (split_k, split_k_atomics, stream_k)
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -43,6 +44,7 @@ __all__ = [
     "register_tiled",
     "split_k",
     "split_k_atomics",
+    "stream_k",
     "tiled",
     "vectorised",
     "warp_tiled",

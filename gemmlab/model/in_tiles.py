@@ -29,7 +29,7 @@ class InTiles:
 
     times : what each resource needs alone [s], as in `Prediction`
     workspace : bytes of the partial sums that a split of k stores [B]
-    reduction : time to add them up afterwards [s]; both are 0 where k is not split
+    reduction : time to add them up afterwards, by another launch [s]; both are 0 where k is not split
     """
 
     quantization: Quantization
@@ -73,8 +73,9 @@ def in_tiles(
         once; left out where L2's bandwidth is not known
     "dram" : the compulsory bytes, and a workspace that L2 does not hold
     "latency" : a round trip to DRAM for each wave
-    The parts of k are added up by a second launch, when all are there: it reads the workspace, from
-    L2 if that holds it, else from DRAM, and takes a round trip at least.
+    The parts of k are added up by a second launch, when all are there: it begins `launch_interval`
+    after the first, reads the workspace, from L2 if that holds it, else from DRAM, and takes a
+    round trip at least.
 
     Raises ValueError for a format without a rate on `device`, and as `quantization` does.
 
@@ -104,7 +105,10 @@ def in_tiles(
     if device.l2_bandwidth:
         times["l2"] = moved / device.l2_bandwidth
     bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
-    reduction = np.maximum(workspace / bandwidth, round_trip) if split > 1 else 0.0
+    reduction = 0.0
+    if split > 1:
+        again = device.launch_interval or 0.0
+        reduction = again + np.maximum(workspace / bandwidth, round_trip)
     return InTiles(q, times, workspace, reduction)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from numpy import float32
+from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
@@ -90,10 +90,11 @@ def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> C
             for c in range(TN):
                 acc[r, c] = float32(0)
 
+        p, stop = int32(begin), int32(end)  # of k: where the tile begins that is multiplied next
         for q in range(0, AHEAD, BK):
-            p = begin + q if begin + q < end else BEYOND
-            begin_a(As, q, A, row, p, part_a)
-            begin_b(Bs, q, B, col, p, part_b)
+            later = p + q if p + q < stop else BEYOND
+            begin_a(As, q, A, row, later, part_a)
+            begin_b(Bs, q, B, col, later, part_b)
             commit()
             end_a(As, q, part_a)
             end_b(Bs, q, part_b)
@@ -101,11 +102,10 @@ def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> C
         cuda.syncthreads()
         load(As, Bs, 0, i, j, a, b)
 
-        p = begin  # of k: where this tile begins
         q = 0  # of the rings: the row that holds p
-        while p < end:
+        while p < stop:
             fill = q - BK if q > 0 else AHEAD  # the tile before, which nobody reads any more
-            later = p + AHEAD if p + AHEAD < end else BEYOND
+            later = p + AHEAD if p + AHEAD < stop else BEYOND
             load(As, Bs, q + 1, i, j, next_a, next_b)
             multiply(a, b, acc)
             begin_a(As, fill, A, row, later, part_a)
@@ -116,7 +116,7 @@ def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> C
             end_a(As, fill, part_a)
             end_b(Bs, fill, part_b)
             # One step is left, whose fragments are in registers: the tile may be given up.
-            p += BK
+            p = int32(p + BK)
             q = q + BK if q < AHEAD else 0
             wait()
             cuda.syncthreads()

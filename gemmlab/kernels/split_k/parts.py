@@ -171,7 +171,7 @@ def moving(counters: Counter[str]) -> traffic.Work:
         counters=counters,
         flops={},
         l2_bytes=SECTOR * sectors,
-        l1_wavefronts=counters.pop("l1_cycles") + shared,
+        l1_wavefronts=counters.pop("l1_cycles", 0) + shared,
         chain=(1, 0),
     )
 
