@@ -93,7 +93,7 @@ def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
     """The function that adds up the parts of each tile that several blocks share."""
-    BM, BN, BK = tiling.block
+    BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     GROUPS = groups(tiling)
 
