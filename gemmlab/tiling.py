@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmlab.arguments import whole_number
 from gemmlab.problem import Gemm
@@ -18,6 +18,8 @@ class Tiling:
     thread : (tm, tn), the part of C that one thread computes
     stages : tiles of A and of B held in shared memory at once
     warp : (wm, wn), the part of C that one warp computes; None where a kernel has no warp tiles
+    split : parts of the work along k, for kernels that divide it among blocks; it changes their
+        launch alone, never their source
 
     Raises TypeError or ValueError for sizes that are not positive whole numbers, and ValueError
     where a tile does not divide the one around it, or a warp tile is not that of 32 threads.
@@ -31,6 +33,7 @@ class Tiling:
     thread: tuple[int, int] = (1, 1)
     stages: int = 1
     warp: tuple[int, int] | None = None
+    split: int = 1
 
     def __post_init__(self) -> None:
         for name, length in (("block", 3), ("thread", 2), ("warp", 2)):
@@ -41,7 +44,8 @@ class Tiling:
                 raise TypeError(f"{name}={sizes!r} is not a tuple of {length} sizes")
             sizes = tuple(whole_number(f"{name}[{i}]", s) for i, s in enumerate(sizes))
             object.__setattr__(self, name, sizes)
-        object.__setattr__(self, "stages", whole_number("stages", self.stages))
+        for name in ("stages", "split"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         self._check_nested("block", self.block[:2], "warp", self.warp or self.block[:2])
         self._check_nested("warp" if self.warp else "block", self.warp or self.block[:2],
                            "thread", self.thread)  # fmt: skip
@@ -73,7 +77,14 @@ class Tiling:
             text += ", warp " + "×".join(map(str, self.warp))
         if self.thread != (1, 1):
             text += ", thread " + "×".join(map(str, self.thread))
-        return text + (f", {self.stages} stages" if self.stages > 1 else "")
+        if self.stages > 1:
+            text += f", {self.stages} stages"
+        return text + (f", split {self.split}" if self.split > 1 else "")
+
+    @property
+    def unsplit(self) -> Tiling:
+        """The same tiles, with k whole."""
+        return replace(self, split=1) if self.split > 1 else self
 
     @property
     def threads(self) -> int:

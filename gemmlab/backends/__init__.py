@@ -54,8 +54,10 @@ def run(
     if operands is not None:
         operands = Operands(*operands)
         problem.check_operands(operands)
-    tiling, device = kernel.choose(tiling), _known(device)
-    chosen = choose(kernel, backend)
+    device, chosen = _known(device), choose(kernel, backend)
+    if chosen == "gpu":
+        from gemmlab.backends import gpu
+    tiling = kernel.choose(tiling, problem, gpu.detect() if chosen == "gpu" else device)
     if chosen == "recorded":
         from gemmlab.backends import recorded
 
@@ -64,8 +66,6 @@ def run(
         operands, data = problem.operands(), timing.DATA
     data = data or timing.OWN_DATA
     if chosen == "gpu":
-        from gemmlab.backends import gpu
-
         return gpu.run(kernel, problem, operands, tiling, repeats, data)
     if chosen == "cpu":
         from gemmlab.backends import cpu

@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 from gemmlab.device import Device
 from gemmlab.driver import numba_cuda
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.model.occupancy import check_block, resident_blocks
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 
 class Launch(NamedTuple):
-    """A function of (alpha, A, B, beta, C) that launches a kernel, and the kernel's resources."""
+    """A function of (alpha, A, B, beta, C, …) that launches a kernel, and what it takes.
+
+    resources : of the launch that multiplies
+    """
 
     call: Callable
     resources: dict[str, int]
@@ -29,7 +32,7 @@ def launch(
     device: Device,
     arguments: Sequence[Any],
 ) -> Launch:
-    """Compile `kernel` for `arguments`, (alpha, A, B, beta, C) with arrays on the GPU.
+    """Compile `kernel` for `arguments`, (alpha, A, B, beta, C, …) with arrays on the GPU.
 
     Raises ValueError for a block or for shared memory that `device` cannot give, RuntimeError
     where CuPy is needed and missing.
@@ -42,12 +45,28 @@ def launch(
             raise RuntimeError(
                 f"{kernel.name} needs CuPy, which is not installed; pip install cupy-cuda13x"
             ) from None
-    grid, block = kernel.launch(problem, tiling)
-    threads, shared = math.prod(block), kernel.dynamic_shared_bytes(problem, tiling)
+    found = [_launch(one, problem, tiling, device, arguments) for one in kernel.launches]
+    multiplies = found[len(kernel.before)]
+    if len(found) == 1:
+        return multiplies
+
+    def in_turn(*arguments: Any) -> None:
+        for one in found:
+            one.call(*arguments)
+
+    return Launch(in_turn, multiplies.resources)
+
+
+def _launch(
+    one: Launched, problem: Gemm, tiling: Tiling, device: Device, arguments: Sequence[Any]
+) -> Launch:
+    """One launch of a kernel."""
+    grid, block = one.launch(problem, tiling)
+    threads, shared = math.prod(block), one.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)
-    variant = kernel.variant(problem, capability)
-    options = {"launch_bounds": threads, **kernel.compile(tiling)}
-    dispatcher = _dispatcher(kernel.build, tiling, _items(variant), _items(options))
+    variant = one.variant(problem, device.compute_capability)
+    options = {"launch_bounds": threads, **one.compile(tiling)}
+    dispatcher = _dispatcher(one.build, tiling.unsplit, _items(variant), _items(options))
     compiled = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
     static = compiled.shared_mem_per_block
     check_block(device, threads, static + shared)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.backends import compiled, sensors, timing
 from gemmlab.backends.checking import check
+from gemmlab.backends.workspace import workspace
 from gemmlab.detection import detect
 from gemmlab.driver import gpu_status, numba_cuda
 from gemmlab.formats import number_format
@@ -88,18 +89,26 @@ class Runner:
     ) -> None:
         self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
         self.cuda, self.device = numba_cuda(), detect()
+        self.workspace, self.poison = self._workspace()
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
 
+    def _workspace(self) -> tuple[tuple, tuple]:
+        """The arrays that the launches share, and what they hold before the check."""
+        poison = workspace(self.kernel, self.problem, self.tiling)
+        return tuple(map(self.cuda.to_device, poison)), poison
+
     def _arguments(self, problem: Gemm) -> tuple:
         (alpha, beta), on_gpu = problem.scalars(), self.matrices
-        return alpha, on_gpu.a, on_gpu.b, beta, on_gpu.c
+        return alpha, on_gpu.a, on_gpu.b, beta, on_gpu.c, *self.workspace
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
-        """C of one launch with the scalars of `problem`; the operands stay on the GPU."""
+        """C of one run with the scalars of `problem`; the operands stay on the GPU."""
         self.matrices.load(problem, operands)
+        for array, before in zip(self.workspace, self.poison, strict=True):
+            array.copy_to_device(before)
         self.call(*self._arguments(problem))
         return self.matrices.c.copy_to_host()
 

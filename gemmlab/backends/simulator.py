@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from gemmlab.backends.workspace import workspace
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
+from gemmlab.model.counters import TransactionCounters
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import simulate
 from gemmlab.tiling import Tiling
@@ -30,16 +34,8 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
     check_size(problem, tiling)
     a, b, c = operands
     (alpha, beta), result = problem.scalars(), problem.poisoned(c)
-    report = simulate(
-        kernel.function(problem, tiling),
-        *kernel.launch(problem, tiling),
-        alpha,
-        a.copy(),  # the reference is of what was given, whatever the kernel does to it
-        b.copy(),
-        beta,
-        result,
-        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
-    )
+    # The reference is of what was given, whatever the kernel does to it.
+    counters = launches(kernel, problem, tiling, (alpha, a.copy(), b.copy(), beta, result))
     return Measurement(
         kernel=kernel.name,
         problem=problem,
@@ -49,5 +45,26 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         device_title="simulated GPU",
         error=problem.error(result, operands),
         tolerance=problem.tolerance,
-        counters=report.counters,
+        counters=counters,
     )
+
+
+def launches(
+    kernel: Kernel, problem: Gemm, tiling: Tiling, arguments: tuple, **options: Any
+) -> TransactionCounters:
+    """Simulate all launches of a kernel on (alpha, A, B, beta, C): the sums of their counters.
+
+    options : of `simulate`; HazardError where a launch does something wrong
+    """
+    shared, total = workspace(kernel, problem, tiling), TransactionCounters()
+    for one in kernel.launches:
+        report = simulate(
+            one.function(problem, tiling),
+            *one.launch(problem, tiling),
+            *arguments,
+            *shared,
+            shared_bytes=one.dynamic_shared_bytes(problem, tiling),
+            **options,
+        )
+        total.update(report.counters)
+    return total

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab import backends
+from gemmlab.backends.simulator import launches
 from gemmlab.backends.stopping import limited
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import from_memory
@@ -22,7 +23,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.records import UNKNOWN
-from gemmlab.simt import HazardError, simulate
+from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
 
 BUILDING = 2.0  # seconds that Python code around a kernel may take
@@ -113,14 +114,11 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
     alpha, beta = problem.scalars()
     try:
         with limited(BUILDING, "build(tiling)"):
-            function = kernel.function(problem, tiling)
+            kernel.function(problem, tiling)
             grid, block = kernel.launch(problem, tiling)
         per_thread = tiling.padded_flops(problem) / 2 / (math.prod(grid) * math.prod(block))
-        simulate(
-            function, grid, block, alpha, a, b, beta, c,
-            shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
-            max_steps=STEPS + int(STEPS_PER_FMA * per_thread),
-        )  # fmt: skip
+        steps = STEPS + int(STEPS_PER_FMA * per_thread)
+        launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)
     except HazardError as error:
         endless = error.hazard.kind in ENDLESS
         return Fault(where + told(error), runs=not endless)

@@ -15,9 +15,14 @@ from gemmlab.kernels.simt.register_tiled import register_tiled
 from gemmlab.kernels.simt.tiled import tiled
 from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
+from gemmlab.kernels.split_k.split_k import split_k
+from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
+from gemmlab.kernels.split_k.stream_k import stream_k
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
+# For small C and long k: the work along k is divided among blocks.
+SPLIT_K = (split_k, split_k_atomics, stream_k)
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -25,6 +30,7 @@ __all__ = [
     "CPU",
     "LADDER",
     "REFERENCE",
+    "SPLIT_K",
     "Kernel",
     "coalesced",
     "cpu_blocked",
@@ -36,6 +42,9 @@ __all__ = [
     "own",
     "pipelined",
     "register_tiled",
+    "split_k",
+    "split_k_atomics",
+    "stream_k",
     "tiled",
     "vectorised",
     "warp_tiled",
@@ -48,7 +57,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*LADDER, *SPLIT_K, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

@@ -10,7 +10,7 @@ import tokenize
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 
-from gemmlab.kernels.kernel import Kernel, no_options
+from gemmlab.kernels.kernel import Kernel, Launch, no_options, no_workspace
 
 _LINE_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
@@ -25,10 +25,18 @@ def source_hash(kernel: Kernel) -> str:
     """SHA-256 of the kernel's source, as `functions_hash` takes it.
 
     It covers `build`, `compile`, `variant` and, where the launch gives shared memory,
-    `shared_bytes`.
+    `shared_bytes`; and the same of further launches, with their grids and what they share.
     """
-    asked = [f for f in (kernel.compile, kernel.variant) if f is not no_options]
-    return functions_hash(kernel.build, *asked, *([kernel.shared_bytes] if kernel.dynamic else []))
+    further = (*kernel.before, *kernel.after)
+    shared = [f for f in (kernel.workspace,) if f is not no_workspace]
+    grids = [one.launch for one in (kernel, *further)] if shared or further else []
+    return functions_hash(*(f for one in (kernel, *further) for f in _asked(one)), *grids, *shared)
+
+
+def _asked(one: Kernel | Launch) -> list[FunctionType]:
+    """What the compiler and the launch are given of one launch."""
+    options = [f for f in (one.compile, one.variant) if f is not no_options]
+    return [one.build, *options, *([one.shared_bytes] if one.dynamic else [])]
 
 
 def functions_hash(*functions: FunctionType) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
 from gemmlab.problem import Gemm
@@ -13,7 +15,7 @@ from gemmlab.product import Arithmetic
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
-Dim = tuple[int, int]
+Dim = tuple[int, ...]  # x, y and, where there is one, z
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
 FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles [B]
 
@@ -30,6 +32,11 @@ def any_tiling(tiling: Tiling) -> None:
 def no_options(*arguments: object) -> Mapping[str, Any]:
     """No keyword arguments."""
     return {}
+
+
+def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
+    """No arrays beside A, B and C."""
+    return ()
 
 
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
@@ -64,16 +71,54 @@ def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     return tiling.grid(problem), (tiling.threads, 1)
 
 
+class Workspace(NamedTuple):
+    """An array that the launches of a kernel share: its shape, and the format of its elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Launched:
+    """What is launched: the methods that `Launch` and `Kernel` have in common."""
+
+    def function(
+        self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
+    ) -> Callable:
+        """The function (alpha, A, B, beta, C, …) that is run on `problem`."""
+        return self.build(tiling and tiling.unsplit, **self.variant(problem, capability))
+
+    def dynamic_shared_bytes(self, problem: Gemm, tiling: Tiling) -> int:
+        """Shared memory that a block is launched with [B]; 0 where the source states its size."""
+        return self.shared_bytes(problem, tiling) if self.dynamic else 0
+
+
 @dataclass(frozen=True)
-class Kernel:
+class Launch(Launched):
+    """A launch before or after the one that multiplies; its fields are named as in `Kernel`."""
+
+    build: Callable[..., Callable]
+    launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]]
+    shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
+    dynamic: bool = False
+    variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
+    compile: Callable[[Tiling], Mapping[str, Any]] = no_options
+
+
+@dataclass(frozen=True)
+class Kernel(Launched):
     """One rung: its source, how it is launched and what it is predicted to do.
 
     idea : its one idea, in a few words; default : its own tiling, None where it takes none
     build : tiling -> the function (alpha, A, B, beta, C) that computes C ← αAB + βC; what `variant`
-        gives are further arguments, with defaults
+        gives are further arguments, with defaults. It freezes tiles, and never the split of k
     launch : (problem, tiling) -> (grid, block)
-    work : (problem, tiling) -> what the launch asks of the machine
+    work : (problem, tiling) -> what all launches together ask of the machine
     check : raises ValueError for a tiling that the kernel cannot use
+    before, after : further launches, one after the other around this one, where it needs them
+    workspace : (problem, tiling) -> arrays that follow C in the arguments of every launch. They
+        hold anything before the first one, and nobody reads them after the last
+    splits : whether it divides k among blocks, and takes tilings with a split
+    suggest : (problem, device) -> the tiling where none is given; `default` where None
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
         its size; more than 48 KB must be dynamic
@@ -105,16 +150,16 @@ class Kernel:
     layouts: tuple[str, ...] = ("nn",)
     machine: str = "gpu"
     library: bool = False
+    before: tuple[Launch, ...] = ()
+    after: tuple[Launch, ...] = ()
+    workspace: Callable[[Gemm, Tiling], tuple[Workspace, ...]] = no_workspace
+    splits: bool = False
+    suggest: Callable[[Gemm, Device], Tiling] | None = None
 
-    def function(
-        self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
-    ) -> Callable:
-        """The function (alpha, A, B, beta, C) that is run on `problem`."""
-        return self.build(tiling, **self.variant(problem, capability))
-
-    def dynamic_shared_bytes(self, problem: Gemm, tiling: Tiling) -> int:
-        """Shared memory that a block is launched with [B]; 0 where the source states its size."""
-        return self.shared_bytes(problem, tiling) if self.dynamic else 0
+    @property
+    def launches(self) -> tuple[Launched, ...]:
+        """All launches, in their order; the kernel itself is the one that multiplies."""
+        return (*self.before, self, *self.after)
 
     def check_problem(self, problem: Gemm) -> None:
         """Raise ValueError unless the kernel computes in the problem's formats and layout."""
@@ -127,11 +172,20 @@ class Kernel:
                 f"not {problem.layout}"
             )
 
-    def choose(self, tiling: Tiling | None) -> Tiling | None:
+    def choose(
+        self,
+        tiling: Tiling | None,
+        problem: Gemm | None = None,
+        device: str | Device | None = None,
+    ) -> Tiling | None:
         """The tiling to use: `tiling`, once it is checked, or the kernel's own.
+
+        That is what it suggests for a problem on a device, where both are given.
 
         Raises TypeError for something else and ValueError for one that the kernel cannot use.
         """
+        if tiling is None and self.suggest and problem is not None and device is not None:
+            return self.suggest(problem, load_device(device))
         if tiling is None:
             return self.default
         if not isinstance(tiling, Tiling):
@@ -139,4 +193,9 @@ class Kernel:
         if self.default is None:
             raise ValueError(f"{self.name} chooses its own tiles; leave out tiling={tiling}")
         self.check(tiling)
+        if tiling.split > 1 and not self.splits:
+            raise ValueError(
+                f"tiling {tiling} does not fit {self.name}, which takes k whole; leave out split, "
+                "or use a kernel that divides k among blocks, such as split_k"
+            )
         return tiling

@@ -29,7 +29,8 @@ class InTiles:
 
     times : what each resource needs alone [s], as in `Prediction`
     workspace : bytes of the partial sums that a split of k stores [B]
-    reduction : time to add them up afterwards [s]; both are 0 where k is not split
+    reduction : time to store them and to add them up by another launch [s]; both are 0 where k is
+        not split
     """
 
     quantization: Quantization
@@ -69,12 +70,11 @@ def in_tiles(
 
     "math" : whole tiles, ⌈tiles / SMs⌉ of them on the SM that has most, each at 1/SMs of the peak
     "l1" : likewise what these tiles pass through shared memory, see `passed`
-    "l2" : A once for each column of tiles, B once for each row of clusters, C or the partial sums
-        once; left out where L2's bandwidth is not known
-    "dram" : the compulsory bytes, and a workspace that L2 does not hold
+    "l2" : A once for each column of tiles, B once for each row of clusters, C once; left out where
+        L2's bandwidth is not known
+    "dram" : the compulsory bytes
     "latency" : a round trip to DRAM for each wave
-    The parts of k are added up by a second launch, when all are there: it reads the workspace, from
-    L2 if that holds it, else from DRAM, and takes a round trip at least.
+    What a split of k takes on top of the longest of them says `adding_up`.
 
     Raises ValueError for a format without a rate on `device`, and as `quantization` does.
 
@@ -92,20 +92,29 @@ def in_tiles(
     each = passed(q.tile, problem.dtype, problem.accumulate, way.readers)
     round_trip = device.dram_latency or 0.0
     workspace = partial_sums(problem, split)
-    near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)  # L2 holds it
-    stored = workspace if split > 1 else problem.array_bytes[2]
-    moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + stored
+    moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + problem.array_bytes[2]
     times = {
         "math": 2 * bm * bn * steps * device.sms / device.peak_of(problem.dtype),
         "l1": each * steps * device.sms / device.shared_bandwidth,
-        "dram": (problem.dram_bytes + (1 - near) * workspace) / device.dram_bandwidth,
+        "dram": problem.dram_bytes / device.dram_bandwidth,
         "latency": q.waves * round_trip,
     }
     if device.l2_bandwidth:
         times["l2"] = moved / device.l2_bandwidth
+    return InTiles(q, times, workspace, adding_up(workspace, device) if split > 1 else 0.0)
+
+
+def adding_up(workspace: Any, device: Device) -> Any:
+    """Time to store partial sums and to add them up by another launch [s].
+
+    Tiles store them when they have nothing left to multiply, to L2 if that holds the `workspace`
+    [B], else to DRAM. The launch begins `launch_interval` after the one before has ended, reads
+    the workspace, and takes a round trip at least.
+    """
+    near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)
     bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
-    reduction = np.maximum(workspace / bandwidth, round_trip) if split > 1 else 0.0
-    return InTiles(q, times, workspace, reduction)
+    passing, round_trip = workspace / bandwidth, device.dram_latency or 0.0
+    return passing + (device.launch_interval or 0.0) + np.maximum(passing, round_trip)
 
 
 def partial_sums(problem: Product, split: int) -> Any:
@@ -129,8 +138,12 @@ def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) ->
 
 
 def choose_split(problem: Gemm, device: Device, tile: Tile) -> InTiles:
-    """The parts of k to use, 1 to one for each SM: the fewest that take least time, likewise."""
-    return choose(problem, device, [tile])
+    """The parts of k to use, 1 to one for each SM: the fewest that take least time.
+
+    It is the least itself: of one tile in more or fewer parts the bounds say which is the faster.
+    """
+    parts = range(1, min(device.sms, problem.k) + 1)
+    return min((in_tiles(problem, device, tile, s) for s in parts), key=lambda one: one.seconds)
 
 
 def choose(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> InTiles:

@@ -37,3 +37,20 @@ class Work:
 def instructions(flops: int, lane_bytes: int) -> int:
     """Instructions of warps that FMAs and loads take at least: an FMA for each lane, 128 bits."""
     return flops // (2 * WARP) + lane_bytes // WIDEST
+
+
+def together(*works: Work) -> Work:
+    """The work of launches that follow each other."""
+    counters: Counter[str] = Counter()
+    flops: Counter[str] = Counter()
+    for work in works:
+        counters.update(work.counters)
+        flops.update(work.flops)
+    return Work(
+        counters=counters,
+        flops=dict(flops),
+        l2_bytes=sum(work.l2_bytes for work in works),
+        l1_wavefronts=sum(work.l1_wavefronts for work in works),
+        chain=(sum(work.chain[0] for work in works), sum(work.chain[1] for work in works)),
+        instructions=sum(work.instructions for work in works),
+    )

@@ -153,7 +153,7 @@ def find(
     Raises LookupError, which lists the nearest that are recorded, RecordError as `load` does, and
     ValueError for a tiling that the kernel cannot use.
     """
-    wanted = problem, kernel.choose(tiling)
+    wanted = problem, kernel.choose(tiling, problem, device)
     recorded = load(device, kernel, root)
     for m in recorded:
         if (m.problem, m.tiling) == wanted:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from gemmlab import simulate
+from gemmlab.backends.workspace import workspace
+from gemmlab.model.counters import TransactionCounters
 
 
 def arguments(problem, operands):
@@ -12,18 +14,22 @@ def arguments(problem, operands):
 
 
 def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
-    """C and the counters of a launch without a hazard."""
+    """C and the counters of launches without a hazard."""
     tiling = kernel.choose(tiling)
     args = arguments(problem, operands)
-    report = simulate(
-        kernel.function(problem, tiling, capability),
-        *kernel.launch(problem, tiling),
-        *args,
-        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
-        device=device,
-    )
-    assert report.hazards == []
-    return args[-1], report.counters
+    shared, counted = workspace(kernel, problem, tiling), TransactionCounters()
+    for one in kernel.launches:
+        report = simulate(
+            one.function(problem, tiling, capability),
+            *one.launch(problem, tiling),
+            *args,
+            *shared,
+            shared_bytes=one.dynamic_shared_bytes(problem, tiling),
+            device=device,
+        )
+        assert report.hazards == []
+        counted.update(report.counters)
+    return args[-1], counted
 
 
 def check(kernel, problem, tiling=None, capability=None):

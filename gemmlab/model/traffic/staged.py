@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
+from gemmlab.model.counters import OPS
 from gemmlab.model.traffic.access import Lanes, in_turn, of_matrix
 from gemmlab.model.work import Work, instructions
 from gemmlab.problem import Gemm
@@ -55,6 +56,7 @@ def staged(
     barriers: int,
     round_trips: int,
     flops: Mapping[str, int] | None = None,
+    blocks: int | None = None,
 ) -> Work:
     """The work of the whole launch of blocks that go along k tile by tile.
 
@@ -63,9 +65,11 @@ def staged(
     barriers : that a block waits at; round_trips : to DRAM, one after the other
     flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None. Others are not
         counted as instructions
+    blocks : of which `shared` and `barriers` speak; one for each tile of C where None
     """
-    across, down = tiling.grid(problem)
-    blocks = across * down
+    if blocks is None:
+        across, down = tiling.grid(problem)
+        blocks = across * down
     counters = copies + update
     for times, each in shared:
         for name, count in each.items():
@@ -86,7 +90,7 @@ def staged(
 
 
 def _of_c(update: Counter[str]) -> int:
-    return update["global_store_sectors"] + update["global_load_sectors"]
+    return sum(update[f"global_{op}_sectors"] for op in OPS)
 
 
 def _distinct(problem: Gemm, tiling: Tiling) -> int:

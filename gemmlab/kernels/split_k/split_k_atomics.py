@@ -1,0 +1,142 @@
+"""Split-K with atomics: the parts of a tile are added to C where they end, in any order.
+
+One change from *split_k*: no workspace, and no launch after the product. Each block adds α times
+its sums to C by atomic additions, which L2 does. C must hold βC before the first of them, so that a
+launch goes before the product. The price: sums are rounded in the order in which blocks end, and
+the last bits differ from run to run. And blocks that end together meet at the same elements of C.
+Counter to watch: atomic requests, four for each group of four, where *split_k* stores it at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy import float32
+
+from gemmlab.device import Device
+from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.simt import fours
+from gemmlab.kernels.simt.fours import FOUR, moved, updating
+from gemmlab.kernels.simt.warp_tiles import apart, first_element
+from gemmlab.kernels.split_k.along_k import summed, summing, variant
+from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.parts import moving, thread_groups
+from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import choose_split
+from gemmlab.model.work import together
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+SCALERS = 8  # warps of a block of the launch that scales C
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
+) -> Callable:
+    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    BM, BN, BK = tiling.block
+    THREAD = TM, TN = tiling.thread
+    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    K_AXIS = 1 if layout[0] == "n" else 0  # of A
+    first = on_device(first_element(tiling))
+    sum_part = summing(tiling, layout, aligned, asynchronous)
+
+    @on_device
+    def add_tile(C, i, j, alpha, acc):
+        for r in range(TM):
+            for c in range(TN):
+                y, x = i + r // 4 * DOWN + r % 4, j + c // 4 * ACROSS + c % 4
+                if y < C.shape[0] and x < C.shape[1]:
+                    cuda.atomic.add(C, (y, x), alpha * acc[0, c])
+            # A register has no index that could vary: each row in turn moves up to be row 0.
+            for y in range(TM - 1):
+                for x in range(TN):
+                    acc[y, x] = acc[y + 1, x]
+
+    def split_k_atomics(alpha, A, B, beta, C):
+        part, split = cuda.blockIdx.z, cuda.gridDim.z
+        row, col = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
+        steps = (A.shape[K_AXIS] + BK - 1) // BK
+        begin, end = part * steps // split * BK, (part + 1) * steps // split * BK
+        i, j = first(cuda.threadIdx.x)
+        acc = cuda.local.array(THREAD, float32)
+        sum_part(A, B, row, col, i, j, begin, end, acc)
+        add_tile(C, row + i, col + j, alpha, acc)
+
+    return split_k_atomics
+
+
+def build_scaling(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
+) -> Callable:
+    """The function C ← βC; it does not read C where β = 0."""
+    update_tile = updating(aligned, 1, FOUR)
+
+    def scale(alpha, A, B, beta, C):
+        nothing = cuda.local.array((1, FOUR), float32)
+        for e in range(FOUR):
+            nothing[0, e] = float32(0)
+        j, i = cuda.grid(2)
+        update_tile(C, i, FOUR * j, 0, 0, float32(0), nothing, beta)
+
+    return scale
+
+
+def launch_scaling(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): a thread for each group of four."""
+    return (-(-problem.n // (FOUR * WARP)), -(-problem.m // SCALERS)), (WARP, SCALERS)
+
+
+def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
+    """The traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
+    (across, down), split = tiling.grid(problem), tiling.split
+    shape = problem.m, problem.n
+    each = thread_groups(tiling).repeated([0], range(FOUR))
+    atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
+    longest = -(-tiling.steps(problem) // split)
+    product = summed(problem, tiling, across * down * split, longest, atomics, capability)
+
+    lane = FOUR * np.arange(WARP)[None]
+    row = traffic.Lanes(np.zeros_like(lane), lane, np.ones_like(lane, bool))
+    lanes, wide = moved(row, variant(problem, capability)["aligned"])
+    scaled = Counter()
+    for op in ("store", "load") if problem.beta != 0 else ("store",):
+        scaled += traffic.of_matrix(op, FLOAT, lanes, shape, (1, FOUR * WARP), wide=wide)
+    return together(product, moving(scaled))
+
+
+def suggest(problem: Gemm, device: Device) -> Tiling:
+    """As of *split_k*, but instead of stores and loads the sums take additions in L2."""
+
+    def split(tiling: Tiling) -> tuple[float, Tiling]:
+        tiling = replace(tiling, split=choose_split(problem, device, tiling.block[:2]).split)
+        additions = tiling.split * problem.m * problem.n
+        adding = additions / device.l2_additions if device.l2_additions else 0.0
+        return predict(problem, device, split_k_atomics, tiling).seconds + adding, tiling
+
+    return fastest(problem, device, TILINGS, split)
+
+
+split_k_atomics = Kernel(
+    name="split_k_atomics",
+    idea="parts of k added to C by atomics, in any order",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=fours.shared_bytes,
+    dynamic=True,
+    variant=variant,
+    tilings=TILINGS,
+    layouts=LAYOUTS,
+    before=(Launch(build_scaling, launch_scaling, variant=variant),),
+    splits=True,
+    suggest=suggest,
+)
