@@ -26,7 +26,7 @@ from gemmlab.model import predict
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
-KERNELS = (*kernels.LADDER, kernels.REFERENCE)
+KERNELS = (*kernels.LADDER, *kernels.SPLIT_K, kernels.REFERENCE)
 BUDGET = 2.0  # of predicted time for one launch [s]
 
 
@@ -87,19 +87,20 @@ def plan(
     points = {}
     for problem in sorted(problems, key=lambda p: p.flops):
         for kernel in chosen:
-            for tiling in _tilings(kernel, problem):
+            for tiling in _tilings(kernel, problem, device):
                 points[kernel.name, problem, tiling] = point(
                     kernel, problem, tiling, device, budget
                 )
     return list(points.values())
 
 
-def _tilings(kernel: Kernel, problem: Gemm) -> list[Tiling | None]:
+def _tilings(kernel: Kernel, problem: Gemm, device: Device) -> list[Tiling | None]:
     if problem.layout not in kernel.layouts or problem.arithmetic not in kernel.arithmetic:
         return []
     square = problem.m == problem.n == problem.k and problem.layout == "nn"
     others = kernel.tilings if square else ()
-    return [kernel.default, *(tiling for tiling in others if tiling != kernel.default)]
+    own = kernel.choose(None, problem, device)
+    return [own, *(tiling for tiling in others if tiling != own)]
 
 
 def point(

@@ -27,7 +27,9 @@ class Predictable(Protocol):
 
     def check_problem(self, problem: Gemm) -> None: ...
 
-    def choose(self, tiling: Tiling | None) -> Tiling: ...
+    def choose(
+        self, tiling: Tiling | None, problem: Gemm | None = None, device: Device | None = None
+    ) -> Tiling: ...
 
     @property
     def launch(self) -> Callable[[Gemm, Tiling], tuple[tuple[int, ...], tuple[int, ...]]]: ...
@@ -123,7 +125,7 @@ def predict(
     if target.kind != "gpu":
         raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
     kernel.check_problem(problem)
-    tiling = kernel.choose(tiling)
+    tiling = kernel.choose(tiling, problem, target)
     work = kernel.work(problem, tiling)
     grid, block = kernel.launch(problem, tiling)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))

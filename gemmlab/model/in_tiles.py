@@ -29,7 +29,8 @@ class InTiles:
 
     times : what each resource needs alone [s], as in `Prediction`
     workspace : bytes of the partial sums that a split of k stores [B]
-    reduction : time to add them up afterwards, by another launch [s]; both are 0 where k is not split
+    reduction : time to store them and to add them up by another launch [s]; both are 0 where k is
+        not split
     """
 
     quantization: Quantization
@@ -69,13 +70,13 @@ def in_tiles(
 
     "math" : whole tiles, ⌈tiles / SMs⌉ of them on the SM that has most, each at 1/SMs of the peak
     "l1" : likewise what these tiles pass through shared memory, see `passed`
-    "l2" : A once for each column of tiles, B once for each row of clusters, C or the partial sums
-        once; left out where L2's bandwidth is not known
-    "dram" : the compulsory bytes, and a workspace that L2 does not hold
+    "l2" : A once for each column of tiles, B once for each row of clusters, C once; left out where
+        L2's bandwidth is not known
+    "dram" : the compulsory bytes
     "latency" : a round trip to DRAM for each wave
-    The parts of k are added up by a second launch, when all are there: it begins `launch_interval`
-    after the first, reads the workspace, from L2 if that holds it, else from DRAM, and takes a
-    round trip at least.
+    Tiles store their parts' sums when they have nothing left to multiply, to L2 if that holds the
+    workspace, else to DRAM. A second launch adds them up: it begins `launch_interval` after the
+    first has ended, reads the workspace, and takes a round trip at least.
 
     Raises ValueError for a format without a rate on `device`, and as `quantization` does.
 
@@ -94,12 +95,11 @@ def in_tiles(
     round_trip = device.dram_latency or 0.0
     workspace = partial_sums(problem, split)
     near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)  # L2 holds it
-    stored = workspace if split > 1 else problem.array_bytes[2]
-    moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + stored
+    moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + problem.array_bytes[2]
     times = {
         "math": 2 * bm * bn * steps * device.sms / device.peak_of(problem.dtype),
         "l1": each * steps * device.sms / device.shared_bandwidth,
-        "dram": (problem.dram_bytes + (1 - near) * workspace) / device.dram_bandwidth,
+        "dram": problem.dram_bytes / device.dram_bandwidth,
         "latency": q.waves * round_trip,
     }
     if device.l2_bandwidth:
@@ -107,8 +107,8 @@ def in_tiles(
     bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
     reduction = 0.0
     if split > 1:
-        again = device.launch_interval or 0.0
-        reduction = again + np.maximum(workspace / bandwidth, round_trip)
+        passing = workspace / bandwidth
+        reduction = passing + (device.launch_interval or 0.0) + np.maximum(passing, round_trip)
     return InTiles(q, times, workspace, reduction)
 
 
@@ -133,8 +133,12 @@ def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) ->
 
 
 def choose_split(problem: Gemm, device: Device, tile: Tile) -> InTiles:
-    """The parts of k to use, 1 to one for each SM: the fewest that take least time, likewise."""
-    return choose(problem, device, [tile])
+    """The parts of k to use, 1 to one for each SM: the fewest that take least time.
+
+    It is the least itself: of one tile in more or fewer parts the bounds say which is the faster.
+    """
+    parts = range(1, min(device.sms, problem.k) + 1)
+    return min((in_tiles(problem, device, tile, s) for s in parts), key=lambda one: one.seconds)
 
 
 def choose(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> InTiles:

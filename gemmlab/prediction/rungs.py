@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
+from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.prediction import recorded
 from gemmlab.prediction.compiling import listing, with_lines
@@ -64,7 +65,7 @@ def compiled_rung(
         **kernel.compile(tiling),
     }
     return compiled(
-        kernel.function(problem, tiling, capability), _arguments(problem),
+        kernel.function(problem, tiling, capability), _arguments(kernel, problem, tiling),
         name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
 
@@ -106,6 +107,11 @@ def execute_rung(
     """
     target, tiling = known_device(device), kernel.choose(tiling)
     kernel.check_problem(problem)
+    if len(kernel.launches) > 1:
+        raise ValueError(
+            f"{kernel.name} takes {len(kernel.launches)} launches, and one is executed; "
+            "use gemmlab.predict, which counts them all"
+        )
     code = rung_listing(kernel, problem, tiling, target)
     period = _period(tiling)
     shorter = [problem.k % period + period * n for n in (1, 2)]
@@ -118,7 +124,8 @@ def execute_whole(
 ) -> Executed:
     """Execute one round of blocks of a product, with all of its k."""
     return execute(
-        code, device, *kernel.launch(problem, tiling), *_arguments(problem), rounds=1,
+        code, device, *kernel.launch(problem, tiling), *_arguments(kernel, problem, tiling),
+        rounds=1,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
 
@@ -170,8 +177,9 @@ def _period(tiling: Tiling) -> int:
     return step * max(1, SHORT * tiling.block[2] // step)
 
 
-def _arguments(problem: Gemm) -> tuple:
-    """Scalars and matrices of zeros, which take no memory until they are written to."""
+def _arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
+    """Scalars and arrays of zeros, which take no memory until they are written to."""
     alpha, beta = problem.scalars()
     a, b, c = map(np.zeros, problem.shapes, problem.memory)
-    return alpha, a, b, beta, c
+    shared = kernel.workspace(problem, tiling)
+    return alpha, a, b, beta, c, *(np.zeros(w.shape, number_format(w.dtype).memory) for w in shared)

@@ -149,7 +149,10 @@ def added(
         )
     lanes, wide = moved(rows, aligned)
     for (start, height, width), count in placed(problem, tiling, which, 1).items():
-        offset, inside = lanes.row * problem.n + lanes.col, ([(start, height, count)], [(0, width, 1)])
+        offset, inside = (
+            lanes.row * problem.n + lanes.col,
+            ([(start, height, count)], [(0, width, 1)]),
+        )
         for op in ("store", "load") if problem.beta != 0 else ("store",):
             counters += traffic.global_access(op, FLOAT, lanes, offset, *inside, wide=wide)
         for far in range(0, min(width, bn), WIDE):

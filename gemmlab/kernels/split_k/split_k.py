@@ -33,8 +33,8 @@ from gemmlab.kernels.split_k.parts import (
     stored,
     storing,
 )
-from gemmlab.model import traffic
-from gemmlab.model.in_tiles import choose
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import InTiles, choose_split
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -131,10 +131,20 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The tiling and the split that the model of tiles says take least time."""
-    tilings = {tiling.block[:2]: tiling for tiling in TILINGS}
-    best = choose(problem, device, tilings)
-    return replace(tilings[best.tile], split=best.split)
+    """The split that the model of tiles chooses, in the tiling for which `predict` says least.
+
+    It is the default, unsplit, on a GPU of which no rate is known.
+    """
+    if problem.accumulate not in device.peak:
+        return DEFAULT
+
+    def seconds(found: InTiles, tiling: Tiling) -> float:
+        return predict(problem, device, split_k, tiling).seconds + found.reduction
+
+    fit = [t for t in TILINGS if fours.shared_bytes(problem, t) <= device.shared_bytes_per_block]
+    chosen = [choose_split(problem, device, tiling.block[:2]) for tiling in fit]
+    split = [replace(tiling, split=c.split) for c, tiling in zip(chosen, fit, strict=True)]
+    return min(zip(chosen, split, strict=True), key=lambda pair: seconds(*pair))[1]
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)

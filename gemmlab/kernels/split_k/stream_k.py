@@ -93,7 +93,7 @@ def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
     """The function that adds up the parts of each tile that several blocks share."""
-    BM, BN, BK = tiling.block
+    BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     GROUPS = groups(tiling)
 
@@ -168,14 +168,16 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """Tiles of the size that *split_k* would take, and a block for each processor."""
+    """Tiles of the size that *split_k* would take, and as many blocks as keep processors busy."""
     alike = suggest_split(problem, device).block[:2]
     tiling = next(tiling for tiling in stream_k.tilings if tiling.block[:2] == alike)
-    return replace(tiling, split=device.sms)
+    return replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
 DEFAULT = Tiling(block=(128, 256, 8), warp=(64, 64), thread=(16, 8), stages=4)
+
+BUSY = 256  # threads of an SM, two warps for each scheduler: one multiplies while the other waits
 
 stream_k = Kernel(
     name="stream_k",

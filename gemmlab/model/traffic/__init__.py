@@ -9,7 +9,14 @@ element lies at the start of a line. The compiler unrolls loops over a tile and 
 loads of neighbours into wider ones: a GPU's requests and wavefronts are then fewer than these.
 """
 
-from gemmlab.model.traffic.access import Lanes, global_access, in_turn, of_matrix, plane, shared_access
+from gemmlab.model.traffic.access import (
+    Lanes,
+    global_access,
+    in_turn,
+    of_matrix,
+    plane,
+    shared_access,
+)
 from gemmlab.model.traffic.staged import copied, staged, update_c
 from gemmlab.model.traffic.unstaged import unstaged
 from gemmlab.model.work import Work
