@@ -28,7 +28,7 @@ from gemmlab.tiling import Tiling
 
 SIZES = "1024x1024x8192,512x512x16384,256x256x65536,128x128x16384"
 ROUNDS = 20
-SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 33, 48, 66, 99, 132)
+SPLITS = (2, 3, 4, 6, 8, 11, 12, 16, 22, 24, 33, 48, 66, 99, 132)
 FEWEST, MOST = 0.4, 4.2  # blocks for each SM; fewer or more are not worth a run
 
 

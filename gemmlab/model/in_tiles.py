@@ -74,9 +74,7 @@ def in_tiles(
         L2's bandwidth is not known
     "dram" : the compulsory bytes
     "latency" : a round trip to DRAM for each wave
-    Tiles store their parts' sums when they have nothing left to multiply, to L2 if that holds the
-    workspace, else to DRAM. A second launch adds them up: it begins `launch_interval` after the
-    first has ended, reads the workspace, and takes a round trip at least.
+    What a split of k takes on top of the longest of them says `adding_up`.
 
     Raises ValueError for a format without a rate on `device`, and as `quantization` does.
 
@@ -94,7 +92,6 @@ def in_tiles(
     each = passed(q.tile, problem.dtype, problem.accumulate, way.readers)
     round_trip = device.dram_latency or 0.0
     workspace = partial_sums(problem, split)
-    near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)  # L2 holds it
     moved = s * (q.across * m * k + -(-q.down // way.cluster) * k * n) + problem.array_bytes[2]
     times = {
         "math": 2 * bm * bn * steps * device.sms / device.peak_of(problem.dtype),
@@ -104,12 +101,20 @@ def in_tiles(
     }
     if device.l2_bandwidth:
         times["l2"] = moved / device.l2_bandwidth
+    return InTiles(q, times, workspace, adding_up(workspace, device) if split > 1 else 0.0)
+
+
+def adding_up(workspace: Any, device: Device) -> Any:
+    """Time to store partial sums and to add them up by another launch [s].
+
+    Tiles store them when they have nothing left to multiply, to L2 if that holds the `workspace`
+    [B], else to DRAM. The launch begins `launch_interval` after the one before has ended, reads
+    the workspace, and takes a round trip at least.
+    """
+    near = (workspace <= (device.l2_bytes or 0)) * bool(device.l2_bandwidth)
     bandwidth = near * (device.l2_bandwidth or 0) + (1 - near) * device.dram_bandwidth
-    reduction = 0.0
-    if split > 1:
-        passing = workspace / bandwidth
-        reduction = passing + (device.launch_interval or 0.0) + np.maximum(passing, round_trip)
-    return InTiles(q, times, workspace, reduction)
+    passing, round_trip = workspace / bandwidth, device.dram_latency or 0.0
+    return passing + (device.launch_interval or 0.0) + np.maximum(passing, round_trip)
 
 
 def partial_sums(problem: Product, split: int) -> Any:

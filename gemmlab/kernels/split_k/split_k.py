@@ -26,6 +26,7 @@ from gemmlab.kernels.split_k.parts import (
     added,
     adders,
     adding,
+    fastest,
     for_adders,
     groups,
     stack,
@@ -34,7 +35,7 @@ from gemmlab.kernels.split_k.parts import (
     storing,
 )
 from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import InTiles, choose_split
+from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -131,20 +132,17 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The split that the model of tiles chooses, in the tiling for which `predict` says least.
+    """The largest tile, with the split that the model chooses for it, which no other outdoes.
 
-    It is the default, unsplit, on a GPU of which no rate is known.
+    `predict` says what a tiling asks of a processor, the model of tiles what the sums take.
     """
-    if problem.accumulate not in device.peak:
-        return DEFAULT
 
-    def seconds(found: InTiles, tiling: Tiling) -> float:
-        return predict(problem, device, split_k, tiling).seconds + found.reduction
+    def split(tiling: Tiling) -> tuple[float, Tiling]:
+        found = choose_split(problem, device, tiling.block[:2])
+        tiling = replace(tiling, split=found.split)
+        return predict(problem, device, split_k, tiling).seconds + found.reduction, tiling
 
-    fit = [t for t in TILINGS if fours.shared_bytes(problem, t) <= device.shared_bytes_per_block]
-    chosen = [choose_split(problem, device, tiling.block[:2]) for tiling in fit]
-    split = [replace(tiling, split=c.split) for c, tiling in zip(chosen, fit, strict=True)]
-    return min(zip(chosen, split, strict=True), key=lambda pair: seconds(*pair))[1]
+    return fastest(problem, device, TILINGS, split)
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)

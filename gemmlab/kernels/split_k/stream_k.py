@@ -29,6 +29,7 @@ from gemmlab.kernels.split_k.parts import (
     added,
     adders,
     adding,
+    fastest,
     for_adders,
     groups,
     placed,
@@ -38,8 +39,8 @@ from gemmlab.kernels.split_k.parts import (
     thread_groups,
 )
 from gemmlab.kernels.split_k.split_k import TILINGS, check
-from gemmlab.kernels.split_k.split_k import suggest as suggest_split
-from gemmlab.model import traffic
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import adding_up
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -168,10 +169,16 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """Tiles of the size that *split_k* would take, and as many blocks as keep processors busy."""
-    alike = suggest_split(problem, device).block[:2]
-    tiling = next(tiling for tiling in stream_k.tilings if tiling.block[:2] == alike)
-    return replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
+    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
+
+    def share(tiling: Tiling) -> tuple[float, Tiling]:
+        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
+        parts, _ = shares(problem, tiling)
+        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
+        adding = adding_up(stored, device) if stored else 0.0
+        return predict(problem, device, stream_k, tiling).seconds + adding, tiling
+
+    return fastest(problem, device, stream_k.tilings, share)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
