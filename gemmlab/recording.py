@@ -81,7 +81,8 @@ def plan(
     """Every point of a campaign on `device`, the small problems first.
 
     A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
-    the kernel's own alone; layouts and formats that a kernel does not take are left out.
+    the kernel's own alone, as is one that suggests a split; layouts and formats that a kernel does
+    not take are left out.
     Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
     """
     points = {}
@@ -98,7 +99,7 @@ def _tilings(kernel: Kernel, problem: Gemm, device: Device) -> list[Tiling | Non
     if problem.layout not in kernel.layouts or problem.arithmetic not in kernel.arithmetic:
         return []
     square = problem.m == problem.n == problem.k and problem.layout == "nn"
-    others = kernel.tilings if square else ()
+    others = kernel.tilings if square and not kernel.splits else ()
     own = kernel.choose(None, problem, device)
     return [own, *(tiling for tiling in others if tiling != own)]
 

@@ -61,6 +61,23 @@ def test_each_timed_run_finds_its_c_and_a_cold_l2(host):
     assert words == ["launch"] + ["flush", "launch"] * (gpu.WARM_UP + 4)
 
 
+def test_launches_of_one_kernel_are_timed_together(host):
+    tiling = Tiling(block=(32, 32, 8), warp=(32, 16), thread=(4, 4), stages=2, split=3)
+    m = run(kernels.split_k, PROBLEM, "gpu", tiling=tiling, repeats=4)
+    assert m.passed
+    words = [entry[0] for entry in host.log if entry[0] in ("flush", "launch")]
+    assert words == ["launch"] * 2 + ["flush", "launch", "launch"] * (gpu.WARM_UP + 4)
+    multiplies, adds = logged(host, "launch")[:2]
+    assert multiplies[:2] == kernels.split_k.launch(PROBLEM, tiling)
+    assert adds[:2] == kernels.split_k.after[0].launch(PROBLEM, tiling)
+    assert m.resources["threads"] == tiling.threads  # of the one that multiplies
+
+
+def test_the_split_is_suggested_for_the_gpu_that_is_there(host):
+    m = run(kernels.stream_k, PROBLEM, "gpu", repeats=1)
+    assert m.tiling == kernels.stream_k.choose(None, PROBLEM, "h200")
+
+
 def test_provenance_tells_whose_operands_were_used(host):
     own = PROBLEM.operands(seed=7)
     told = [

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from gemmlab import Gemm, device, kernels
 from gemmlab.architectures import name_of
 from gemmlab.model.occupancy import resident_blocks
+from gemmlab.prediction.rungs import compiled_rung
 from gemmlab.sass.compiling import assemble
 
 pytestmark = pytest.mark.ptxas
@@ -106,6 +108,18 @@ def test_every_recorded_tiling_fits_an_sm(kernel):
         assert shared == kernel.shared_bytes(problem, tiling)
         assert resident_blocks(gpu, threads, shared, found.registers) >= 1
         assert found.local_bytes == 0, f"{tiling}: {found}"
+
+
+@pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda k: k.name)
+def test_kernels_that_divide_k_live_in_registers_too(kernel):
+    problem, capability = PROBLEMS[0], (9, 0)
+    for tiling in kernel.tilings:
+        assert compiled_rung(kernel, problem, tiling, capability).local_bytes == 0
+    unaligned = compiled_rung(kernel, PROBLEMS[3], kernel.default, capability)
+    assert unaligned.local_bytes <= MOST_SPILLED
+    for other in {*kernel.launches} - {kernel}:
+        further = replace(kernel, build=other.build, launch=other.launch, compile=other.compile)
+        assert compiled_rung(further, problem, kernel.default, capability).local_bytes == 0
 
 
 @pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled], ids=lambda k: k.name)
