@@ -6,7 +6,7 @@ Gemm(m, n, k, alpha, beta, dtype, accumulate, out_dtype, layout)
     the problem C ← αAB + βC: its operations, bytes, operands, reference and error; `Gemms`: many
 device(name), detect()
     a GPU by name, each number with its source; the machine at hand
-Tiling(block, thread, warp, stages)
+Tiling(block, thread, warp, stages, split)
     how C is cut into blocks, warps and threads
 kernels
     the ladder, one idea a file: naive … pipelined, the CPU's three, and cuBLAS

@@ -65,6 +65,7 @@ class Device:
     l2_bytes: int | None = _quantity("B", default=None)
     l2_bandwidth: float | None = _quantity("B/s", default=None)
     l2_partial_writes: float | None = _quantity("sector/s", default=None)  # of 32 B, filled in part
+    l2_additions: float | None = _quantity("addition/s", default=None)  # atomic ones, in float32
 
     shared_bytes_per_sm: int | None = _quantity("B", default=None)
     shared_bytes_per_block: int | None = _quantity("B", default=None)  # at most, by opting in

@@ -7,6 +7,7 @@ import pytest
 from gemmlab import device
 from gemmlab.device import sources
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark, results, running
+from gemmlab.microbenchmarks.launch import COUNT
 from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
 from gemmlab.sass.compiling import machine_code
@@ -127,7 +128,9 @@ FACTS = {
     "dram_copy_bandwidth": ("dram_copy_128", lambda one: one.bytes_per_second),
     "dram_write_bandwidth": ("dram_write_128", lambda one: one.bytes_per_second),
     "l2_partial_writes": ("dram_write_stride_8", lambda one: one.bytes_per_second / WORD),
+    "l2_additions": ("red_f32_own", lambda one: COUNT / one.seconds),
     "launch_latency": ("empty_alone", lambda one: one.seconds),
+    "launch_interval": ("empty_256_threads_4_bytes", lambda one: one.seconds),
 }
 
 

@@ -3,26 +3,29 @@
 One change from *split_k*: no workspace, and no launch after the product. Each block adds α times
 its sums to C by atomic additions, which L2 does. C must hold βC before the first of them, so that a
 launch goes before the product. The price: sums are rounded in the order in which blocks end, and
-the last bits differ from run to run. Counter to watch: atomic sectors, one a part and 32 bytes of
-C, where *split_k* stores them and loads them again.
+the last bits differ from run to run. And blocks that end together meet at the same elements of C.
+Counter to watch: atomic requests, four for each group of four, where *split_k* stores it at once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy import float32
 
+from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import FOUR, moved, updating
 from gemmlab.kernels.simt.warp_tiles import apart, first_element
 from gemmlab.kernels.split_k.along_k import summed, summing, variant
-from gemmlab.kernels.split_k.parts import moving, thread_groups
-from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch, suggest
-from gemmlab.model import traffic
+from gemmlab.kernels.split_k.parts import fastest, moving, thread_groups
+from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -105,6 +108,18 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     for op in ("store", "load") if problem.beta != 0 else ("store",):
         scaled += traffic.of_matrix(op, FLOAT, lanes, shape, (1, FOUR * WARP), wide=wide)
     return together(product, moving(scaled))
+
+
+def suggest(problem: Gemm, device: Device) -> Tiling:
+    """As of *split_k*, but instead of stores and loads the sums take additions in L2."""
+
+    def split(tiling: Tiling) -> tuple[float, Tiling]:
+        tiling = replace(tiling, split=choose_split(problem, device, tiling.block[:2]).split)
+        additions = tiling.split * problem.m * problem.n
+        adding = additions / device.l2_additions if device.l2_additions else 0.0
+        return predict(problem, device, split_k_atomics, tiling).seconds + adding, tiling
+
+    return fastest(problem, device, TILINGS, split)
 
 
 split_k_atomics = Kernel(
