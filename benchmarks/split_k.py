@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab import Gemm, kernels
+from gemmlab import Gemm, kernels, predict
 from gemmlab.backends import gpu
 from gemmlab.detection import detect
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
-from gemmlab.model.in_tiles import in_tiles
 from gemmlab.sizes import parse_sizes
 from gemmlab.tiling import Tiling
 
@@ -82,17 +81,16 @@ def table(problem: Gemm, found: list[tuple[Run, np.ndarray, float]]) -> Iterator
     medians = {run: float(np.median(times)) for run, times, _ in found}
     cublas = medians[Run(kernels.REFERENCE, None)]
     yield f"{problem}: cuBLAS {cublas * 1e6:.1f} us, {problem.flops / cublas / 1e12:.1f} TFLOP/s"
-    yield "      us  of cuBLAS  of unsplit  model us    error  kernel, tile"
+    yield "      us  of cuBLAS  of unsplit  bound us    error  kernel, tile"
     order = sorted(found, key=lambda one: (one[0].kernel.name, medians[one[0]]))
     for run, _, error in order:
         seconds, tiling = medians[run], run.tiling
         if tiling is None:
             continue
         unsplit = medians[Run(kernels.pipelined, tiling.unsplit)] / seconds
-        split = 1 if run.kernel in (kernels.pipelined, kernels.stream_k) else tiling.split
-        model = in_tiles(problem, detect(), tiling.block[:2], split).seconds
+        bound = predict(problem, detect(), run.kernel, tiling).seconds
         yield (
-            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{unsplit:12.2f}{model * 1e6:10.1f}"
+            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{unsplit:12.2f}{bound * 1e6:10.1f}"
             f"{error:9.1e}  {run.kernel.name} {tiling}{' *' * run.suggested}"
         )
     for kernel in kernels.SPLIT_K:

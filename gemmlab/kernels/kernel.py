@@ -15,7 +15,7 @@ from gemmlab.product import Arithmetic
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
-Dim = tuple[int, int]
+Dim = tuple[int, ...]  # x, y and, where there is one, z
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
 FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles [B]
 

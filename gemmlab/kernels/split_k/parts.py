@@ -10,18 +10,16 @@ bits of the result are the same every time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import float32
 
-from gemmlab.device import Device
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
-from gemmlab.kernels.simt.fours import FOUR, ZEROS, moved, shared_bytes, updating
+from gemmlab.kernels.simt.fours import FOUR, ZEROS, moved, updating
 from gemmlab.kernels.simt.warp_tiles import apart, first_elements
 from gemmlab.model import traffic
-from gemmlab.model.in_tiles import RESOLUTION
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -108,26 +106,6 @@ def stackable(tiling: Tiling) -> bool:
     """Whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
     bn = tiling.block[1]
     return FLOAT * bn % LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
-
-
-def fastest(
-    problem: Gemm,
-    device: Device,
-    tilings: Iterable[Tiling],
-    predicted: Callable[[Tiling], tuple[float, Tiling]],
-) -> Tiling:
-    """The first of those that take least time within `RESOLUTION`; the first if no rate is known.
-
-    tilings : the largest tiles first; those that a block of `device` cannot hold are left out
-    predicted : tiling -> (seconds, the same tiling with its split)
-    """
-    most = device.shared_bytes_per_block
-    fit = [t for t in tilings if most is None or shared_bytes(problem, t) <= most]
-    if problem.accumulate not in device.peak:
-        return fit[0]
-    found = [predicted(tiling) for tiling in fit]
-    least = min(seconds for seconds, _ in found)
-    return next(tiling for seconds, tiling in found if seconds <= (1 + RESOLUTION) * least)
 
 
 # ------------------------------------------------------------------------------------- their counts

@@ -21,12 +21,12 @@ from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.copies import copyable
 from gemmlab.kernels.simt.warp_tiles import computable, first_element
 from gemmlab.kernels.split_k.along_k import summed, summing, variant
+from gemmlab.kernels.split_k.choosing import fastest
 from gemmlab.kernels.split_k.parts import (
     WARPS,
     added,
     adders,
     adding,
-    fastest,
     for_adders,
     groups,
     stack,

@@ -22,7 +22,8 @@ from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import FOUR, moved, updating
 from gemmlab.kernels.simt.warp_tiles import apart, first_element
 from gemmlab.kernels.split_k.along_k import summed, summing, variant
-from gemmlab.kernels.split_k.parts import fastest, moving, thread_groups
+from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.parts import moving, thread_groups
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
