@@ -151,8 +151,8 @@ def split() -> Answer:
     whole, parts = (float(in_tiles(p, _H200, (64, 64), s).seconds) for s in (1, _H200.sms))
     return Answer(
         whole / parts,
-        f"The arithmetic takes 1/{_H200.sms} of the time. A quarter of what is left is the second "
-        "launch, which adds up the parts.",
+        f"The arithmetic takes 1/{_H200.sms} of the time. Two thirds of what is left are the sums: "
+        "each part is stored, and a second launch begins and adds them up.",
         {
             _H200.sms: "Somebody has to add up the parts, which takes a trip to memory at least.",
             1: "One tile keeps one SM busy. With its k in parts, every SM has one.",

@@ -86,8 +86,10 @@ def test_without():
 def test_split():
     of_a_step = 2 * 64 * 64 / (H200.peak_of("float32") / H200.sms)
     longest_part = math.ceil(8192 / H200.sms)
-    parts = longest_part * of_a_step + H200.dram_latency
+    sums = 4 * 64 * 64 * H200.sms / H200.l2_bandwidth + H200.launch_interval + H200.dram_latency
+    parts = longest_part * of_a_step + sums
     assert answers.split().number == pytest.approx(8192 * of_a_step / parts)
+    assert sums / parts == pytest.approx(2 / 3, abs=0.02)  # as it says
 
 
 def test_loads():
