@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import float16, int32, uint16
+from numpy import float16, float32, int32, uint16
 
 from gemmlab.instructions import cp_async_16, load_v8, store_v8
 from gemmlab.kernels.kernel import on_device
@@ -96,23 +96,41 @@ def copying(
 
 def reading(aligned: bool, dtype: str) -> Callable:
     """The device function (X, i, j) -> the piece that begins at X[i, j]; zeros outside of X."""
-    ZERO = float16(0) if dtype == "float16" else uint16(0)
-    ZEROS = (ZERO,) * PIECE
+    zero = zero_of(dtype)
 
     @on_device
     def one(X, i, j):
-        return X[i, j] if inside(X, i, j) else ZERO
+        return X[i, j] if inside(X, i, j) else zero()
+
+    @on_device
+    def zeros():
+        return zero(), zero(), zero(), zero(), zero(), zero(), zero(), zero()
 
     @on_device
     def read(X, i, j):
         if aligned:
-            return load_v8(X, i, j) if inside(X, i, j) else ZEROS
+            return load_v8(X, i, j) if inside(X, i, j) else zeros()
         return (
             one(X, i, j), one(X, i, j + 1), one(X, i, j + 2), one(X, i, j + 3),
             one(X, i, j + 4), one(X, i, j + 5), one(X, i, j + 6), one(X, i, j + 7),
         )  # fmt: skip
 
     return read
+
+
+def zero_of(dtype: str) -> Callable:
+    """The device function () -> 0 as it lies in memory."""
+    FLOAT32, FLOAT16 = dtype == "float32", dtype == "float16"
+
+    @on_device
+    def zero():
+        if FLOAT32:
+            return float32(0)
+        if FLOAT16:
+            return float16(float32(0))  # Numba's code for a constant of float16 is not valid
+        return uint16(0)
+
+    return zero
 
 
 @on_device

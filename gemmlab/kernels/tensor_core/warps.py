@@ -23,7 +23,7 @@ from gemmlab.instructions import (
     unpack_bf16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.pieces import PIECE, Place, inside, moved, tile_shapes
+from gemmlab.kernels.tensor_core.pieces import PIECE, Place, inside, moved, tile_shapes, zero_of
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS, Arithmetic
@@ -176,8 +176,7 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
     and write(C, i, j, left, right), which leaves out what is outside.
     """
     BFLOAT16, FLOAT16 = out_dtype == "bfloat16", out_dtype == "float16"
-    ZERO = {"float32": float32(0), "float16": float16(0), "bfloat16": uint16(0)}[out_dtype]
-    ZEROS = ZERO, ZERO
+    zero = zero_of(out_dtype)
 
     @on_device
     def from_memory(two):
@@ -194,12 +193,12 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
 
     @on_device
     def one(C, i, j):
-        return C[i, j] if inside(C, i, j) else ZERO
+        return C[i, j] if inside(C, i, j) else zero()
 
     @on_device
     def read(C, i, j):
         if paired:
-            return from_memory(load_v2(C, i, j) if inside(C, i, j) else ZEROS)
+            return from_memory(load_v2(C, i, j) if inside(C, i, j) else (zero(), zero()))
         return from_memory((one(C, i, j), one(C, i, j + 1)))
 
     @on_device
