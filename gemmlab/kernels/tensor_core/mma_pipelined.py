@@ -79,12 +79,8 @@ def build(
     @on_device
     def copy(As, Bs, to_a, to_b, slot, A, B, row, col, p):
         """Begin to copy the tiles from p of k on to a slot of the rings, as one batch."""
-        copy_a(
-            As, to_a + slot * A_SIZE, A, row if ALONG_A else p, p if ALONG_A else row, 0
-        )
-        copy_b(
-            Bs, to_b + slot * B_SIZE, B, col if ALONG_B else p, p if ALONG_B else col, 0
-        )
+        copy_a(As, to_a + slot * A_SIZE, A, row if ALONG_A else p, p if ALONG_A else row, 0)
+        copy_b(Bs, to_b + slot * B_SIZE, B, col if ALONG_B else p, p if ALONG_B else col, 0)
         cp_async_commit()
 
     def mma_pipelined(alpha, A, B, beta, C):

@@ -134,9 +134,9 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
     if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
         raise ValueError(
-            f"tiling {tiling} does not fit the swizzled kernel, which needs warps of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 16 "
-            "along k, one stage, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
+            f"tiling {tiling} does not fit the swizzled kernel, which needs warps of 8×4 threads "
+            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, one stage, "
+            f"and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
         )
 
 

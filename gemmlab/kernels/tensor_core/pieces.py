@@ -83,13 +83,13 @@ def copying(
 
     @on_device
     def copy(tile, to, X, i, j, part):
-        row, col = i + cuda.threadIdx.x // ACROSS, j + cuda.threadIdx.x % ACROSS * PIECE
+        first_row, col = i + cuda.threadIdx.x // ACROSS, j + cuda.threadIdx.x % ACROSS * PIECE
         for n in range(part * PIECES // parts, (part + 1) * PIECES // parts):
-            down = n * DOWN
+            row, there = first_row + n * DOWN, to + n * DOWN * LENGTH
             if BY_ITSELF:
-                cp_async_16(tile, to + down * LENGTH, X, row + down, col, inside(X, row + down, col))
+                cp_async_16(tile, there, X, row, col, inside(X, row, col))
             else:
-                store_v8(tile, to + down * LENGTH, read(X, row + down, col))
+                store_v8(tile, there, read(X, row, col))
 
     return first, copy
 
@@ -183,7 +183,8 @@ def copied(
     if not are_aligned(problem):
         wide, loads = 1, [each.repeated([0], range(PIECE)) for each in lanes]
     stores = [
-        moved("store", each, placed(length)) for each, (_, length) in zip(lanes, shapes, strict=True)
+        moved("store", each, placed(length))
+        for each, (_, length) in zip(lanes, shapes, strict=True)
     ]
     return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])
 
@@ -193,4 +194,3 @@ def moved(op: str, lanes: traffic.Lanes, place: Place) -> Counter[str]:
     flat = place(lanes.row, lanes.col // PIECE)
     one_row = traffic.Lanes(np.zeros_like(flat), flat, lanes.valid)
     return traffic.shared_access(op, BYTES, one_row, 0, PIECE)
-

@@ -23,21 +23,23 @@ from gemmlab.instructions import (
     unpack_bf16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.pieces import PIECE, Place, inside, moved, tile_shapes, zero_of
+from gemmlab.kernels.tensor_core.pieces import PIECE, Place, inside, tile_shapes, zero_of
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS, Arithmetic
+from gemmlab.product import Arithmetic
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 STEP = 16  # of m and of k, and of n by pairs, in a fragment that one `ldmatrix` loads
 LANES = 8, 4  # threads of a warp along m and along n in a tile of C
 ARITHMETIC = tuple(
-    Arithmetic(dtype, "float32", out) for dtype in ("float16", "bfloat16") for out in (dtype, "float32")
+    Arithmetic(dtype, "float32", out)
+    for dtype in ("float16", "bfloat16")
+    for out in (dtype, "float32")
 )
 
 
-def fragment_shapes(tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int]]:
+def fragment_shapes(tiling: Tiling) -> tuple[tuple[int, ...], ...]:
     """Shapes of a thread's fragments of A and of B, in words, and of its sums."""
     wm, wn = tiling.warp
     return (wm // STEP, 4), (wn // STEP, 4), (wm // STEP, wn // 8, 4)
