@@ -14,6 +14,7 @@ from gemmlab.numerics.tile import mma
 from gemmlab.prediction.compiling import lacking
 from gemmlab.prediction.rungs import compiled_rung
 from gemmlab.product import LAYOUTS
+from gemmlab.sass.execution.launch import launch
 from tests.support.edge_shapes import SCALES, edge_shapes
 from tests.support.rungs import arguments, check, simulated
 
@@ -109,9 +110,13 @@ def test_builds_that_differ_by_alignment(kernel):
     tiling, args = SMALL[kernel.name][0], arguments(not_, not_.operands())
     options = {**kernel.variant(not_, None), "aligned": True}
     shared = kernel.dynamic_shared_bytes(not_, tiling)
-    launch = kernel.launch(not_, tiling)
+    grid_block = kernel.launch(not_, tiling)
     report = simulate(
-        kernel.build(tiling, **options), *launch, *args, shared_bytes=shared, on_hazard="collect"
+        kernel.build(tiling, **options),
+        *grid_block,
+        *args,
+        shared_bytes=shared,
+        on_hazard="collect",
     )
     assert {"misaligned"} <= {h.kind for h in report.hazards}
 
@@ -200,3 +205,21 @@ def test_every_rung_lives_in_registers(kernel):
     assert names.count("HMMA") % per_step == 0
     assert ("LDSM" in names) == (kernel is not kernels.mma_direct)
     assert ("LDGSTS" in names) == kernel.dynamic
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@pytest.mark.parametrize("kernel", STAGED, ids=lambda k: k.name)
+@pytest.mark.parametrize(
+    ("shape", "which", "layout"), [((72, 136, 40), 1, "nn"), ((67, 66, 45), 3, "tt")], ids=str
+)
+def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, layout):
+    """What ptxas makes of the source is executed: its LDSM, LDGSTS and HMMA, and every address."""
+    problem = gemm(shape, which, alpha=0.5, beta=2, layout=layout)
+    tiling, operands = SMALL[kernel.name][0], problem.operands(seed=1)
+    expected, _ = simulated(kernel, problem, operands, tiling)
+    args = arguments(problem, operands)
+    code = compiled_rung(kernel, problem, tiling, (9, 0))
+    shared = kernel.dynamic_shared_bytes(problem, tiling)
+    launch(code, *kernel.launch(problem, tiling), *args, shared_bytes=shared).run()
+    assert np.array_equal(args[-1].view(np.uint8), expected.view(np.uint8))
