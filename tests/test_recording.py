@@ -140,9 +140,7 @@ def test_a_campaign_measures_and_keeps_every_point(points, tmp_path):
     outcome, text = campaign(points, tmp_path, run, repeats=7)
     assert (outcome.measured, outcome.known, outcome.skipped) == (len(points), 0, 0)
     assert sorted(map(str, kept(tmp_path))) == sorted(map(str, run.calls))
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{p.kernel.name}.jsonl" for p in points
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {f"{p.kernel.name}.jsonl" for p in points}
     assert {len(m.samples) for m in records.read(tmp_path / "naive.jsonl")} == {7}
     assert f"{len(points)}/{len(points)}" in text
     assert "\r" not in text  # not a terminal

@@ -7,7 +7,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, kernels, simulate
+from gemmlab import Gemm, Tiling, kernels, predict, simulate
 from gemmlab.kernels.tensor_core.pieces import are_aligned, in_rows, swizzled
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.numerics.tile import mma
@@ -185,6 +185,19 @@ def test_formats_that_are_not_taken_are_refused(kernel):
             kernel.check_problem(Gemm(16, 16, 16, **wrong))
 
 
+def test_each_idea_is_predicted_to_pay():
+    """Global loads limit the first rung, bank conflicts the second, shared memory all others."""
+    problem = gemm((4096, 4096, 4096), 1)
+    found = {k.name: predict(problem, "h200", k) for k in kernels.TENSOR_CORE}
+    rates = [p.flops_per_second for p in found.values()]
+    direct, shared, swizzled_, pipelined, tuned = rates
+    assert direct < shared / 2 < swizzled_ / 4
+    assert pipelined == pytest.approx(swizzled_, rel=0.02)  # latency is no part of a bandwidth
+    assert swizzled_ < tuned < predict(problem, "h200").flops_per_second
+    limiters = [p.limiter for p in found.values()]
+    assert limiters == ["L1", *["shared memory"] * 4]
+
+
 # ------------------------------------------------------------------- the same source, compiled
 
 
@@ -194,13 +207,13 @@ def test_formats_that_are_not_taken_are_refused(kernel):
 def test_every_rung_lives_in_registers(kernel):
     """Rows that are not aligned pass through registers: the tuned rung has few left for that."""
     listed = {}
-    for layout, shape in (("nn", (64, 64, 64)), ("tt", (64, 64, 64)), ("nn", (63, 63, 63))):
-        problem = gemm(shape, 1, layout=layout)
-        code = compiled_rung(kernel, problem, kernel.default, (9, 0))
-        listed[layout, shape] = code
+    tuned = kernel is kernels.mma_tuned
+    for layout, n in (("nn", 64), ("nn", 63), *[("tt", 64)] * tuned):
+        code = compiled_rung(kernel, gemm((n, n, n), 1, layout=layout), kernel.default, (9, 0))
+        listed[layout, n] = code
         assert code.registers <= 255
-        assert code.local_bytes == 0 or (kernel is kernels.mma_tuned and shape[0] == 63)
-    names = [i.name for i in listed["nn", (64, 64, 64)].instructions]
+        assert code.local_bytes == 0 or (tuned and n == 63)
+    names = [i.name for i in listed["nn", 64].instructions]
     per_step = math.prod(kernel.default.warp) // (16 * 8)
     assert names.count("HMMA") % per_step == 0
     assert ("LDSM" in names) == (kernel is not kernels.mma_direct)
