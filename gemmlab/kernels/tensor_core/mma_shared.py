@@ -2,7 +2,7 @@
 
 A block copies a tile of A and one of B, 16 bytes a thread at a time, and each warp loads from there
 what it multiplies: sixteen rows in one instruction, in the order that `mma` wants, whichever way
-the operand is stored. Counter to watch: global requests, a hundred times fewer. And a new one:
+the operand is stored. Counter to watch: global requests, far fewer. And a new one:
 shared bank conflicts, for the rows of a tile lie below each other in the same banks.
 """
 

@@ -58,6 +58,8 @@ MEANINGS = {
     "F2I": conversions.f2i,
     "F2F": conversions.f2f,
     "FRND": conversions.frnd,
+    "F2FP": conversions.f2fp,
+    "HADD2": conversions.hadd2,
     "SHFL": lanes.shfl,
     "REDUX": lanes.redux,
     "MATCH": lanes.match,
