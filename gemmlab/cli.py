@@ -203,7 +203,8 @@ def _record(arguments: argparse.Namespace) -> int:
         points = guide_figures.plan(figures, chosen, target, arguments.budget)
     if arguments.held_out:  # kept apart: nobody who looks at records may come across them
         folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
-        points = held_out.plan(chosen, target, min(arguments.budget, held_out.BUDGET))
+        judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
+        points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from gemmlab import kernels
 from gemmlab.device import Device
 from gemmlab.guide_figures import FORMATS, every_tiling
 from gemmlab.kernels import Kernel
@@ -23,6 +24,7 @@ from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.recording import Point, point
 
+KERNELS = (*kernels.LADDER, kernels.REFERENCE)  # whose predictions are judged by them
 SETS = {"held_out": 20261122, "held_out_2": 20261123}  # name -> seed: the first day, the next one
 FOLDER = "held_out"  # of the measurements, below that of a device
 BUDGET = 0.1  # of predicted time for one launch [s]: a kernel that takes longer leaves it out

@@ -5,9 +5,8 @@ import pytest
 from gemmlab import cli, held_out, kernels, records
 from gemmlab.device import device
 from gemmlab.guide_figures import FIGURES, FORMATS
-from gemmlab.held_out import RULE, SETS, problems
+from gemmlab.held_out import KERNELS, RULE, SETS, problems
 from gemmlab.product import LAYOUTS
-from gemmlab.recording import KERNELS
 from gemmlab.sizes import SIZES, parse_sizes
 
 H200 = device("h200")

@@ -81,7 +81,8 @@ def order(tiling: Tiling | None) -> tuple:
 
 def recorded(device: Device) -> list[Measurement]:
     """What is recorded on `device`, in the order of the ladder; nothing if nothing is."""
-    order = [k.name for k in (*kernels.LADDER, kernels.REFERENCE, *kernels.CPU)]
+    ladders = *kernels.LADDER, *kernels.TENSOR_CORE
+    order = [k.name for k in (*ladders, kernels.REFERENCE, *kernels.CPU)]
     try:
         found = records.load(device.name)
     except LookupError:

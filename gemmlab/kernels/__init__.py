@@ -1,4 +1,4 @@
-"""The ladder: each rung one idea, each rung one file. This is the only list of kernels."""
+"""The ladders: each rung one idea, each rung one file. This is the only list of kernels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ from gemmlab.kernels.simt.warp_tiled import warp_tiled
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.tensor_core.mma_direct import mma_direct
+from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
+from gemmlab.kernels.tensor_core.mma_shared import mma_shared
+from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
+from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
 # For small C and long k: the work along k is divided among blocks.
 SPLIT_K = (split_k, split_k_atomics, stream_k)
-REFERENCE = cublas  # what the ladder is measured against
+# Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
+TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
+REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
 __all__ = [
@@ -31,6 +38,7 @@ __all__ = [
     "LADDER",
     "REFERENCE",
     "SPLIT_K",
+    "TENSOR_CORE",
     "Kernel",
     "coalesced",
     "cpu_blocked",
@@ -38,6 +46,11 @@ __all__ = [
     "cpu_numpy",
     "cublas",
     "get",
+    "mma_direct",
+    "mma_pipelined",
+    "mma_shared",
+    "mma_swizzled",
+    "mma_tuned",
     "naive",
     "own",
     "pipelined",
@@ -57,7 +70,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

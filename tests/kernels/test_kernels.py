@@ -244,7 +244,7 @@ def test_something_else_than_a_tiling():
 
 
 def test_names():
-    everything = (*kernels.LADDER, kernels.REFERENCE, *kernels.CPU)
+    everything = (*kernels.LADDER, *kernels.TENSOR_CORE, kernels.REFERENCE, *kernels.CPU)
     assert all(isinstance(k, Kernel) for k in everything)
     assert len({k.name for k in everything}) == len(everything)
     assert all(kernels.get(k.name) is k is getattr(kernels, k.name) for k in everything)

@@ -23,7 +23,6 @@ from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.library import predict_library
 from gemmlab.prediction.rungs import predict_rung
 from gemmlab.problem import Gemm
-from gemmlab.recording import KERNELS
 from gemmlab.tiling import Tiling
 from tests.prediction.written import origin, write
 
@@ -44,7 +43,7 @@ class Case(NamedTuple):
 @cache
 def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
     """A held-out set, without what would take too long."""
-    points = held_out.plan(KERNELS, device(on), seeds=(held_out.SETS[which],))
+    points = held_out.plan(held_out.KERNELS, device(on), seeds=(held_out.SETS[which],))
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 

@@ -93,7 +93,7 @@ class _Access:
         place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
         at: Address = o.all[place]
         wide = at.wide or self.space == "global"  # CAS does not say that its addresses are
-        self.place, self.address = place, _sum(o, replace(at, wide=wide))
+        self.place, self.address = place, sum_of(o, replace(at, wide=wide))
 
     def lanes(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """(numbers of the lanes that take part, their addresses), when the access is counted."""
@@ -123,7 +123,7 @@ class _Access:
         ]
 
 
-def _sum(o: Operands, address: Address) -> Callable[[], Any]:
+def sum_of(o: Operands, address: Address) -> Callable[[], Any]:
     """The address as uint64."""
     parts = [
         _part(o, register, address, first=i == 0)
@@ -191,7 +191,7 @@ def store(o: Operands, memory: Memory, watch: Watch) -> Step:
 def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
     """LDGSTS: shared memory = global memory, at once; who must wait for it is not looked after."""
     access = _Access(o, memory, watch, "copy")
-    source = _sum(o, o.all[1])
+    source = sum_of(o, o.all[1])
     guard = o.predicate(2) if o.is_predicate(2) else None
 
     def run(mask: Mask) -> None:

@@ -1,4 +1,4 @@
-"""What conversions between integers and floats do."""
+"""What conversions between numbers do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.formats import decode
+from gemmlab.instructions.convert import pair_meaning
 from gemmlab.sass.execution.floats import single, wide
 from gemmlab.sass.execution.state import Mask, Operands, Step
 
@@ -13,6 +15,7 @@ INTEGERS = {
     **{f"{sign}{bits}": np.dtype(f"{kind}{bits // 8}")
        for sign, kind in (("U", "u"), ("S", "i")) for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+PACKED = {"F16": "float16", "BF16": "bfloat16"}
 TO_WHOLE = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
 
 
@@ -88,3 +91,31 @@ def frnd(o: Operands) -> Step:
     else:
         write, a = o.to(0, np.float32), o.float32(1)
     return lambda mask: write(np.asarray(whole(a())), mask)
+
+
+def f2fp(o: Operands) -> Step:
+    """D = two float32 rounded to 16 bits each, the first one in the upper half."""
+    to, *rest = o.instruction.modifiers
+    if rest != ["F32", "PACK_AB"] or to not in PACKED:
+        raise NotImplementedError(str(o.instruction))
+    write, high, low = o.to(0), o.float32(1), o.float32(2)
+
+    def run(mask: Mask) -> None:
+        two = (np.broadcast_to(x(), o.state.lanes)[:, None] for x in (low, high))
+        write(pair_meaning(PACKED[to], "RN", *two, arch="sm_90")[:, 0], mask)
+
+    return run
+
+
+def hadd2(o: Operands) -> Step:
+    """D = the float16 in one half of a word, as float32: the compiler's 0 + h."""
+    zero, half = o.instruction.operands[1], o.all[2].half
+    if o.instruction.modifiers != ("F32",) or zero != "-RZ" or half not in ("H0_H0", "H1_H1"):
+        raise NotImplementedError(str(o.instruction))
+    write, word, shift = o.to(0, np.float32), o.word(2), np.uint32(16 * (half == "H1_H1"))
+
+    def run(mask: Mask) -> None:
+        bits = (word() >> shift & np.uint32(0xFFFF)).astype(np.uint16)
+        write(decode(bits, "float16").astype(np.float32), mask)
+
+    return run

@@ -11,6 +11,7 @@ from gemmlab.sass.execution import (
     integers,
     lanes,
     logic,
+    tensor,
 )
 
 MEANINGS = {
@@ -57,15 +58,19 @@ MEANINGS = {
     "F2I": conversions.f2i,
     "F2F": conversions.f2f,
     "FRND": conversions.frnd,
+    "F2FP": conversions.f2fp,
+    "HADD2": conversions.hadd2,
     "SHFL": lanes.shfl,
     "REDUX": lanes.redux,
     "MATCH": lanes.match,
+    "HMMA": tensor.hmma,
 }
 ACCESSES = {
     **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), accesses.load),
     **dict.fromkeys(("STG", "STS", "STL", "ST"), accesses.store),
     **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), accesses.atomic),
     "LDGSTS": accesses.copy,
+    "LDSM": tensor.ldsm,
 }
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {

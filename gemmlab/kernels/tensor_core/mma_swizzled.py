@@ -1,0 +1,162 @@
+"""Rung 3, mma_swizzled: pieces of rows change places, so that no two meet in a bank.
+
+`ldmatrix` reads eight pieces of 16 bytes that lie below each other. In rows of 64 elements they
+have one another's banks, and are read one by one. Here the number of the row says, by an exclusive
+or, at which place of its row a piece lies: the eight lie in all 32 banks, and nothing else changes.
+Counter to watch: shared bank conflicts, none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from numpy import float16, float32, uint16, uint32
+
+from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.pieces import (
+    are_aligned,
+    copied,
+    copyable,
+    copying,
+    shared_bytes,
+    swizzled,
+    tile_shapes,
+)
+from gemmlab.kernels.tensor_core.warps import (
+    ARITHMETIC,
+    STEP,
+    clearing,
+    computable,
+    corner,
+    flops,
+    fragment_loads,
+    fragment_shapes,
+    loading,
+    multiplying,
+    update_c,
+    updating,
+)
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    aligned : all rows of A and B begin at multiples of 16 bytes
+    paired : rows of C have an even number of elements
+    dtype, out_dtype : the formats of A and B, and of C
+    """
+    BM, BN, BK = tiling.block
+    WM, WN = tiling.warp
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_SIZE, B_SIZE = BM * BK, BN * BK
+    ELEMENT = float16 if dtype == "float16" else uint16
+    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+
+    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype)
+    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype)
+    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
+
+    def mma_swizzled(alpha, A, B, beta, C):
+        As = cuda.shared.array(A_SIZE, ELEMENT, alignment=16)
+        Bs = cuda.shared.array(B_SIZE, ELEMENT, alignment=16)
+        k = A.shape[1] if ALONG_A else A.shape[0]
+        row, col = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
+        i, j = warp_corner(cuda.threadIdx.x)
+
+        a = cuda.local.array(A_WORDS, uint32)
+        b = cuda.local.array(B_WORDS, uint32)
+        acc = cuda.local.array(SUMS, float32)
+        clear(acc)
+
+        to_a, to_b = first_a(), first_b()  # where this thread copies to
+        from_a, from_b = start_a(i), start_b(j)  # where this lane points
+        for p in range(0, k, BK):
+            copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, 0)
+            copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, 0)
+            cuda.syncthreads()
+            for s in range(BK // STEP):
+                load_a(As, from_a, s, a)
+                load_b(Bs, from_b, s, b)
+                multiply(a, b, acc)
+            cuda.syncthreads()
+
+        update(C, row + i, col + j, alpha, acc, beta)
+
+    return mma_swizzled
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
+    """Keyword arguments of `build` for a problem."""
+    return {
+        "layout": problem.layout,
+        "aligned": are_aligned(problem),
+        "paired": problem.n % 2 == 0,
+        "dtype": problem.dtype,
+        "out_dtype": problem.out_dtype,
+    }
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The traffic of *mma_shared*, at other places."""
+    steps = tiling.steps(problem)
+    loads, stores = copied(problem, tiling, swizzled)
+    fragments = fragment_loads(problem, tiling, swizzled)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps, each) for each in stores),
+            (steps * tiling.block[2] // STEP, fragments),
+        ],
+        update=update_c(problem, tiling),
+        barriers=2 * steps,
+        round_trips=steps,
+        flops=flops(problem, tiling),
+    )
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that warps and copies cannot be made of."""
+    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
+        raise ValueError(
+            f"tiling {tiling} does not fit the swizzled kernel, which needs warps of 8×4 threads "
+            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, one stage, "
+            f"and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8))
+
+mma_swizzled = Kernel(
+    name="mma_swizzled",
+    idea="pieces of rows in other banks",
+    default=DEFAULT,
+    build=build,
+    launch=threads_in_a_row,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    variant=variant,
+    tilings=(
+        DEFAULT,
+        Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8)),
+        Tiling(block=(64, 64, 32), warp=(32, 32), thread=(4, 8)),
+    ),
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+)

@@ -1,0 +1,245 @@
+"""Rung 5, mma_tuned: the Tensor Cores never wait, and L2 is asked for little.
+
+Three things at once, because each alone is hidden by the others. A thread loads the fragments of
+the next step along k while it multiplies those of this one, and copies of tiles begin a few at a
+time between the steps, so that neither fills the queue before shared memory. One block of eight
+warps with tiles of 64×64 has an SM to itself, and needs fewer bytes for each operation than two
+smaller ones. And blocks go through C in groups of rows, so that those that run at one time share
+more of A and B in L2. Counter to watch: none moves; the time does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from numpy import float16, float32, uint16, uint32
+
+from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
+from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.pieces import (
+    BYTES,
+    are_aligned,
+    copied,
+    copyable,
+    copying,
+    shared_bytes,
+    swizzled,
+    tile_shapes,
+)
+from gemmlab.kernels.tensor_core.warps import (
+    ARITHMETIC,
+    STEP,
+    clearing,
+    computable,
+    corner,
+    flops,
+    fragment_loads,
+    fragment_shapes,
+    loading,
+    multiplying,
+    update_c,
+    updating,
+)
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+GROUP = 8  # rows of blocks that are gone through together
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    aligned : all rows of A and B begin at multiples of 16 bytes
+    paired : rows of C have an even number of elements
+    dtype, out_dtype : the formats of A and B, and of C
+    """
+    BM, BN, BK = tiling.block
+    WM, WN = tiling.warp
+    AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
+    PENDING = AHEAD - 1  # batches of copies that need not have arrived
+    PARTS = BK // STEP  # steps along k in a tile, and parts in which the next one is copied
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_SIZE, B_SIZE = BM * BK, BN * BK
+    A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
+    A_BYTES = BYTES * tiling.stages * A_SIZE
+    ELEMENT = float16 if dtype == "float16" else uint16
+    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    TWO_A, TWO_B = (2, *A_WORDS), (2, *B_WORDS)  # of this step along k, and of the next
+
+    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, True, PARTS)
+    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, True, PARTS)
+    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
+
+    @on_device
+    def block_corner():
+        """Where this block's tile of C begins: blocks go down GROUP rows, then to the right."""
+        across, down = cuda.gridDim.x, cuda.gridDim.y
+        number = cuda.blockIdx.y * across + cuda.blockIdx.x
+        first = number // (GROUP * across) * GROUP
+        high, within = min(GROUP, down - first), number % (GROUP * across)
+        return (first + within % high) * BM, within // high * BN
+
+    @on_device
+    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
+        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
+        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
+
+    @on_device
+    def no_steps(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
+        pass
+
+    def steps(s):
+        """A device function of the steps along k from s on, but for the last one of the tile.
+
+        Each loads the fragments of the next step and begins a part of a copy, then multiplies its
+        own. Nesting writes the steps out, so that all fragments live in registers.
+        """
+        others = steps(s + 1) if s + 2 < PARTS else no_steps
+
+        @on_device
+        def walk(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
+            load_a(As, from_a, s + 1, a[(s + 1) % 2])
+            load_b(Bs, from_b, s + 1, b[(s + 1) % 2])
+            copy(As, Bs, to_a, to_b, A, B, row, col, p, s)
+            multiply(a[s % 2], b[s % 2], acc)
+            others(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc)
+
+        return walk
+
+    all_but_one = steps(0)
+
+    def mma_tuned(alpha, A, B, beta, C):
+        As = shared_view(A_RING, ELEMENT, 0)
+        Bs = shared_view(B_RING, ELEMENT, A_BYTES)
+        k = A.shape[1] if ALONG_A else A.shape[0]
+        row, col = block_corner()
+        i, j = warp_corner(cuda.threadIdx.x)
+
+        a = cuda.local.array(TWO_A, uint32)
+        b = cuda.local.array(TWO_B, uint32)
+        acc = cuda.local.array(SUMS, float32)
+        clear(acc)
+
+        to_a, to_b = first_a(), first_b()  # where this thread copies to
+        from_a, from_b = start_a(i), start_b(j)  # where this lane points
+        for tile in range(AHEAD):
+            for part in range(PARTS):
+                copy(As, Bs, to_a, to_b, A, B, row, col, tile * BK, part)
+            cp_async_commit()
+            to_a += A_SIZE
+            to_b += B_SIZE
+        cp_async_wait(PENDING)
+        cuda.syncthreads()
+        load_a(As, from_a, 0, a[0])
+        load_b(Bs, from_b, 0, b[0])
+
+        p, reads, fills = 0, 0, AHEAD  # of k: where this tile begins; of the rings: its place
+        while p < k:
+            all_but_one(
+                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p + AHEAD * BK, a, b, acc
+            )
+            copy(As, Bs, to_a, to_b, A, B, row, col, p + AHEAD * BK, PARTS - 1)
+            cp_async_commit()
+            # One step is left, whose fragments are in registers: the tile may be given up.
+            p += BK
+            to_a += A_SIZE if fills < AHEAD else -AHEAD * A_SIZE
+            to_b += B_SIZE if fills < AHEAD else -AHEAD * B_SIZE
+            fills = fills + 1 if fills < AHEAD else 0
+            from_a += A_SIZE if reads < AHEAD else -AHEAD * A_SIZE
+            from_b += B_SIZE if reads < AHEAD else -AHEAD * B_SIZE
+            reads = reads + 1 if reads < AHEAD else 0
+            cp_async_wait(PENDING)
+            cuda.syncthreads()
+            load_a(As, from_a, 0, a[0])
+            load_b(Bs, from_b, 0, b[0])
+            multiply(a[1], b[1], acc)
+
+        update(C, row + i, col + j, alpha, acc, beta)
+
+    return mma_tuned
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
+    """Keyword arguments of `build` for a problem."""
+    return {
+        "layout": problem.layout,
+        "aligned": are_aligned(problem),
+        "paired": problem.n % 2 == 0,
+        "dtype": problem.dtype,
+        "out_dtype": problem.out_dtype,
+    }
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM: all that its threads can have."""
+    return {"launch_bounds": (tiling.threads, 1)}
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The traffic of *mma_pipelined*, and fragments of one step more, which nobody multiplies."""
+    steps, ahead = tiling.steps(problem), tiling.stages - 1
+    loads, stores = copied(problem, tiling, swizzled)
+    fragments = fragment_loads(problem, tiling, swizzled)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps + ahead, each) for each in stores),
+            (steps * tiling.block[2] // STEP + 1, fragments),
+        ],
+        update=update_c(problem, tiling),
+        barriers=steps + 1,
+        round_trips=-(-steps // ahead),
+        flops=flops(problem, tiling),
+    )
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
+    steps = tiling.block[2] // STEP
+    if not (
+        computable(tiling) and steps > 0 and steps % 2 == 0 and tiling.stages >= 2
+        and copyable(tiling)
+    ):  # fmt: skip
+        raise ValueError(
+            f"tiling {tiling} does not fit the tuned kernel, which needs warps of 8×4 threads with "
+            "tiles of powers of two from 16 on, steps of multiples of 32 along k, two stages or "
+            f"more, and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(256, 128, 64), warp=(64, 64), thread=(8, 16), stages=4)
+
+mma_tuned = Kernel(
+    name="mma_tuned",
+    idea="fragments read ahead, and blocks in groups",
+    default=DEFAULT,
+    build=build,
+    launch=threads_in_a_row,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    variant=variant,
+    compile=compile_options,
+    tilings=(
+        DEFAULT,
+        Tiling(block=(128, 256, 64), warp=(64, 64), thread=(8, 16), stages=3),
+        Tiling(block=(256, 128, 32), warp=(64, 64), thread=(8, 16), stages=4),
+    ),
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+)
