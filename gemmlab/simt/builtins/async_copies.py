@@ -91,6 +91,8 @@ class Copies:
 
     def check(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """A hazard where lanes touch an element that a copy is on its way to; `op` as in VERBS."""
+        if m.under_way is not None:
+            m.under_way.touch(m, line, op, array, at, mask)
         if not self.pending:
             return
         coming = self.coming.get(id(_memory(array)))
