@@ -34,10 +34,10 @@ wmma
     are WMMA for 16×16×16. The names tell how a and b are stored (row or col), and the format of c
     and d. A fragment holds elements of a and b twice; of one made by hand the first copy counts.
 mbarriers
-    mbarrier_init(barriers, i, count), mbarrier_arrive(barriers, i), mbarrier_arrive_expect(barriers,
-    i, bytes) and mbarrier_wait(barriers, i, parity) take an element of a shared array of uint64: a
-    barrier whose phase is complete when `count` threads have arrived and all bytes have come that
-    were expected. fence_mbarrier_init() lets copies see what was initialised, fence_proxy_async()
+    mbarrier_init(barriers, i, count), mbarrier_arrive(barriers, i), mbarrier_wait(barriers, i,
+    parity) and mbarrier_arrive_expect(barriers, i, bytes) take an element of a shared array of
+    uint64: a barrier whose phase is complete when `count` threads have arrived and all bytes have
+    come that were expected. fence_mbarrier_init() lets copies see what was initialised, fence_proxy_async()
     lets copies and wgmma see what ordinary stores of this thread have put into shared memory.
 tensor_copies
     tma_load(shared, i, j, map, row, column, barriers, b) begins to copy a box of the matrix of

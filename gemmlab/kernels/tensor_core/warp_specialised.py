@@ -37,10 +37,9 @@ from gemmlab.simt import cuda
 
 HALF = 2
 WORD = 8  # bytes of an mbarrier
-GROUP = 8
 
 
-def build(tiling, pairs=True):
+def build(tiling, GROUP=8, store_all=True, cap=240):
     BM, BN, BK = tiling.block
     STAGES = tiling.stages
     CONSUMERS, REGISTERS = BM // ROWS, BN // 2
@@ -143,6 +142,9 @@ def build(tiling, pairs=True):
                 wgmma_wait(0, acc)
                 if thread % WARPGROUP == 0:
                     mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                store(C, row + i, col + j, alpha, acc, beta)
+                if store_all:
+                    store(C, row + i, col + j, alpha, acc, beta)
+                else:
+                    update(C, row + i, col + j, alpha, acc[0], acc[77], beta)
 
     return warp_specialised

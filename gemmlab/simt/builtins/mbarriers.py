@@ -129,13 +129,10 @@ def barriers(
         if barrier is None:
             text = f"{instruction.name}: {element} is no mbarrier before mbarrier_init"
             lanes = np.isin(m.lanes.thread, threads)
-            m.findings.hazard(
-                "uninitialised-read", line, lanes, text, element=element, op="atomic"
-            )
+            m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="atomic")
             continue
-        at = np.array([m.lanes.spread(place.at)[0, threads[0]]])
-        for thread in threads:
-            look_shared(m, line, "read", place.array, at, int(thread))
+        at = np.full(len(threads), m.lanes.spread(place.at)[0, threads[0]])
+        look_shared(m, line, "read", place.array, at, threads)
         yield barrier, threads
 
 

@@ -13,7 +13,7 @@ from gemmlab.simt.builtins.swizzle import PATTERN, swizzled
 from gemmlab.simt.builtins.under_way import UNIT, Operation
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.wide import find
-from gemmlab.simt.races.tracking import look_shared, track_global
+from gemmlab.simt.races.tracking import look_shared, track_reads
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -66,17 +66,13 @@ def _copy(
     if at * array.itemsize % PATTERN:
         text = f"thread {{thread}} copies to byte {at * array.itemsize} of {array.name}; a box in "
         text += f"the 128-byte swizzle begins at a multiple of {PATTERN}"
-        m.findings.hazard(
-            "misaligned", line, lanes, text, element=array.element(at), op="write"
-        )
+        m.findings.hazard("misaligned", line, lanes, text, element=array.element(at), op="write")
     i, j = np.arange(found.rows)[:, None], np.arange(columns)[None, :]
     end = array.offset + int(np.prod(array.shape))
     if at + found.rows * columns > end:
         text = f"a box of {found.rows}×{columns} elements from {array.element(at)} on reaches "
         text += f"beyond {array.name}, which has {', '.join(map(str, array.shape))}"
-        m.findings.hazard(
-            "out-of-bounds", line, lanes, text, element=array.element(at), op="write"
-        )
+        m.findings.hazard("out-of-bounds", line, lanes, text, element=array.element(at), op="write")
         barrier.bytes -= found.rows * ROW
         barrier.look()
         return
@@ -106,6 +102,5 @@ def _values(
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
     flat = int(source.offset) + i * source.strides[0] + j * source.strides[1]
     if source.shadow is not None:
-        for at in flat[inside]:
-            track_global(m, line, "read", source, np.int64(at), m.lanes.thread == thread)
+        track_reads(m, line, source, flat[inside], thread)
     return np.where(inside, source.buffer[np.where(inside, flat, 0)], source.dtype.type(0))

@@ -1,9 +1,9 @@
 """Asynchronous instructions that are under way in a block, and what each thread knows of them.
 
 A copy by the TMA and a `wgmma` are complete at a *moment*: the end of a phase of an mbarrier, or of
-a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a barrier
-it learns what the others know, and at an mbarrier what those know who have arrived there. Whoever
-touches what an operation writes, or overwrites what it reads, must know that it is complete.
+a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a
+barrier it learns what the others know, and at an mbarrier what those know who have arrived there.
+Whoever touches what an operation writes, or overwrites what it reads, must know that it is complete.
 Source: PTX ISA 9.0, sections "Asynchronous Operations" and "Async proxy".
 """
 
@@ -62,7 +62,7 @@ class UnderWay:
     barriers : mbarriers by memory and byte
     fences, committed : of each warpgroup: its fences and its groups of products so far
     mapped : threads that have fenced a tensor map
-    multiplied : whether there has been a product
+    undivided : whether warpgroups have executed something together
     registers : of a thread of each warpgroup; None before the first `setmaxnreg`
     """
 
@@ -76,7 +76,7 @@ class UnderWay:
         self.barriers: dict[tuple[int, int], Any] = {}
         self.fences, self.committed = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
         self.mapped: set[tuple[int, int]] = set()
-        self.multiplied = False
+        self.undivided = False
         self.registers: np.ndarray | None = None
 
     # Moments, and who knows of them
@@ -189,16 +189,14 @@ class UnderWay:
         place = array.element(elements[0])
         text = f"thread {{thread}} {VERBS[op]} {place}, which the wgmma of line "
         text += f"{owner.updating.line} may not have reached: no wgmma_wait since has named it"
-        self._hazard(
-            m, "async-not-waited", line, op, place, text, threads[0], owner.updating
-        )
+        self._hazard(m, "async-not-waited", line, op, place, text, threads[0], owner.updating)
         owner.updating = None  # told once
 
 
 def whole_warpgroups(m: Machine, name: str, line: int) -> list[int]:
     """The warpgroups that run; a hazard for each of which lanes are missing."""
     on, present = m.lanes.full(m.masks[-1])[0], m.lanes.full(m.lanes.present)[0]
-    groups = []
+    groups, m.under_way.undivided = [], True
     for first in range(0, m.lanes.threads, WARPGROUP):
         here, there = on[first : first + WARPGROUP], present[first : first + WARPGROUP]
         if not here.any():

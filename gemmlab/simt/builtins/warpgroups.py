@@ -27,17 +27,15 @@ STEP = 8  # registers, of which those of a thread are a multiple
 def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     """`wgmma`: D = A·B + D, or A·B, for each warpgroup that runs."""
     m.tally.tick(line, "inst_wgmma")
-    m.under_way.multiplied = True
-    (acc, d), (a, first), (b, second), (_, keep) = ((o, v) for o, v in bound)
+    (_, d), (a, first), (b, second), (_, keep) = bound
     for group in whole_warpgroups(m, instruction.name, line):
         threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
         kept = bool(m.lanes.spread(keep)[0, threads[0]])
         _check_accumulator(m, d, group, kept, line)
-        number = m.under_way.begin(
-            Operation("read", line, int(threads[0]), f"group {m.under_way.committed[group]} of the "
-                      f"wgmmas of warpgroup {group} is complete"),
-            m.under_way.source(("warpgroup", group)), int(m.under_way.committed[group]) + 1,
-        )  # fmt: skip
+        batch, source = int(m.under_way.committed[group]), m.under_way.source(("warpgroup", group))
+        until = f"group {batch} of the wgmmas of warpgroup {group} is complete"
+        operation = Operation("read", line, int(threads[0]), until)
+        number = m.under_way.begin(operation, source, batch + 1)
         left, right = (
             _matrix(m, instruction, operand, *where, threads, number, line)
             for operand, where in ((a, first), (b, second))
@@ -49,8 +47,7 @@ def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> No
         tile = fused_dot_add(left[:, None], right[None], tile, arch=architecture(m))
         d.buffer[:, 0, threads] = tile[rows, columns].T
         d.owner.shadow[:] = True
-        d.owner.updating = m.under_way.operations[number]
-        d.owner.group = int(m.under_way.committed[group])
+        d.owner.updating, d.owner.group = operation, batch
 
 
 def places(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,16 +101,13 @@ def _matrix(
     flat = elements.ravel()
     under_way, units = m.under_way, np.unique(flat * array.itemsize // UNIT)
     firsts = units * UNIT // array.itemsize
-    # All threads of the warpgroup need to know: who knows least stands for them.
-    for source in np.unique(under_way.moments[0, under_way.held(array).copies[units]]):
-        least = threads[under_way.known[threads, source].argmin()]
-        of_source = under_way.moments[0, under_way.held(array).copies[units]] == source
-        some = units[of_source]
-        who = np.full(len(some), least)
-        under_way.check(m, line, "read", array, firsts[of_source], some, who)
+    # All threads of the warpgroup have to know: who knows least stands for them.
+    held, group = under_way.held(array), int(threads[0]) // WARPGROUP
+    least = threads[under_way.known[threads].argmin(axis=0)]
+    who = least[under_way.moments[0, held.copies[units]]]
+    under_way.check(m, line, "read", array, firsts, units, who)
     _check_stores(m, instruction, array, units, firsts, lanes, line)
     look_shared(m, line, "read", array, flat, int(threads[0]))
-    held, group = under_way.held(array), int(threads[0]) // WARPGROUP
     held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number
     return array.buffer[0, flat].reshape(elements.shape)
 

@@ -32,8 +32,8 @@ def give_up(fibers: Fibers) -> None:
 def finer_grain(fibers: Fibers) -> Grain | None:
     """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
     if fibers.grain.name in LANES:
-        divided = fibers.grain.name == "warpgroup" and not fibers.multiplied
-        return Grain("warp") if divided else None
+        whole = any(m.under_way.undivided for m in fibers.open)
+        return Grain("warp") if fibers.grain.name == "warpgroup" and not whole else None
     groups = {}
     for fiber in (*fibers.spinning, *fibers.patient):
         lanes = fiber.machine.lanes

@@ -92,11 +92,6 @@ class Fibers:
         if self.failure is not None:
             raise self.failure
 
-    @property
-    def multiplied(self) -> bool:
-        """Whether warpgroups have multiplied, which run undivided."""
-        return any(m.under_way.multiplied for m in self.open)
-
     # Threads: each runs fibers one after the other, until it must leave that to another one
 
     def _work(self, fiber: Fiber | None) -> None:

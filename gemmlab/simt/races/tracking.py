@@ -98,15 +98,22 @@ def track_shared(
 
 
 def look_shared(
-    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
 ) -> None:
-    """As `track_shared`, of elements that a block's thread lets be touched asynchronously.
+    """As `track_shared`, of elements that a thread lets be touched asynchronously, or each its own.
 
     Later touches are not compared with this one: until it is complete, `UnderWay` does that.
     """
-    places = np.full(len(elements), thread)
+    places = np.broadcast_to(thread, elements.shape)
     access = Access(line, op, array, places, elements, 1, None, False, _units(array))
     _track(m, access, elements, places, noted=False)
+
+
+def track_reads(m: Machine, line: int, array: Array, elements: np.ndarray, thread: int) -> None:
+    """As `track_global`, of many elements that a thread of a block by itself lets be read."""
+    places = np.full(len(elements), thread)
+    access = Access(line, "read", array, places, elements, 1, None, False, _units(array))
+    _track(m, access, elements, places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
 
 
 def _track(
