@@ -88,14 +88,15 @@ class Runner:
     ) -> None:
         self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
         self.cuda, self.device = numba_cuda(), detect()
+        self.operands = kernel.operands(tiling, matrices.a, matrices.b)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
 
     def _arguments(self, problem: Gemm) -> tuple:
-        (alpha, beta), on_gpu = problem.scalars(), self.matrices
-        return alpha, on_gpu.a, on_gpu.b, beta, on_gpu.c
+        alpha, beta = problem.scalars()
+        return alpha, *self.operands, beta, self.matrices.c
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
         """C of one launch with the scalars of `problem`; the operands stay on the GPU."""

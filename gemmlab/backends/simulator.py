@@ -34,8 +34,8 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         kernel.function(problem, tiling),
         *kernel.launch(problem, tiling),
         alpha,
-        a.copy(),  # the reference is of what was given, whatever the kernel does to it
-        b.copy(),
+        # The reference is of what was given, whatever the kernel does to it.
+        *kernel.operands(tiling, a.copy(), b.copy()),
         beta,
         result,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),

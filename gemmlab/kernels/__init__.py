@@ -15,14 +15,17 @@ from gemmlab.kernels.simt.register_tiled import register_tiled
 from gemmlab.kernels.simt.tiled import tiled
 from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
+from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
+HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
 REFERENCE = cublas  # what the ladder is measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
 __all__ = [
     "CPU",
+    "HOPPER",
     "LADDER",
     "REFERENCE",
     "Kernel",
@@ -38,6 +41,7 @@ __all__ = [
     "register_tiled",
     "tiled",
     "vectorised",
+    "warp_specialised",
     "warp_tiled",
 ]
 
@@ -48,7 +52,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*LADDER, *HOPPER, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

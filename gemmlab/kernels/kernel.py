@@ -32,6 +32,11 @@ def no_options(*arguments: object) -> Mapping[str, Any]:
     return {}
 
 
+def as_they_are(tiling: Tiling | None, A: Any, B: Any) -> tuple:
+    """A and B."""
+    return A, B
+
+
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
     """No shared memory [B]."""
     return 0
@@ -77,6 +82,8 @@ class Kernel:
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
         its size; more than 48 KB must be dynamic
+    operands : (tiling, A, B) -> what the function takes in place of A and B, such as tensor maps;
+        made once for the same A and B
     variant : (problem, compute capability) -> keyword arguments of `build`: what the function
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction
@@ -98,6 +105,7 @@ class Kernel:
     check: Callable[[Tiling], None] = any_tiling
     shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
     dynamic: bool = False
+    operands: Callable[..., tuple] = as_they_are
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     tilings: tuple[Tiling, ...] = ()

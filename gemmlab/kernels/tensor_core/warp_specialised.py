@@ -1,18 +1,21 @@
-"""Warp specialisation: one warp copies, two warpgroups multiply, and they meet at mbarriers only.
+"""Warp specialisation on Hopper: one thread copies, warpgroups multiply; they meet at mbarriers.
 
-A *producer* lets the TMA copy tiles of A and B into a ring of `stages` in shared memory. *Consumers*,
-warpgroups of 64 rows each, multiply them by `wgmma`, straight from shared memory. Of each stage two
-barriers say how it stands: `full`, once its bytes have come, and `empty`, once all consumers have
-read it. Blocks are persistent: one for each SM, which takes tile after tile of C, so that the
-producer is ahead with the next tile while this one is stored.
+The *producer* lets the TMA copy tiles of A and B into a ring in shared memory, `stages` deep. The
+*consumers*, warpgroups with 64 rows each, multiply them by `wgmma`, straight from shared memory.
+Two mbarriers say how each stage stands: `full`, when its bytes have come, and `empty`, when all
+consumers have read it; nobody waits for anything else. Blocks are *persistent*: there is one for
+each SM, and it takes tile after tile of C, so that the producer fills the ring for the next tile
+while this one is stored. Registers go to who needs them: an accumulator takes 128 of each thread.
+
+Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persistent kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from numpy import float16, uint32, uint64
-from numpy import float32
+from numpy import float16, float32, uint32, uint64
 
 from gemmlab.instructions import (
     WGMMA,
@@ -27,74 +30,123 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
     store_v2,
+    tensor_map,
     tma_load,
     wgmma_commit,
     wgmma_fence,
 )
+from gemmlab.instructions.tensor_maps import ROW, STEP
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
 
-HALF = 2
-WORD = 8  # bytes of an mbarrier
+HALF, WORD = 2, 8  # bytes of an element of A and B, and of an mbarrier
+DEPTH = ROW // HALF  # elements along k of a tile: rows of 128 bytes, those of the swizzle
+BLOCKS = 132  # SMs of an H100 SXM and of an H200
+BAND = 8  # tiles: blocks that run at a time share rows of A and columns of B in L2
+# Of a thread of 2 consumers and 1 producer: 2·240 + 24 is three times the 168 that all begin with.
+MANY, FEW = 240, 24
 
 
-def build(tiling, GROUP=8, store_all=True, cap=240):
+def build(tiling: Tiling, pairs: bool = True) -> Callable:
+    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+
+    pairs : rows of C begin at multiples of 8 bytes, so that two neighbours are stored at once
+    """
     BM, BN, BK = tiling.block
     STAGES = tiling.stages
-    CONSUMERS, REGISTERS = BM // ROWS, BN // 2
-    PRODUCER = CONSUMERS * WARPGROUP  # the first thread of the warpgroup that copies
-    A_BYTES, B_BYTES = BM * BK * HALF, BN * BK * HALF
-    BARRIERS = STAGES * (A_BYTES + B_BYTES)
+    CONSUMERS = BM // ROWS
+    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    A_BYTES, B_BYTES = BM * ROW, BN * ROW
+    TILES = STAGES * (A_BYTES + B_BYTES)
+    HELD = BN // 2  # elements of C that a thread of a consumer accumulates
+    EIGHTS = BN // 8  # groups of eight columns
     wgmma, wgmma_wait = WGMMA[BN], WGMMA_WAIT[BN]
 
     @on_device
+    def corner(tile, m, n):
+        """Row and column of C where a tile begins: down a band of BAND tiles, then to the right."""
+        down, across = (m + BM - 1) // BM, (n + BN - 1) // BN
+        top = tile // (BAND * across) * BAND
+        height = min(down - top, BAND)
+        place = tile - top * across
+        return (top + place % height) * BM, place // height * BN
+
+    @on_device
     def stage_of(step):
+        """The stage of the ring that a step uses."""
         return step % uint32(STAGES)
 
     @on_device
     def parity_of(step):
+        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
         return step // uint32(STAGES) & uint32(1)
 
     @on_device
-    def corner(tile, down, across):
-        """Row and column of C at which a tile begins: GROUP tiles high columns, one after the other."""
-        band = tile // (GROUP * across)
-        height = min(down - band * GROUP, GROUP)
-        place = tile - band * GROUP * across
-        return (band * GROUP + place % height) * BM, place // height * BN
+    def multiply(acc, As, Bs, stage, top, more):
+        """Add the product of a stage to acc, or begin with it: four steps of 16 along k."""
+        wgmma(acc, As, stage, top, 0, Bs, stage, 0, 0, more)
+        wgmma(acc, As, stage, top, K, Bs, stage, 0, K, True)
+        wgmma(acc, As, stage, top, 2 * K, Bs, stage, 0, 2 * K, True)
+        wgmma(acc, As, stage, top, 3 * K, Bs, stage, 0, 3 * K, True)
+
+    @on_device
+    def update_one(C, row, col, alpha, x, beta):
+        if row < C.shape[0] and col < C.shape[1]:
+            C[row, col] = alpha * x if beta == 0 else alpha * x + beta * C[row, col]
+
+    @on_device
+    def update_pair(C, row, col, alpha, x, y, beta):
+        if row < C.shape[0] and col < C.shape[1]:
+            if beta == 0:
+                store_v2(C, row, col, (alpha * x, alpha * y))
+            else:
+                c, d = C[row, col], C[row, col + 1]
+                store_v2(C, row, col, (alpha * x + beta * c, alpha * y + beta * d))
 
     @on_device
     def update(C, row, col, alpha, x, y, beta):
         """Two neighbours in a row of C."""
-        x *= alpha
-        y *= alpha
-        if beta != 0:
-            x += beta * C[row, col]
-            y += beta * C[row, col + 1]
-        store_v2(C, row, col, (x, y))
+        if pairs:
+            update_pair(C, row, col, alpha, x, y, beta)
+        else:
+            update_one(C, row, col, alpha, x, beta)
+            update_one(C, row, col + 1, alpha, y, beta)
 
-    def storing(j):
-        others = storing(j + 1) if j + 1 < BN // 8 else None
+    @on_device
+    def nothing(C, row, col, alpha, acc, beta):
+        pass
+
+    def updates(eight):
+        """A device function that updates C from a group of eight columns on.
+
+        Nesting writes out what a loop would index, so that acc stays in registers.
+        """
+        others = updates(eight + 1) if eight + 1 < EIGHTS else nothing
+        j, c = 4 * eight, 8 * eight
 
         @on_device
         def store(C, row, col, alpha, acc, beta):
-            update(C, row, col + 8 * j, alpha, acc[4 * j], acc[4 * j + 1], beta)
-            update(C, row + 8, col + 8 * j, alpha, acc[4 * j + 2], acc[4 * j + 3], beta)
-            if others is not None:
-                others(C, row, col, alpha, acc, beta)
+            update(C, row, col + c, alpha, acc[j], acc[j + 1], beta)
+            update(C, row + 8, col + c, alpha, acc[j + 2], acc[j + 3], beta)
+            others(C, row, col, alpha, acc, beta)
 
         return store
-    store = storing(0)
+
+    store = updates(0)
 
     def warp_specialised(alpha, A, B, k, beta, C):
         As = shared_view((STAGES, BM, BK), float16, 0)
         Bs = shared_view((STAGES, BN, BK), float16, STAGES * A_BYTES)
-        full = shared_view((STAGES,), uint64, BARRIERS)
-        empty = shared_view((STAGES,), uint64, BARRIERS + STAGES * WORD)
-        thread = cuda.threadIdx.x
+        full = shared_view((STAGES,), uint64, TILES)
+        empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         m, n = C.shape
-        down, across = (m + BM - 1) // BM, (n + BN - 1) // BN
+        tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        thread = cuda.threadIdx.x
+        step = uint32(0)  # along k, over all tiles of this block
+
         if thread == 0:
             for stage in range(STAGES):
                 mbarrier_init(full, stage, 1)
@@ -102,49 +154,102 @@ def build(tiling, GROUP=8, store_all=True, cap=240):
             fence_mbarrier_init()
         cuda.syncthreads()
 
-        step = uint32(0)
         if thread >= PRODUCER:
-            setmaxnreg_dec(24)
+            setmaxnreg_dec(FEW)
             if thread == PRODUCER:
                 fence_tensor_map(A)
                 fence_tensor_map(B)
-                for tile in range(cuda.blockIdx.x, down * across, cuda.gridDim.x):
-                    row, col = corner(tile, down, across)
+                for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                    row, col = corner(tile, m, n)
                     for p in range(0, k, BK):
                         stage = stage_of(step)
+                        # What the stage had a turn ago; in the first turn this passes at once.
                         mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
                         mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
                         tma_load(As, stage, 0, 0, A, row, p, full, stage)
                         tma_load(Bs, stage, 0, 0, B, col, p, full, stage)
                         step += uint32(1)
         else:
-            setmaxnreg_inc(240)
-            acc = cuda.local.array(REGISTERS, float32)
-            top = thread // WARPGROUP * ROWS
-            lane = thread % 32
-            i = thread // 32 * 16 + lane // 4
-            j = lane % 4 * 2
-            for tile in range(cuda.blockIdx.x, down * across, cuda.gridDim.x):
-                row, col = corner(tile, down, across)
+            setmaxnreg_inc(MANY)
+            acc = cuda.local.array(HELD, float32)
+            top = thread // WARPGROUP * ROWS  # of the tile, the rows of this warpgroup
+            i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
+            j = thread % 4 * 2
+            leads = thread % WARPGROUP == 0
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                row, col = corner(tile, m, n)
                 for p in range(0, k, BK):
                     stage = stage_of(step)
                     mbarrier_wait(full, stage, parity_of(step))
                     wgmma_fence()
-                    wgmma(acc, As, stage, top, 0, Bs, stage, 0, 0, p > 0)
-                    wgmma(acc, As, stage, top, K, Bs, stage, 0, K, True)
-                    wgmma(acc, As, stage, top, 2 * K, Bs, stage, 0, 2 * K, True)
-                    wgmma(acc, As, stage, top, 3 * K, Bs, stage, 0, 3 * K, True)
+                    multiply(acc, As, Bs, stage, top, p > 0)
                     wgmma_commit()
+                    # This product goes on while the one before is complete: its stage is read.
                     wgmma_wait(1, acc)
-                    if p > 0 and thread % WARPGROUP == 0:
+                    if leads and p > 0:
                         mbarrier_arrive(empty, stage_of(step - uint32(1)))
                     step += uint32(1)
                 wgmma_wait(0, acc)
-                if thread % WARPGROUP == 0:
+                if leads:
                     mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                if store_all:
-                    store(C, row + i, col + j, alpha, acc, beta)
-                else:
-                    update(C, row + i, col + j, alpha, acc[0], acc[77], beta)
+                store(C, row + i, col + j, alpha, acc, beta)
 
     return warp_specialised
+
+
+def operands(tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A (m, k) and B (n, k): their tensor maps, and k."""
+    bm, bn, _ = tiling.block
+    return tensor_map(A, bm), tensor_map(B, bn), A.shape[1]
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, bool]:
+    """Keyword arguments of `build`; ValueError for rows that the TMA cannot copy."""
+    if problem.k * HALF % STEP:
+        raise ValueError(
+            f"warp_specialised copies rows of A and B by the TMA, and k={problem.k} makes them "
+            f"{problem.k * HALF} B; use a multiple of {STEP // HALF}"
+        )
+    return {"pairs": problem.n % 2 == 0}
+
+
+def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): a block for each SM, or for each tile where these are fewer."""
+    across, down = tiling.grid(problem)
+    return (min(across * down, BLOCKS), 1), (tiling.block[0] // ROWS * WARPGROUP + WARPGROUP, 1)
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: the tiles of all stages, and two mbarriers for each."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that two consumers and the ring cannot have."""
+    bm, bn, bk = tiling.block
+    if bm != 2 * ROWS or bn not in WGMMA or bk != DEPTH or tiling.stages < 2:
+        raise ValueError(
+            f"tiling {tiling} does not fit warp_specialised, which needs blocks of {2 * ROWS}×n×"
+            f"{DEPTH} with n one of {', '.join(map(str, WGMMA))}, and two stages or more, such as "
+            f"{DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+
+warp_specialised = Kernel(
+    name="warp_specialised",
+    idea="one thread copies, warpgroups multiply",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    operands=operands,
+    variant=variant,
+    compile=lambda tiling: {"launch_bounds": (launch(Gemm(1, 1, 8), tiling)[1][0], 1)},
+    arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),
+    layouts=("nt",),
+)
