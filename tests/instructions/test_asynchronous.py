@@ -5,13 +5,18 @@ the hazard has to be found where the text of the line at fault stands.
 """
 
 import linecache
+import re
 
 import numpy as np
 import pytest
 
 from gemmlab import cuda, instructions, simulate
-from gemmlab.instructions import tensor_map
+from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
+from gemmlab.sass.compiling import assemble
+from gemmlab.simt import UnsupportedError
+from gemmlab.simt.builtins.warpgroups import places
+from tests.support.ptx import compiled
 
 ROWS, N, STAGES = 64, 16, 2
 
@@ -94,7 +99,13 @@ def made(source: str, name: str):
     file = f"<asynchronous {name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope = dict(vars(instructions))
-    scope |= {"cuda": cuda, "float16": np.float16, "float32": np.float32, "uint64": np.uint64}
+    scope |= {
+        "cuda": cuda,
+        "uint16": np.uint16,
+        "float16": np.float16,
+        "float32": np.float32,
+        "uint64": np.uint64,
+    }
     scope |= {"STAGES": STAGES, "N": N, "HALF": N // 2}
     scope |= {"wgmma": instructions.WGMMA[N], "wgmma_wait": instructions.WGMMA_WAIT[N]}
     exec(compile(source, file, "exec"), scope)
@@ -158,7 +169,7 @@ WRONG = {
     "consumer waits with the wrong parity": (
         PIPELINE, "mbarrier_wait(full, s, i // STAGES & 1)",
         "mbarrier_wait(full, s, (i // STAGES & 1) ^ 1)",
-        "deadlock", "mbarrier_wait(full", "phase 1 of full[0] is complete, which lacks 1 of 1 arriv",
+        "deadlock", "mbarrier_wait(full", "phase 1 of full[0] is complete, which lacks 1 of 1",
     ),
     "fewer bytes are expected than come": (
         PIPELINE, "(full, s, (64 + N) * 128)", "(full, s, 64 * 128)",
@@ -307,3 +318,83 @@ def in_one_warpgroup(out):
     elif t < 64:
         s[63 - t] = t - 32 + 7
         instructions.mbarrier_arrive(bars, 0)
+
+
+# --------------------------------------------------------------------------------- what is compiled
+
+
+def ptx_of(source, cc=(9, 0)):
+    maps, number = ("uint8", 1), ("int64", 0)
+    given = maps if "tma_load" in source else ("float16", 2)
+    return compiled(made(source, f"compiled {cc}"), given, given, number, ("float32", 2), cc=cc)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("source", [PIPELINE, STORED], ids=["pipeline", "stored"])
+def test_it_compiles_to_the_instructions_that_are_declared(source):
+    text = ptx_of(source)
+    used = [x for x in vars(instructions).values() if isinstance(x, Instruction)]
+    used = [x for x in used if re.search(rf"\b{x.name}\(", source)]
+    used += [instructions.WGMMA[N], instructions.WGMMA_WAIT[N]]
+    assert len(used) >= 5
+    for instruction in used:
+        mnemonic = re.search(r"[a-z]+(\.\w+(::\w+)*)+", instruction.ptx.split(", 0; ", 1)[-1])[0]
+        assert mnemonic in text, instruction
+    assert "sm_90" in text
+    _, taken = assemble(text, "sm_90")
+    assert taken.local_bytes == 0
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("cc", [(8, 0), (10, 0)])
+def test_another_architecture_is_refused_by_name(cc):
+    have = f"{cc[0]}.{cc[1]}"
+    with pytest.raises(Exception, match=f"needs compute capability 9.0.*, this GPU has {have}"):
+        ptx_of(STORED, cc)
+
+
+def test_the_simulated_gpu_of_another_architecture_refuses_too():
+    a, b, c = operands(64)
+    kernel = made(STORED, "old")
+    with pytest.raises(UnsupportedError, match=r"needs compute capability 9\.0"):
+        simulate(kernel, 1, 128, a, b, 64, c, shared_bytes=1 << 14, device="a100_80gb")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "message"),
+    [
+        ("float32)\n    wgmma_fence", "float16)\n    wgmma_fence", "local array of 8 float32"),
+        ("array(HALF, float32)", "array(4, float32)", "use a local array of 8 float32"),
+        ("As = shared_view((64, 64), float16", "As = shared_view((64, 64), uint16",
+         "multiplies float16, not uint16"),
+        ("As = shared_view((64, 64)", "As = shared_view((128, 32)",
+         "rows of As have 32 elements; those of the 128-byte swizzle have 64"),
+    ],
+)  # fmt: skip
+def test_what_an_instruction_does_not_take(text, instead, message):
+    assert text in STORED
+    source = STORED.replace(text, instead)
+    if "32)" in instead and "128" in instead:
+        source = source.replace("i // 64, i % 64 ^ i // 64 % 8 * 8] = A", "i // 32, i % 32] = A")
+    with pytest.raises(TypeError, match=message):
+        launched(source, 64, f"misused {message}")
+
+
+def test_a_kernel_takes_a_map_where_it_copies_by_one():
+    a, b, c = operands(64)
+    with pytest.raises(TypeError, match="the host makes one by tensor_map"):
+        simulate(made(PIPELINE, "no map"), 1, 256, a, b, 64, c, shared_bytes=1 << 15)
+
+
+# -------------------------------------------------------------------------------- what it computes
+
+
+@pytest.mark.parametrize("n", instructions.warpgroup.COLUMNS)
+def test_each_element_of_d_is_in_one_register_of_one_thread(n):
+    rows, columns = places(n)
+    assert len(set(zip(rows.ravel(), columns.ravel(), strict=True))) == 64 * n == rows.size
+    # Typed a second time from PTX ISA 9.0, "Register Fragments for wgmma.mma_async": thread t of
+    # 128 and its register i.
+    for t, i in [(0, 0), (5, 1), (33, 2), (127, n // 2 - 1)]:
+        assert rows[t, i] == 16 * (t // 32) + t % 32 // 4 + 8 * (i // 2 % 2)
+        assert columns[t, i] == 8 * (i // 4) + 2 * (t % 4) + i % 2
