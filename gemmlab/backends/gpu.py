@@ -88,7 +88,7 @@ class Runner:
     ) -> None:
         self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
         self.cuda, self.device = numba_cuda(), detect()
-        self.operands = kernel.operands(tiling, matrices.a, matrices.b)
+        self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )

@@ -35,7 +35,7 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         *kernel.launch(problem, tiling),
         alpha,
         # The reference is of what was given, whatever the kernel does to it.
-        *kernel.operands(tiling, a.copy(), b.copy()),
+        *kernel.operands(problem, tiling, a.copy(), b.copy()),
         beta,
         result,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),

@@ -37,8 +37,8 @@ mbarriers
     mbarrier_init(barriers, i, count), mbarrier_arrive(barriers, i), mbarrier_wait(barriers, i,
     parity) and mbarrier_arrive_expect(barriers, i, bytes) take an element of a shared array of
     uint64: a barrier whose phase is complete when `count` threads have arrived and all bytes have
-    come that were expected. fence_mbarrier_init() lets copies see what was initialised, fence_proxy_async()
-    lets copies and wgmma see what ordinary stores of this thread have put into shared memory.
+    come that were expected. fence_mbarrier_init() lets copies see what was initialised,
+    fence_proxy_async() lets copies and wgmma see what this thread has stored in shared memory.
 tensor_copies
     tma_load(shared, i, j, map, row, column, barriers, b) begins to copy a box of the matrix of
     `map`, from (row, column) on, to shared[i, j] …; its bytes arrive at barriers[b]. One thread
@@ -48,9 +48,11 @@ warpgroup
     wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
     from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with
     accumulate False it replaces what is there. Arrays are shared and in the 128-byte swizzle, with
-    rows of 64 elements along k. wgmma_fence(), wgmma_commit() and wgmma_wait_n256(groups, acc) go
-    with it. WGMMA[n] and WGMMA_WAIT[n] are those of n columns. setmaxnreg_inc(240) and
-    setmaxnreg_dec(24) move registers between warpgroups. Compute capability 9.0 alone.
+    rows of 64 elements along k; of wgmma_m64n256k16_row_row_f32_f16, B has them across k, in blocks
+    B[block, k, row], and of _col_ A. wgmma_fence(), wgmma_commit() and wgmma_wait_n256(groups, acc)
+    go with it. WGMMA[n, "nt"] and WGMMA_WAIT[n] are those of n columns, with A and B stored as in
+    `Gemm.layout`. setmaxnreg_inc(240) and setmaxnreg_dec(24) move registers between warpgroups.
+    Compute capability 9.0 alone.
 convert
     cvt_rn_f16x2_f32(low, high), cvt_rna_tf32_f32(x) and their like round float32 to the formats of
     Tensor Cores: rn to nearest with ties to even, rna with ties away from zero, rz toward zero.

@@ -134,10 +134,14 @@ class Matrix:
 
     An array whose rows have 64 elements, and the indices of the matrix' first element. The array
     is in the 128-byte swizzle: row r has its eight pieces of 16 bytes in the order p ^ (r % 8).
+
+    major : "k" where rows of the array lie along k; "mn" where they lie across it, a row for each
+        k, in blocks [block, k, row] of 64 rows of the matrix
     """
 
     name: str
     rows: int
+    major: str = "k"
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
         """Why elements of `itemsize` bytes and of a NumPy kind cannot be multiplied, or None."""

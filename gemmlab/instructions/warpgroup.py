@@ -16,6 +16,7 @@ from gemmlab.instructions.instruction import (
     Literal,
     Matrix,
 )
+from gemmlab.product import LAYOUTS
 
 WARPGROUP = 128  # threads
 ROWS, K = 64, 16  # of A, of an instruction
@@ -27,13 +28,19 @@ def _hopper(name: str, ptx: str, operands: tuple, kind: str) -> Instruction:
     return Instruction(name, ptx, operands, None, "sm_90", kind, last="sm_90", lanes=lanes)
 
 
-def _wgmma(n: int) -> Instruction:
+def _wgmma(n: int, layout: str) -> Instruction:
+    across = layout[0] == "t", layout[1] == "n"  # rows of A's and of B's array lie across k
+    order = f"_{'col' if across[0] else 'row'}_{'row' if across[1] else 'col'}" * any(across)
+    a, b = (
+        Matrix(name, rows, "mn" if other else "k")
+        for name, rows, other in zip("ab", (ROWS, n), across, strict=True)
+    )
     return _hopper(
-        f"wgmma_m64n{n}k16_f32_f16",
+        f"wgmma_m64n{n}k16{order}_f32_f16",
         "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "
         f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16 "
-        "{{{acc}}}, {a}, {b}, keep, 1, 1, 0, 0; }}",
-        (Accumulator("acc", n // 2), Matrix("a", ROWS), Matrix("b", n), Condition("accumulate")),
+        f"{{{{{{acc}}}}}}, {{a}}, {{b}}, keep, 1, 1, {across[0]:d}, {across[1]:d}; }}}}",
+        (Accumulator("acc", n // 2), a, b, Condition("accumulate")),
         "wgmma",
     )
 
@@ -56,7 +63,8 @@ def _registers(way: str) -> Instruction:
     )
 
 
-WGMMA = {n: _wgmma(n) for n in COLUMNS}  # by the columns of D
+# By the columns of D, and by how A and B are stored: see `Gemm.layout`.
+WGMMA = {(n, layout): _wgmma(n, layout) for n in COLUMNS for layout in LAYOUTS}
 WGMMA_WAIT = {n: _wait(n) for n in COLUMNS}
 globals().update({i.name: i for family in (WGMMA, WGMMA_WAIT) for i in family.values()})
 wgmma_fence = _hopper("wgmma_fence", "wgmma.fence.sync.aligned", (), "fence")

@@ -32,7 +32,7 @@ def no_options(*arguments: object) -> Mapping[str, Any]:
     return {}
 
 
-def as_they_are(tiling: Tiling | None, A: Any, B: Any) -> tuple:
+def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
     """A and B."""
     return A, B
 
@@ -82,8 +82,8 @@ class Kernel:
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
         its size; more than 48 KB must be dynamic
-    operands : (tiling, A, B) -> what the function takes in place of A and B, such as tensor maps;
-        made once for the same A and B
+    operands : (problem, tiling, A, B) -> what the function takes in place of A and B, such as
+        tensor maps; made once for the same A and B
     variant : (problem, compute capability) -> keyword arguments of `build`: what the function
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction

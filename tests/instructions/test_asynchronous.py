@@ -107,7 +107,7 @@ def made(source: str, name: str):
         "uint64": np.uint64,
     }
     scope |= {"STAGES": STAGES, "N": N, "HALF": N // 2}
-    scope |= {"wgmma": instructions.WGMMA[N], "wgmma_wait": instructions.WGMMA_WAIT[N]}
+    scope |= {"wgmma": instructions.WGMMA[N, "nt"], "wgmma_wait": instructions.WGMMA_WAIT[N]}
     exec(compile(source, file, "exec"), scope)
     return scope["kernel"]
 
@@ -241,7 +241,7 @@ WRONG = {
     ),
     "a matrix that is not aligned": (
         STORED, "wgmma(acc, As, 0, 16, Bs, 0, 16, True)", "wgmma(acc, As, 0, 8, Bs, 0, 16, True)",
-        "misaligned", "wgmma(acc, As, 0, 8,", "use multiples of 1024 and 16",
+        "misaligned", "wgmma(acc, As, 0, 8,", "use multiples of 1024 and of 16",
     ),
     "a matrix beyond the tile": (
         STORED, "wgmma(acc, As, 0, 48, Bs, 0, 48, True)", "wgmma(acc, As, 0, 64, Bs, 0, 48, True)",
@@ -335,7 +335,7 @@ def test_it_compiles_to_the_instructions_that_are_declared(source):
     text = ptx_of(source)
     used = [x for x in vars(instructions).values() if isinstance(x, Instruction)]
     used = [x for x in used if re.search(rf"\b{x.name}\(", source)]
-    used += [instructions.WGMMA[N], instructions.WGMMA_WAIT[N]]
+    used += [instructions.WGMMA[N, "nt"], instructions.WGMMA_WAIT[N]]
     assert len(used) >= 5
     for instruction in used:
         mnemonic = re.search(r"[a-z]+(\.\w+(::\w+)*)+", instruction.ptx.split(", 0; ", 1)[-1])[0]

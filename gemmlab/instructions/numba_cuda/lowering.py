@@ -38,10 +38,10 @@ FLOAT = ir.FloatType()
 ADDRESSES = {"shared": (SHARED, I32, "r"), "global": (GLOBAL, I64, "l"), "any": (GENERIC, I64, "l")}
 REGISTERS = {"float32": (FLOAT, "f"), "float16": (I16, "h")}
 BITS = (I32, "r")  # what all other registers are: 32 bits without a type
-# The descriptor of a matrix in shared memory with its first element at address 0: rows along k in
-# the 128-byte swizzle (1 << 62), 1024 bytes from eight rows to the next eight. PTX ISA 9.0, "Matrix
-# Descriptor Format"; addresses and distances there are in units of 16 bytes.
-SWIZZLED = 1 << 62 | (1024 >> 4) << 32 | 1 << 16
+# The descriptor of a matrix in shared memory: the 128-byte swizzle (1 << 62), 1024 bytes from eight
+# rows to the next eight; then the distance of blocks of 64 rows of the matrix, where they are
+# blocks, and the address. PTX ISA 9.0, "Matrix Descriptor Format"; all in units of 16 bytes.
+SWIZZLED, BLOCKS = 1 << 62 | (1024 >> 4) << 32, 1 << 16
 
 
 class Call(NamedTuple):
@@ -195,7 +195,7 @@ def _operand(
     if isinstance(operand, Matrix):
         address, _ = _address(builder, "shared", _pointer(call, places))
         units = builder.zext(builder.lshr(address, ir.Constant(I32, 4)), I64)
-        return [(builder.or_(units, ir.Constant(I64, SWIZZLED)), "l")]
+        return [(builder.or_(units, _descriptor(call, operand, places)), "l")]
     if isinstance(operand, Box):
         _, view, place = call.array(places)
         return [(builder.ptrtoint(view.data, I64), "l"), *((index, "r") for index in place)]
@@ -216,6 +216,17 @@ def _operand(
         size = next(o.bytes for o in instruction.operands if isinstance(o, Memory))
         return [(builder.select(value, ir.Constant(I32, size), ir.Constant(I32, 0)), "r")]
     return [(builder.mul(value, ir.Constant(I32, itemsize(call.sig.args[0]))), "r")]
+
+
+def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
+    """The descriptor of a matrix at address 0."""
+    swizzled = ir.Constant(I64, SWIZZLED)
+    if operand.major == "k":
+        return call.builder.or_(swizzled, ir.Constant(I64, BLOCKS))  # one block: not read
+    array, view, _ = call.array(places)
+    apart = call.builder.extract_value(view.strides, array.ndim - 3)
+    units = call.builder.udiv(apart, ir.Constant(I64, 16), flags=["exact"])
+    return call.builder.or_(swizzled, call.builder.mul(units, ir.Constant(I64, BLOCKS)))
 
 
 def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:

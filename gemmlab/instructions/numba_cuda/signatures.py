@@ -102,6 +102,9 @@ def _check_array(instruction: Instruction, operand: Operand, array: types.Array)
             text = f"{operand.name} is an array of {held}, not {array}"
             raise TypingError(f"{instruction.name}: {text}")
         return
+    if isinstance(operand, Matrix) and array.ndim < (3 if operand.major == "mn" else 2):
+        text = f"an array of {array.ndim} dimensions has no matrix of which rows lie along"
+        raise TypingError(f"{instruction.name}: {text} {operand.major}")
     kind = _kind(array.dtype)
     refusal = operand.refusal(array.dtype, kind, itemsize(array) if kind in "iuf" else 0)
     if refusal:

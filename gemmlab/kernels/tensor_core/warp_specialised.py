@@ -36,23 +36,66 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW, STEP
-from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 HALF, WORD = 2, 8  # bytes of an element of A and B, and of an mbarrier
 DEPTH = ROW // HALF  # elements along k of a tile: rows of 128 bytes, those of the swizzle
+BLOCK = 64  # rows or columns of C in a block of a tile whose rows lie across k: 128 bytes
 BLOCKS = 132  # SMs of an H100 SXM and of an H200
 BAND = 8  # tiles: blocks that run at a time share rows of A and columns of B in L2
-# Of a thread of 2 consumers and 1 producer: 2·240 + 24 is three times the 168 that all begin with.
-MANY, FEW = 240, 24
+# Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
+MANY, FEW = 224, 56
 
 
-def build(tiling: Tiling, pairs: bool = True) -> Callable:
+def along_k(layout: str) -> tuple[bool, bool]:
+    """Whether rows of A and rows of B, as they are stored, lie along k."""
+    return layout[0] == "n", layout[1] == "t"
+
+
+def shape(size: int, along: bool) -> tuple[int, int, int]:
+    """A tile of `size` rows of A or columns of B: [0, its row, k], or [block, k, its column]."""
+    return (1, size, DEPTH) if along else (size // BLOCK, DEPTH, BLOCK)
+
+
+def copying(size: int, along: bool) -> Callable:
+    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    COUNT = size // BLOCK
+
+    @on_device
+    def copy_rows(tiles, stage, matrix, first, p, full):
+        tma_load(tiles, stage, 0, 0, 0, matrix, first, p, full, stage)
+
+    @on_device
+    def copy_blocks(tiles, stage, matrix, first, p, full):
+        for block in range(COUNT):
+            tma_load(tiles, stage, block, 0, 0, matrix, p, first + block * BLOCK, full, stage)
+
+    return copy_rows if along else copy_blocks
+
+
+def placing(along: bool) -> Callable:
+    """The device function that says where in a tile a block of 64 begins, at q of k."""
+
+    @on_device
+    def in_rows(block, q):
+        return 0, block * BLOCK, q
+
+    @on_device
+    def in_blocks(block, q):
+        return block, q, 0
+
+    return in_rows if along else in_blocks
+
+
+def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
     """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
+    layout : which operands are stored transposed, see `Gemm.layout`
     pairs : rows of C begin at multiples of 8 bytes, so that two neighbours are stored at once
     """
     BM, BN, BK = tiling.block
@@ -63,7 +106,11 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
     TILES = STAGES * (A_BYTES + B_BYTES)
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
     EIGHTS = BN // 8  # groups of eight columns
-    wgmma, wgmma_wait = WGMMA[BN], WGMMA_WAIT[BN]
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
+    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
 
     @on_device
     def corner(tile, m, n):
@@ -85,12 +132,19 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
         return step // uint32(STAGES) & uint32(1)
 
     @on_device
-    def multiply(acc, As, Bs, stage, top, more):
-        """Add the product of a stage to acc, or begin with it: four steps of 16 along k."""
-        wgmma(acc, As, stage, top, 0, Bs, stage, 0, 0, more)
-        wgmma(acc, As, stage, top, K, Bs, stage, 0, K, True)
-        wgmma(acc, As, stage, top, 2 * K, Bs, stage, 0, 2 * K, True)
-        wgmma(acc, As, stage, top, 3 * K, Bs, stage, 0, 3 * K, True)
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add a product of 16 along k, from q on, to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
 
     @on_device
     def update_one(C, row, col, alpha, x, beta):
@@ -138,8 +192,8 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
     store = updates(0)
 
     def warp_specialised(alpha, A, B, k, beta, C):
-        As = shared_view((STAGES, BM, BK), float16, 0)
-        Bs = shared_view((STAGES, BN, BK), float16, STAGES * A_BYTES)
+        As = shared_view(A_SHAPE, float16, 0)
+        Bs = shared_view(B_SHAPE, float16, STAGES * A_BYTES)
         full = shared_view((STAGES,), uint64, TILES)
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         m, n = C.shape
@@ -166,13 +220,13 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
                         # What the stage had a turn ago; in the first turn this passes at once.
                         mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
                         mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
-                        tma_load(As, stage, 0, 0, A, row, p, full, stage)
-                        tma_load(Bs, stage, 0, 0, B, col, p, full, stage)
+                        copy_a(As, stage, A, row, p, full)
+                        copy_b(Bs, stage, B, col, p, full)
                         step += uint32(1)
         else:
             setmaxnreg_inc(MANY)
             acc = cuda.local.array(HELD, float32)
-            top = thread // WARPGROUP * ROWS  # of the tile, the rows of this warpgroup
+            group = thread // WARPGROUP  # of 64 rows of the tile
             i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
             j = thread % 4 * 2
             leads = thread % WARPGROUP == 0
@@ -182,7 +236,7 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
                     stage = stage_of(step)
                     mbarrier_wait(full, stage, parity_of(step))
                     wgmma_fence()
-                    multiply(acc, As, Bs, stage, top, p > 0)
+                    multiply(acc, As, Bs, stage, group, p > 0)
                     wgmma_commit()
                     # This product goes on while the one before is complete: its stage is read.
                     wgmma_wait(1, acc)
@@ -197,20 +251,24 @@ def build(tiling: Tiling, pairs: bool = True) -> Callable:
     return warp_specialised
 
 
-def operands(tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A (m, k) and B (n, k): their tensor maps, and k."""
-    bm, bn, _ = tiling.block
-    return tensor_map(A, bm), tensor_map(B, bn), A.shape[1]
+def operands(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A and B: their tensor maps, and k."""
+    rows = [
+        size if along else DEPTH
+        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
+    ]
+    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
 
 
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, bool]:
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
     """Keyword arguments of `build`; ValueError for rows that the TMA cannot copy."""
-    if problem.k * HALF % STEP:
-        raise ValueError(
-            f"warp_specialised copies rows of A and B by the TMA, and k={problem.k} makes them "
-            f"{problem.k * HALF} B; use a multiple of {STEP // HALF}"
-        )
-    return {"pairs": problem.n % 2 == 0}
+    for name, (_, columns) in zip("AB", problem.shapes, strict=False):
+        if columns * HALF % STEP:
+            raise ValueError(
+                f"warp_specialised copies rows of A and B by the TMA, and those of {name} have "
+                f"{columns} elements; use a multiple of {STEP // HALF}"
+            )
+    return {"layout": problem.layout, "pairs": problem.n % 2 == 0}
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
@@ -228,10 +286,11 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    if bm != 2 * ROWS or bn not in WGMMA or bk != DEPTH or tiling.stages < 2:
+    widths = [n for n in COLUMNS if n % BLOCK == 0]
+    if bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2:
         raise ValueError(
             f"tiling {tiling} does not fit warp_specialised, which needs blocks of {2 * ROWS}×n×"
-            f"{DEPTH} with n one of {', '.join(map(str, WGMMA))}, and two stages or more, such as "
+            f"{DEPTH} with n one of {', '.join(map(str, widths))}, and two stages or more, such as "
             f"{DEFAULT!r}"
         )
 
@@ -251,5 +310,5 @@ warp_specialised = Kernel(
     variant=variant,
     compile=lambda tiling: {"launch_bounds": (launch(Gemm(1, 1, 8), tiling)[1][0], 1)},
     arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),
-    layouts=("nt",),
+    layouts=LAYOUTS,
 )

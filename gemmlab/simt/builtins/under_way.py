@@ -3,7 +3,7 @@
 A copy by the TMA and a `wgmma` are complete at a *moment*: the end of a phase of an mbarrier, or of
 a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a
 barrier it learns what the others know, and at an mbarrier what those know who have arrived there.
-Whoever touches what an operation writes, or overwrites what it reads, must know that it is complete.
+Whoever touches what an operation writes, or overwrites what it reads, must know that it is over.
 Source: PTX ISA 9.0, sections "Asynchronous Operations" and "Async proxy".
 """
 

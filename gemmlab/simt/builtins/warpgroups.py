@@ -84,20 +84,9 @@ def _matrix(
     if any((part != part[0]).any() for part in values):
         text = f"{instruction.name}: threads of a warpgroup name different {operand.name}; all "
         m.findings.hazard("divergent-barrier", line, lanes, text + "name the same one")
-    place = [int(part[0]) for part in values]
-    sizes, more = [int(size) for size in array.shape], [0] * (array.ndim - 2)
-    for axis, last in enumerate([*more, operand.rows - 1, K - 1]):
-        if place[axis] < 0 or place[axis] + last >= sizes[axis]:
-            text = f"{operand.name} of {instruction.name}, {operand.rows}×{K} from "
-            text += f"{array.name}[{', '.join(map(str, place))}] on, is outside: its dimension "
-            text += f"{axis} has {sizes[axis]} elements"
-            m.findings.hazard("out-of-bounds", line, lanes, text)
-            return np.zeros((operand.rows, K), array.dtype)
-    *_, k = place
-    first = array.offset + sum(p * s for p, s in zip(place, array.strides, strict=True)) - k
-    _check_form(m, instruction, operand, array, int(first), k, lanes, line)
-    i, j = np.arange(operand.rows)[:, None], k + np.arange(K)[None, :]
-    elements = swizzled(int(first), i, j, array.itemsize)
+    elements = _elements(m, instruction, operand, array, [int(v[0]) for v in values], lanes, line)
+    if elements is None:
+        return np.zeros((operand.rows, K), array.dtype)
     flat = elements.ravel()
     under_way, units = m.under_way, np.unique(flat * array.itemsize // UNIT)
     firsts = units * UNIT // array.itemsize
@@ -112,20 +101,40 @@ def _matrix(
     return array.buffer[0, flat].reshape(elements.shape)
 
 
-def _check_form(
-    m: Machine, instruction: Instruction, operand: Matrix, array: Array, first: int, k: int,
-    lanes: Any, line: int,
-) -> None:  # fmt: skip
-    """Report rows that are not 128 bytes, and matrices that do not begin where they may."""
-    if int(array.strides[-2]) * array.itemsize != ROW:
+def _elements(
+    m: Machine, instruction: Instruction, operand: Matrix, array: Array, place: list, lanes: Any,
+    line: int,
+) -> np.ndarray | None:  # fmt: skip
+    """Where the elements of an operand are, (rows, 16); None where that is outside of the array."""
+    r, k, along = np.arange(operand.rows)[:, None], np.arange(K)[None, :], operand.major == "k"
+    if array.ndim < (2 if along else 3) or int(array.strides[-2]) * array.itemsize != ROW:
         raise TypeError(
             f"{instruction.name}: rows of {array.name} have {array.strides[-2]} elements; those of "
             f"the 128-byte swizzle have {ROW // array.itemsize}"
         )
-    if first * array.itemsize % PATTERN or k % K:
+    columns = ROW // array.itemsize
+    last = [0] * array.ndim  # of each dimension, from `place` on
+    last[-2:] = (operand.rows - 1, K - 1) if along else (K - 1, min(operand.rows, columns) - 1)
+    if not along:
+        last[-3] = (operand.rows - 1) // columns
+    for axis, (first, more, size) in enumerate(zip(place, last, array.shape, strict=True)):
+        if first < 0 or first + more >= size:
+            text = f"{operand.name} of {instruction.name}, {operand.rows}×{K} from "
+            text += f"{array.name}[{', '.join(map(str, place))}] on, is outside: its dimension "
+            text += f"{axis} has {size} elements"
+            m.findings.hazard("out-of-bounds", line, lanes, text)
+            return None
+    column = place[-1]
+    first = int(array.offset) - column
+    first += sum(p * int(s) for p, s in zip(place, array.strides, strict=True))
+    if first * array.itemsize % PATTERN or column % (K if along else columns):
         text = f"{instruction.name}: {operand.name} begins at byte {first * array.itemsize} of "
-        text += f"{array.name} and {k} elements along k; use multiples of {PATTERN} and {K}"
+        text += f"{array.name} and {column} elements on; use multiples of {PATTERN} and of "
+        text += f"{K if along else columns}"
         m.findings.hazard("misaligned", line, lanes, text, element=array.element(first), op="read")
+    if along:
+        return swizzled(first, r, column + k, array.itemsize)
+    return swizzled(first + r // columns * int(array.strides[-3]), k, r % columns, array.itemsize)
 
 
 def _check_stores(
