@@ -139,6 +139,12 @@ def test_a_pipeline_computes_to_the_bit(k):
     assert report.counters["tensor_copy_bytes"] == (ROWS + N) * 128 * steps
 
 
+def test_accumulators_that_are_set_to_zero_first():
+    report, c, expected = launched(PIPELINE.replace("0, i > 0)", "0, True)"), 128, "from zero")
+    assert report.hazards == []
+    assert np.array_equal(c, expected)
+
+
 def test_tiles_filled_by_ordinary_stores():
     report, c, expected = launched(STORED, 64)
     assert report.hazards == []
@@ -214,6 +220,10 @@ WRONG = {
     "no fence after ordinary stores": (
         STORED, "fence_proxy_async()", "",
         "missing-fence", "wgmma(acc, As, 0, 0,", "fence_proxy_async() has to follow there",
+    ),
+    "only one thread fences its stores": (
+        STORED, "    fence_proxy_async()", "    if thread == 0:\n        fence_proxy_async()",
+        "missing-fence", "wgmma(acc, As, 0, 0,", "which thread (1) has written in line",
     ),
     "no barrier after ordinary stores": (
         STORED, "cuda.syncthreads()", "",
@@ -303,6 +313,42 @@ def test_warps_of_a_warpgroup_may_wait_for_each_other():
     report = simulate(in_one_warpgroup, 1, 128, out := np.zeros(32, np.int32), shared_bytes=64)
     assert report.hazards == []
     assert (out == np.arange(32) + 7).all()
+
+
+ONE_WAITS = """
+def kernel(A, B, k, C):
+    s = shared_view((64, 64), float16, 0)
+    bar = shared_view((1,), uint64, 64 * 128)
+    t = cuda.threadIdx.x
+    if t == 0:
+        mbarrier_init(bar, 0, 1)
+        fence_mbarrier_init()
+        fence_tensor_map(A)
+        mbarrier_arrive_expect(bar, 0, 64 * 128)
+        tma_load(s, 0, 0, A, 0, 0, bar, 0)
+        mbarrier_wait(bar, 0, 0)
+    cuda.syncwarp()
+    C[t, 0] = s[t, t // 8 * 8 ^ t % 8 * 8]
+"""
+
+
+@pytest.mark.parametrize(
+    ("barrier", "threads"),
+    [("cuda.syncwarp()", 32), ("cuda.syncthreads()", 64), ("cuda.syncwarp()", 64)],
+)
+def test_at_a_barrier_threads_learn_what_one_has_waited_for(barrier, threads):
+    kernel = made(ONE_WAITS.replace("cuda.syncwarp()", barrier), f"{barrier} {threads}")
+    a, b, c = operands(64)
+    report = simulate(
+        kernel, 1, threads, tensor_map(a, 64), b, 64, c, shared_bytes=1 << 14, on_hazard="collect"
+    )
+    if barrier == "cuda.syncwarp()" and threads == 64:  # the other warp knows nothing
+        first = report.hazards[0]
+        assert (first.kind, first.threads[0]) == ("async-not-waited", (32, 0, 0))
+    else:
+        assert report.hazards == []
+        t = np.arange(threads)
+        assert np.array_equal(c[:threads, 0], a[t, t // 8 * 8].astype(np.float32))
 
 
 def in_one_warpgroup(out):

@@ -30,66 +30,32 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
     store_v2,
-    tensor_map,
-    tma_load,
     wgmma_commit,
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.tensor_core.boxes import (
+    BLOCK,
+    DEPTH,
+    HALF,
+    along_k,
+    copying,
+    placing,
+    shape,
+    tensor_maps,
+)
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
-HALF, WORD = 2, 8  # bytes of an element of A and B, and of an mbarrier
-DEPTH = ROW // HALF  # elements along k of a tile: rows of 128 bytes, those of the swizzle
-BLOCK = 64  # rows or columns of C in a block of a tile whose rows lie across k: 128 bytes
+WORD = 8  # bytes of an mbarrier
 BLOCKS = 132  # SMs of an H100 SXM and of an H200
 BAND = 8  # tiles: blocks that run at a time share rows of A and columns of B in L2
 # Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
 MANY, FEW = 224, 56
-
-
-def along_k(layout: str) -> tuple[bool, bool]:
-    """Whether rows of A and rows of B, as they are stored, lie along k."""
-    return layout[0] == "n", layout[1] == "t"
-
-
-def shape(size: int, along: bool) -> tuple[int, int, int]:
-    """A tile of `size` rows of A or columns of B: [0, its row, k], or [block, k, its column]."""
-    return (1, size, DEPTH) if along else (size // BLOCK, DEPTH, BLOCK)
-
-
-def copying(size: int, along: bool) -> Callable:
-    """The device function that begins to copy a tile, from `first` and from p of k on."""
-    COUNT = size // BLOCK
-
-    @on_device
-    def copy_rows(tiles, stage, matrix, first, p, full):
-        tma_load(tiles, stage, 0, 0, 0, matrix, first, p, full, stage)
-
-    @on_device
-    def copy_blocks(tiles, stage, matrix, first, p, full):
-        for block in range(COUNT):
-            tma_load(tiles, stage, block, 0, 0, matrix, p, first + block * BLOCK, full, stage)
-
-    return copy_rows if along else copy_blocks
-
-
-def placing(along: bool) -> Callable:
-    """The device function that says where in a tile a block of 64 begins, at q of k."""
-
-    @on_device
-    def in_rows(block, q):
-        return 0, block * BLOCK, q
-
-    @on_device
-    def in_blocks(block, q):
-        return block, q, 0
-
-    return in_rows if along else in_blocks
 
 
 def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
@@ -251,15 +217,6 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
     return warp_specialised
 
 
-def operands(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k."""
-    rows = [
-        size if along else DEPTH
-        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
-    ]
-    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
-
-
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
     """Keyword arguments of `build`; ValueError for rows that the TMA cannot copy."""
     for name, (_, columns) in zip("AB", problem.shapes, strict=False):
@@ -306,7 +263,7 @@ warp_specialised = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=operands,
+    operands=tensor_maps,
     variant=variant,
     compile=lambda tiling: {"launch_bounds": (launch(Gemm(1, 1, 8), tiling)[1][0], 1)},
     arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),

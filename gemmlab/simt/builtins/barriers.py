@@ -76,6 +76,9 @@ def syncwarp(m: Machine, mask: Any = FULL) -> None:
         return
     on = taking_part(m, mask, "syncwarp", "inst_syncwarp")
     m.waits.sync_warps(on, _named(m, mask), alike=np.ndim(here) < 2 or len(here) == 1)
+    if m.under_way is not None:
+        for warp in np.flatnonzero(on[0].any(axis=-1)):
+            m.under_way.meet(warp * WARP + np.flatnonzero(on[0, warp]))
 
 
 def _named(m: Machine, mask: Any) -> Any:

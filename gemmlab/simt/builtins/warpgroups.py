@@ -62,14 +62,16 @@ def places(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_accumulator(m: Machine, d: Array, group: int, kept: bool, line: int) -> None:
-    lanes = m.lanes.thread == group * WARPGROUP
+    first = group * WARPGROUP
+    lanes = m.lanes.thread == first
     fences, stored = m.under_way.fences[group], d.owner.stored
     if fences == 0 or (stored is not None and stored[group] == fences):
         text = f"wgmma may not see what thread {{thread}} has written to {d.name}: wgmma_fence() "
         text += "has to come between"
         m.findings.hazard("missing-fence", line, lanes, text)
-    if kept and not d.owner.shadow.all():
-        element = d.element(int(np.flatnonzero(~d.owner.shadow.all(axis=(1, 2)))[0]))
+    written = np.broadcast_to(d.owner.shadow, d.buffer.shape)[:, 0, first : first + WARPGROUP]
+    if kept and not written.all():
+        element = d.element(int(np.flatnonzero(~written.all(axis=1))[0]))
         text = f"thread {{thread}} adds to {element}, which it has not written"
         m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="read")
 
