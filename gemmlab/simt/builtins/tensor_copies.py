@@ -10,7 +10,7 @@ from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.tensor_maps import ROW, TensorMap
 from gemmlab.simt.builtins.mbarriers import Barrier, barriers
 from gemmlab.simt.builtins.swizzle import PATTERN, swizzled
-from gemmlab.simt.builtins.under_way import UNIT, Operation
+from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.wide import find
 from gemmlab.simt.races.tracking import look_shared, track_reads
@@ -86,7 +86,7 @@ def _copy(
     operation = Operation("copy", line, thread, barrier.until)
     held = under_way.held(array)
     held.copies[units] = under_way.begin(operation, barrier.source, barrier.phase + 1)
-    held.stores[units] = -1
+    held.stores[parts_of(elements, array.itemsize)] = -1
     m.tally.counters(line)["tensor_copy_bytes"] += found.rows * ROW
     barrier.bytes -= found.rows * ROW
     barrier.look()

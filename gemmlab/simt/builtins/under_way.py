@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
 
 UNIT = 16  # bytes: the least that is copied or multiplied
+PART = 2  # bytes: the least of which it is known who has stored it
 VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overwrites"}
 
 
@@ -45,7 +46,8 @@ class Held:
     """Who touches each unit of a shared memory: the numbers of operations; -1: none.
 
     copies : the last copy to it; reads : the last product of each warpgroup that reads it
-    stores, lines : the thread whose ordinary store no fence has followed yet, and its line
+    stores, lines : of each part, the thread whose ordinary store no fence has followed yet, and its
+        line
     """
 
     copies: np.ndarray
@@ -117,7 +119,8 @@ class UnderWay:
         memory = array.buffer if array.buffer.base is None else array.buffer.base
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
-            held = Held(np.full(units, -1), np.full(units, -1), np.zeros(units, np.int64))
+            parts = units * (UNIT // PART)
+            held = Held(np.full(units, -1), np.full(parts, -1), np.zeros(parts, np.int64))
             self.memories[id(memory)] = memory, held
         return self.memories[id(memory)][1]
 
@@ -127,7 +130,8 @@ class UnderWay:
         held, units = self.held(array), elements * array.itemsize // UNIT
         self.check(m, line, op, array, elements, units, threads)
         if op != "read":
-            held.stores[units], held.lines[units] = threads, line
+            parts = parts_of(elements, array.itemsize)
+            held.stores[parts], held.lines[parts] = threads[:, None], line
 
     def fence(self, threads: np.ndarray) -> None:
         """Let asynchronous operations see what threads have stored."""
@@ -191,6 +195,11 @@ class UnderWay:
         text += f"{owner.updating.line} may not have reached: no wgmma_wait since has named it"
         self._hazard(m, "async-not-waited", line, op, place, text, threads[0], owner.updating)
         owner.updating = None  # told once
+
+
+def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
+    """The parts of each element, (elements, parts)."""
+    return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
 
 
 def whole_warpgroups(m: Machine, name: str, line: int) -> list[int]:

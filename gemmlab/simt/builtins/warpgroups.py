@@ -13,7 +13,7 @@ from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt.builtins.collective import architecture
 from gemmlab.simt.builtins.swizzle import PATTERN, ROW, swizzled
-from gemmlab.simt.builtins.under_way import UNIT, Operation, whole_warpgroups
+from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of, whole_warpgroups
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.races.tracking import look_shared
 
@@ -97,7 +97,7 @@ def _matrix(
     least = threads[under_way.known[threads].argmin(axis=0)]
     who = least[under_way.moments[0, held.copies[units]]]
     under_way.check(m, line, "read", array, firsts, units, who)
-    _check_stores(m, instruction, array, units, firsts, lanes, line)
+    _check_stores(m, instruction, array, flat, lanes, line)
     look_shared(m, line, "read", array, flat, int(threads[0]))
     held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number
     return array.buffer[0, flat].reshape(elements.shape)
@@ -140,16 +140,16 @@ def _elements(
 
 
 def _check_stores(
-    m: Machine, instruction: Instruction, array: Array, units: np.ndarray, firsts: np.ndarray,
-    lanes: Any, line: int,
-) -> None:  # fmt: skip
+    m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any, line: int
+) -> None:
     """Report what ordinary stores have put there with no fence of their threads since."""
     held = m.under_way.held(array)
-    unseen = held.stores[units] >= 0
+    parts = parts_of(elements, array.itemsize)[:, 0]
+    unseen = held.stores[parts] >= 0
     if unseen.any():
         i = int(unseen.argmax())
-        writer, at = int(held.stores[units[i]]), int(held.lines[units[i]])
-        element = array.element(firsts[i])
+        writer, at = int(held.stores[parts[i]]), int(held.lines[parts[i]])
+        element = array.element(elements[i])
         text = f"{instruction.name} may not see {element}, which thread {{other}} has written in "
         text += f"line {at}: fence_proxy_async() has to follow there, before the barrier"
         m.findings.hazard(
