@@ -84,7 +84,6 @@ class Machine:
     apart : keeps the accesses of lanes that run one by one, to count them as those of warps
     """
 
-    under_way: UnderWay | None = None
     apart: Any = None
 
     def __init__(
@@ -104,6 +103,7 @@ class Machine:
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
         self.memory = Memory(self, global_arrays)
         self.copies = Copies()
+        self.under_way: UnderWay | None = None
         self.variables = Variables(self)
         self.operations = Operations(self.tally, launch.contract)
         self.branches = Branches(self.masks, self.tally)
