@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, kernels, run, simulate
+from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
 from gemmlab.backends import gpu
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels import warp_specialised
@@ -33,7 +33,19 @@ def product(m, n, k, layout="nt", **more):
     ids=str,
 )
 def test_it_computes_any_product_whose_rows_the_tma_can_copy(problem, tiling):
-    assert run(warp_specialised, problem, backend="simulator", tiling=tiling).passed
+    found = run(warp_specialised, problem, backend="simulator", tiling=tiling)
+    assert found.passed
+    predicted = warp_specialised.work(problem, tiling).counters
+    assert predicted == {name: n for name, n in found.counters.items() if n}
+
+
+def test_the_model_says_that_l2_is_the_limit():
+    """The tiles that all SMs ask for: (bm + bn)/(bm·bn) bytes of L2 for each operation."""
+    found = predict(product(8192, 8192, 8192), "h200", kernel=warp_specialised)
+    assert found.bottleneck == "l2"
+    tiles = 8192**3 * 2 * (1 / 128 + 1 / 256)
+    assert found.bytes["l2"] == tiles + 8192**2 * 4
+    assert found.times["math"] == predict(product(8192, 8192, 8192), "h200").times["math"]
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3])

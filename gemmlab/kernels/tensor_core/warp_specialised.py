@@ -12,7 +12,9 @@ Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persis
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from numpy import float16, float32, uint32, uint64
@@ -29,13 +31,13 @@ from gemmlab.instructions import (
     setmaxnreg_dec,
     setmaxnreg_inc,
     shared_view,
-    store_v2,
     wgmma_commit,
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.tensor_core.accumulators import places, updating
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
@@ -46,6 +48,7 @@ from gemmlab.kernels.tensor_core.boxes import (
     shape,
     tensor_maps,
 )
+from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
@@ -71,12 +74,12 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
-    EIGHTS = BN // 8  # groups of eight columns
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     in_a, in_b = placing(A_ALONG), placing(B_ALONG)
+    update = updating(BN, pairs)
 
     @on_device
     def corner(tile, m, n):
@@ -111,51 +114,6 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
         multiply_add(acc, As, Bs, stage, group, K, True)
         multiply_add(acc, As, Bs, stage, group, 2 * K, True)
         multiply_add(acc, As, Bs, stage, group, 3 * K, True)
-
-    @on_device
-    def update_one(C, row, col, alpha, x, beta):
-        if row < C.shape[0] and col < C.shape[1]:
-            C[row, col] = alpha * x if beta == 0 else alpha * x + beta * C[row, col]
-
-    @on_device
-    def update_pair(C, row, col, alpha, x, y, beta):
-        if row < C.shape[0] and col < C.shape[1]:
-            if beta == 0:
-                store_v2(C, row, col, (alpha * x, alpha * y))
-            else:
-                c, d = C[row, col], C[row, col + 1]
-                store_v2(C, row, col, (alpha * x + beta * c, alpha * y + beta * d))
-
-    @on_device
-    def update(C, row, col, alpha, x, y, beta):
-        """Two neighbours in a row of C."""
-        if pairs:
-            update_pair(C, row, col, alpha, x, y, beta)
-        else:
-            update_one(C, row, col, alpha, x, beta)
-            update_one(C, row, col + 1, alpha, y, beta)
-
-    @on_device
-    def nothing(C, row, col, alpha, acc, beta):
-        pass
-
-    def updates(eight):
-        """A device function that updates C from a group of eight columns on.
-
-        Nesting writes out what a loop would index, so that acc stays in registers.
-        """
-        others = updates(eight + 1) if eight + 1 < EIGHTS else nothing
-        j, c = 4 * eight, 8 * eight
-
-        @on_device
-        def store(C, row, col, alpha, acc, beta):
-            update(C, row, col + c, alpha, acc[j], acc[j + 1], beta)
-            update(C, row + 8, col + c, alpha, acc[j + 2], acc[j + 3], beta)
-            others(C, row, col, alpha, acc, beta)
-
-        return store
-
-    store = updates(0)
 
     def warp_specialised(alpha, A, B, k, beta, C):
         As = shared_view(A_SHAPE, float16, 0)
@@ -212,7 +170,7 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
                 wgmma_wait(0, acc)
                 if leads:
                     mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                store(C, row + i, col + j, alpha, acc, beta)
+                update(C, row + i, col + j, alpha, acc, beta)
 
     return warp_specialised
 
@@ -232,6 +190,32 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each SM, or for each tile where these are fewer."""
     across, down = tiling.grid(problem)
     return (min(across * down, BLOCKS), 1), (tiling.block[0] // ROWS * WARPGROUP + WARPGROUP, 1)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of all tiles of C, at the rate of Tensor Cores.
+
+    Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so
+    many wavefronts of 128 bytes. No thread loads A or B. Memory's latency is waited for once, in
+    the first tile: afterwards the producer is ahead.
+    """
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    steps = across * down * tiling.steps(problem)
+    pairs = variant(problem, None)["pairs"]
+    lanes, wide = places(tiling, pairs), 1 + pairs
+    found = traffic.staged(
+        problem, tiling, Counter(), [], traffic.update_c(problem, tiling, lanes, wide),
+        barriers=0, round_trips=1, flops={problem.dtype: tiling.padded_flops(problem)},
+    )  # fmt: skip
+    (blocks, _), _ = launch(problem, tiling)
+    copies = Counter(barriers=blocks, tensor_copy_bytes=steps * (bm + bn) * ROW)
+    read = steps * (bm // ROWS * (ROWS + bn) + bm + bn)
+    return replace(
+        found,
+        counters=found.counters + copies,
+        l1_wavefronts=found.l1_wavefronts + read,
+        chain=(1, 0),
+    )
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
@@ -260,6 +244,7 @@ warp_specialised = Kernel(
     default=DEFAULT,
     build=build,
     launch=launch,
+    work=work,
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
