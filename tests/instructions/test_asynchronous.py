@@ -93,6 +93,19 @@ def kernel(A, B, k, C):
         C[row, r // 4 * 8 + thread % 4 * 2 + r % 2] = acc[r]
 """
 
+# The same with tiles that `cp.async` fills.
+COPIED = STORED.replace(
+    STORED[STORED.index("    for i in range(thread, 64 * 64") : STORED.index("    fence_proxy")],
+    """\
+    for i in range(thread, 64 * 8, 128):
+        cp_async_16(As, i // 8, (i % 8 ^ i // 8 % 8) * 8, A, i // 8, i % 8 * 8)
+    for i in range(thread, N * 8, 128):
+        cp_async_16(Bs, i // 8, (i % 8 ^ i // 8 % 8) * 8, B, i // 8, i % 8 * 8)
+    cp_async_commit()
+    cp_async_wait(0)
+""",
+)
+
 
 def made(source: str, name: str):
     """The kernel of a source, which tracebacks and the simulator can read."""
@@ -145,8 +158,9 @@ def test_accumulators_that_are_set_to_zero_first():
     assert np.array_equal(c, expected)
 
 
-def test_tiles_filled_by_ordinary_stores():
-    report, c, expected = launched(STORED, 64)
+@pytest.mark.parametrize("source", [STORED, COPIED], ids=["stores", "cp.async"])
+def test_tiles_filled_by_ordinary_stores(source):
+    report, c, expected = launched(source, 64)
     assert report.hazards == []
     assert np.array_equal(c, expected)
 
@@ -224,6 +238,19 @@ WRONG = {
     "only one thread fences its stores": (
         STORED, "    fence_proxy_async()", "    if thread == 0:\n        fence_proxy_async()",
         "missing-fence", "wgmma(acc, As, 0, 0,", "which thread (1) has written in line",
+    ),
+    "no fence after cp.async": (
+        COPIED, "fence_proxy_async()", "",
+        "missing-fence", "wgmma(acc, As, 0, 0,", "has written in line",
+    ),
+    "the fence before the wait for cp.async": (
+        COPIED, "cp_async_wait(0)\n    fence_proxy_async()",
+        "fence_proxy_async()\n    cp_async_wait(0)",
+        "missing-fence", "wgmma(acc, As, 0, 0,", "has written in line",
+    ),
+    "no wait for cp.async": (
+        COPIED, "cp_async_wait(0)", "",
+        "async-not-waited", "wgmma(acc, As, 0, 0,", "reads As[0, 0], which the copy of line",
     ),
     "no barrier after ordinary stores": (
         STORED, "cuda.syncthreads()", "",
@@ -376,7 +403,7 @@ def ptx_of(source, cc=(9, 0)):
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("source", [PIPELINE, STORED], ids=["pipeline", "stored"])
+@pytest.mark.parametrize("source", [PIPELINE, STORED, COPIED], ids=["pipeline", "stored", "copied"])
 def test_it_compiles_to_the_instructions_that_are_declared(source):
     text = ptx_of(source)
     used = [x for x in vars(instructions).values() if isinstance(x, Instruction)]

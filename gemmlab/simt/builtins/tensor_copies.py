@@ -81,6 +81,7 @@ def _copy(
     firsts, who = units * UNIT // array.itemsize, np.full(len(units), thread)
     under_way = m.under_way
     under_way.check(m, line, "copy", array, firsts, units, who)
+    m.copies.check_all(m, line, "copy", array, elements, thread)
     look_shared(m, line, "write", array, elements, thread)
     array.buffer[0, elements] = _values(m, found, row, column, columns, thread, line).ravel()
     operation = Operation("copy", line, thread, barrier.until)

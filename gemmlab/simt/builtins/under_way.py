@@ -127,11 +127,16 @@ class UnderWay:
     def touch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Check an ordinary access to shared memory, and note it if it is a store."""
         elements, threads = self.lanes.of(at, mask)
-        held, units = self.held(array), elements * array.itemsize // UNIT
+        units = elements * array.itemsize // UNIT
         self.check(m, line, op, array, elements, units, threads)
         if op != "read":
-            parts = parts_of(elements, array.itemsize)
-            held.stores[parts], held.lines[parts] = threads[:, None], line
+            self.store(line, array, at, mask)
+
+    def store(self, line: int, array: Array, at: Any, mask: Mask) -> None:
+        """Note an ordinary store, which asynchronous operations see after a fence of its thread."""
+        elements, threads = self.lanes.of(at, mask)
+        held, parts = self.held(array), parts_of(elements, array.itemsize)
+        held.stores[parts], held.lines[parts] = threads[:, None], line
 
     def fence(self, threads: np.ndarray) -> None:
         """Let asynchronous operations see what threads have stored."""

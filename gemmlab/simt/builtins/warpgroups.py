@@ -97,6 +97,7 @@ def _matrix(
     least = threads[under_way.known[threads].argmin(axis=0)]
     who = least[under_way.moments[0, held.copies[units]]]
     under_way.check(m, line, "read", array, firsts, units, who)
+    m.copies.check_all(m, line, "read", array, flat, int(threads[0]))
     _check_stores(m, instruction, array, flat, lanes, line)
     look_shared(m, line, "read", array, flat, int(threads[0]))
     held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number

@@ -46,7 +46,7 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
 def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     """The elements `at` of the active lanes, checked but not counted."""
     if array.space == "local":
-        if array.owner.updating is not None:
+        if m.under_way is not None:
             m.under_way.check_registers(m, line, "read", array, at, mask)
         return load_local(m, line, array, at, mask)
     if array.space == "shared":
