@@ -89,6 +89,7 @@ class Runner:
     ) -> None:
         self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
         self.cuda, self.device = numba_cuda(), detect()
+        self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.workspace, self.poison = self._workspace()
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
@@ -101,8 +102,8 @@ class Runner:
         return tuple(map(self.cuda.to_device, poison)), poison
 
     def _arguments(self, problem: Gemm) -> tuple:
-        (alpha, beta), on_gpu = problem.scalars(), self.matrices
-        return alpha, on_gpu.a, on_gpu.b, beta, on_gpu.c, *self.workspace
+        alpha, beta = problem.scalars()
+        return alpha, *self.operands, beta, self.matrices.c, *self.workspace
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
         """C of one run with the scalars of `problem`; the operands stay on the GPU."""

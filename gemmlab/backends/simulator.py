@@ -56,12 +56,17 @@ def launches(
 
     options : of `simulate`; HazardError where a launch does something wrong
     """
+    alpha, a, b, beta, c = arguments
+    operands = kernel.operands(problem, tiling, a, b)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
     for one in kernel.launches:
         report = simulate(
             one.function(problem, tiling),
             *one.launch(problem, tiling),
-            *arguments,
+            alpha,
+            *operands,
+            beta,
+            c,
             *shared,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
             **options,

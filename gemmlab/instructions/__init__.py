@@ -33,6 +33,26 @@ wmma
     wmma_load_a_row(array, i, j), wmma_mma_row_col_f32(a, b, c) and wmma_store_d_f32(array, i, j, d)
     are WMMA for 16×16×16. The names tell how a and b are stored (row or col), and the format of c
     and d. A fragment holds elements of a and b twice; of one made by hand the first copy counts.
+mbarriers
+    mbarrier_init(barriers, i, count), mbarrier_arrive(barriers, i), mbarrier_wait(barriers, i,
+    parity) and mbarrier_arrive_expect(barriers, i, bytes) take an element of a shared array of
+    uint64: a barrier whose phase is complete when `count` threads have arrived and all bytes have
+    come that were expected. fence_mbarrier_init() lets copies see what was initialised,
+    fence_proxy_async() lets copies and wgmma see what this thread has stored in shared memory.
+tensor_copies
+    tma_load(shared, i, j, map, row, column, barriers, b) begins to copy a box of the matrix of
+    `map`, from (row, column) on, to shared[i, j] …; its bytes arrive at barriers[b]. One thread
+    does it, once it has executed fence_tensor_map(map). The host makes `map`, an argument of the
+    kernel, by tensor_map(matrix, rows): on a GPU for matrices there, else for the simulator.
+warpgroup
+    wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
+    from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with
+    accumulate False it replaces what is there. Arrays are shared and in the 128-byte swizzle, with
+    rows of 64 elements along k; of wgmma_m64n256k16_row_row_f32_f16, B has them across k, in blocks
+    B[block, k, row], and of _col_ A. wgmma_fence(), wgmma_commit() and wgmma_wait_n256(groups, acc)
+    go with it. WGMMA[n, "nt"] and WGMMA_WAIT[n] are those of n columns, with A and B stored as in
+    `Gemm.layout`. setmaxnreg_inc(240) and setmaxnreg_dec(24) move registers between warpgroups.
+    Compute capability 9.0 alone.
 convert
     cvt_rn_f16x2_f32(low, high), cvt_rna_tf32_f32(x) and their like round float32 to the formats of
     Tensor Cores: rn to nearest with ties to even, rna with ties away from zero, rz toward zero.
@@ -47,14 +67,30 @@ bits, for arrays of fewer than 2³¹ elements.
 `import gemmlab.instructions` needs NumPy alone; Numba loads when a kernel is compiled.
 """
 
-from gemmlab.instructions import convert, fragments, ldmatrix, matrix, memory, views, wmma
+from gemmlab.instructions import (
+    convert,
+    fragments,
+    ldmatrix,
+    matrix,
+    mbarriers,
+    memory,
+    tensor_copies,
+    tensor_maps,
+    views,
+    warpgroup,
+    wmma,
+)
 from gemmlab.instructions.convert import *
 from gemmlab.instructions.fragments import *
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.ldmatrix import *
 from gemmlab.instructions.matrix import *
+from gemmlab.instructions.mbarriers import *
 from gemmlab.instructions.memory import *
+from gemmlab.instructions.tensor_copies import *
+from gemmlab.instructions.tensor_maps import *
 from gemmlab.instructions.views import *
+from gemmlab.instructions.warpgroup import *
 from gemmlab.instructions.wmma import *
 
 # Each module lists what kernels call in its own __all__.
@@ -63,6 +99,10 @@ __all__ += convert.__all__
 __all__ += fragments.__all__
 __all__ += ldmatrix.__all__
 __all__ += matrix.__all__
+__all__ += mbarriers.__all__
 __all__ += memory.__all__
+__all__ += tensor_copies.__all__
+__all__ += tensor_maps.__all__
 __all__ += views.__all__
+__all__ += warpgroup.__all__
 __all__ += wmma.__all__

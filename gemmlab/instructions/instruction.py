@@ -128,7 +128,55 @@ class Valid:
     name: str
 
 
-Operand = Registers | Memory | Tile | Literal | Valid
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix of `rows` × 16 elements of 16 bits in shared memory, as `wgmma` reads it.
+
+    An array whose rows have 64 elements, and the indices of the matrix' first element. The array
+    is in the 128-byte swizzle: row r has its eight pieces of 16 bytes in the order p ^ (r % 8).
+
+    major : "k" where rows of the array lie along k; "mn" where they lie across it, a row for each
+        k, in blocks [block, k, row] of 64 rows of the matrix
+    """
+
+    name: str
+    rows: int
+    major: str = "k"
+
+    def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
+        """Why elements of `itemsize` bytes and of a NumPy kind cannot be multiplied, or None."""
+        if (kind, itemsize) == ("f", 2):
+            return None
+        return f"multiplies float16, not {dtype}"
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A local array of `count` float32: what a lane has of a tile that a warpgroup accumulates.
+
+    It is updated in place, and lives in registers where all indices are known to the compiler.
+    """
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A tensor map (`tensor_map`), and the row and column of a box in its matrix, if `placed`."""
+
+    name: str
+    placed: bool = True
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that is the same in all lanes."""
+
+    name: str
+
+
+Operand = Registers | Memory | Tile | Literal | Valid | Matrix | Accumulator | Box | Condition
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +187,9 @@ class Instruction(KernelFunction):
     ptx : its text, operands in braces; source: PTX ISA, sections named in the declaring module
     operands, result : in the order in which kernels pass them; result is None or Registers
     requires : the oldest architecture that has it, a name in `ARCHITECTURES`
+    last : the newest that has it, "" where there is no end
+    lanes : how many execute it together: 32, a warp; 128, a warpgroup: four warps from a multiple
+        of four on
     kind : what the simulator counts it as, inst_<kind>
     meaning : a function of NumPy arrays over warps, (…, 32, count) for each operand that is read,
         with the keyword arch; it returns what is written, of the same form. None where the
@@ -152,10 +203,12 @@ class Instruction(KernelFunction):
     requires: str
     kind: str
     meaning: Callable[..., Any] | None = None
+    last: str = ""
+    lanes: int = 32
 
     @property
     def collective(self) -> bool:
-        """Whether the lanes of a warp execute it together, all of them."""
+        """Whether the lanes of a warp, or of a warpgroup, execute it together, all of them."""
         return ".sync." in self.ptx
 
     @property
@@ -179,7 +232,9 @@ class Instruction(KernelFunction):
         'cp_async_16 needs compute capability 8.0 or more, this GPU has 7.5'
         """
         least = architecture(self.requires).capability
-        if capability >= least:
+        most = architecture(self.last).capability if self.last else capability
+        if least <= capability <= most:
             return None
         need, have = (f"{major}.{minor}" for major, minor in (least, capability))
-        return f"{self.name} needs compute capability {need} or more, this GPU has {have}"
+        need += "" if self.last else " or more"
+        return f"{self.name} needs compute capability {need}, this GPU has {have}"

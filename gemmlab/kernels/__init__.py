@@ -23,6 +23,7 @@ from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
+from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
@@ -30,11 +31,13 @@ LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipel
 SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
+HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
 __all__ = [
     "CPU",
+    "HOPPER",
     "LADDER",
     "REFERENCE",
     "SPLIT_K",
@@ -60,6 +63,7 @@ __all__ = [
     "stream_k",
     "tiled",
     "vectorised",
+    "warp_specialised",
     "warp_tiled",
 ]
 
@@ -70,7 +74,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, *HOPPER, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

@@ -39,6 +39,11 @@ def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     return ()
 
 
+def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
+    """A and B."""
+    return A, B
+
+
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
     """No shared memory [B]."""
     return 0
@@ -122,6 +127,8 @@ class Kernel(Launched):
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
         its size; more than 48 KB must be dynamic
+    operands : (problem, tiling, A, B) -> what the function takes in place of A and B, such as
+        tensor maps; made once for the same A and B
     variant : (problem, compute capability) -> keyword arguments of `build`: what the function
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction
@@ -143,6 +150,7 @@ class Kernel(Launched):
     check: Callable[[Tiling], None] = any_tiling
     shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
     dynamic: bool = False
+    operands: Callable[..., tuple] = as_they_are
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     tilings: tuple[Tiling, ...] = ()

@@ -32,6 +32,7 @@ TRANSACTIONS = {
         }.items()
     },
     "shared_bank_conflicts": "wavefronts of shared memory beyond those that the accesses need",
+    "tensor_copy_bytes": "bytes that the TMA copies to shared memory",
     "barriers": "waits of a whole block, each counted once a block",
     "l2_hits": "sectors that the L2 held",
     "l2_misses": "sectors that it did not hold",
@@ -65,6 +66,11 @@ INSTRUCTIONS = {
     "inst_async_copy": "asynchronous copies begun",
     "inst_async_commit": "groups of them committed",
     "inst_async_wait": "waits for such groups",
+    "inst_tensor_copy": "copies of boxes of a matrix by the TMA begun",
+    "inst_mbarrier": "arrivals and waits at mbarriers, and their initialisation",
+    "inst_wgmma": "matrix products of a warpgroup, each counted once for each of its four warps",
+    "inst_fence": "fences of mbarriers, of proxies, and before `wgmma`",
+    "inst_setmaxnreg": "changes of the number of registers",
 }
 
 

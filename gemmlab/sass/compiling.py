@@ -20,6 +20,9 @@ from gemmlab.sass.listing import BYTES, Control, Instruction, Listing
 
 WHEELS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 
+# Instructions of one architecture alone, which have to be asked for: "sm_90a".
+SPECIFIC = ("wgmma.", "setmaxnreg.")
+
 
 class Usage(NamedTuple):
     """What ptxas says a kernel takes: registers and local memory [B] of a thread, static shared
@@ -59,6 +62,9 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
     registers : at most, of a thread; None for as many as ptxas likes
     Raises RuntimeError with the assembler's words where it refuses the text.
     """
+    if any(name in ptx for name in SPECIFIC):  # as Numba targets a GPU that is there
+        ptx = re.sub(rf"(\.target {architecture})\b", r"\1a", ptx)
+        architecture += "a"
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, "utf-8")

@@ -65,4 +65,5 @@ def test_there_are_enough_of_them():
     for trials in (WRONG, RIGHT):
         assert len({trial.name for trial in trials}) == len(trials) >= 40
         assert all(trial.why for trial in trials)
-    assert {trial.kind for trial in WRONG} == KINDS.keys() - {"step-limit"}
+    # Fences are in `tests/instructions/test_asynchronous.py`.
+    assert {trial.kind for trial in WRONG} == KINDS.keys() - {"step-limit", "missing-fence"}

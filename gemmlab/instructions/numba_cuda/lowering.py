@@ -17,8 +17,12 @@ from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.typing.templates import Signature
 
 from gemmlab.instructions.instruction import (
+    Accumulator,
+    Box,
+    Condition,
     Instruction,
     Literal,
+    Matrix,
     Memory,
     Operand,
     Registers,
@@ -34,6 +38,10 @@ FLOAT = ir.FloatType()
 ADDRESSES = {"shared": (SHARED, I32, "r"), "global": (GLOBAL, I64, "l"), "any": (GENERIC, I64, "l")}
 REGISTERS = {"float32": (FLOAT, "f"), "float16": (I16, "h")}
 BITS = (I32, "r")  # what all other registers are: 32 bits without a type
+# The descriptor of a matrix in shared memory: the 128-byte swizzle (1 << 62), 1024 bytes from eight
+# rows to the next eight; then the distance of blocks of 64 rows of the matrix, where they are
+# blocks, and the address. PTX ISA 9.0, "Matrix Descriptor Format"; all in units of 16 bytes.
+SWIZZLED, BLOCKS = 1 << 62 | (1024 >> 4) << 32, 1 << 16
 
 
 class Call(NamedTuple):
@@ -123,7 +131,10 @@ def _vector_access(instruction: Instruction, bound: Bound, call: Call) -> Any:
 def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
     """The instruction's PTX, with registers, addresses and constants in the places of its names."""
     names, results = {}, []
-    if instruction.result is not None:
+    kept = [p for o, places in bound if isinstance(o, Accumulator) for p in _held(call, o, places)]
+    if kept:
+        results = [(FLOAT, "=f")] * len(kept)
+    elif instruction.result is not None:
         kind, code = REGISTERS.get(instruction.result.dtype, BITS)
         results = [(kind, f"={code}")] * instruction.result.count
         names = _named(instruction.result.name, range(len(results)))
@@ -132,13 +143,17 @@ def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
         found = _operand(instruction, operand, places, call)
         if isinstance(operand, Literal):
             names[operand.name] = str(call.sig.args[places[0]].literal_value)
+        if isinstance(operand, Accumulator):
+            names |= _named(operand.name, range(len(kept)))
         first = len(results) + len(inputs)
         names |= _named(operand.name, range(first, first + len(found)), operand)
         inputs += found
     names |= {
         o.name: "" for o in instruction.operands if isinstance(o, Valid) and o.name not in names
     }
-    memory = any(isinstance(o, (Memory, Tile)) for o in instruction.operands) or not inputs
+    memory = any(not isinstance(o, Registers) for o in instruction.operands) or not inputs
+    # What is updated in place goes in by the registers in which it comes out.
+    inputs += [(call.builder.load(p), str(i)) for i, p in enumerate(kept)]
     constraints = [code for _, code in (*results, *inputs)] + ["~{memory}"] * memory
     returned: ir.Type = ir.VoidType()
     if results:
@@ -150,6 +165,8 @@ def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
     asm = ir.InlineAsm(function, text, ",".join(constraints), side_effect=memory)
     attributes = ("convergent",) if instruction.collective else ()
     found = call.builder.call(asm, [value for value, _ in inputs], attrs=attributes)
+    for i, pointer in enumerate(kept):
+        call.builder.store(call.builder.extract_value(found, i), pointer)
     return _returned(instruction, call, found)
 
 
@@ -160,6 +177,8 @@ def _named(name: str, places: range, operand: Operand | None = None) -> dict[str
     text = [f"${i}" for i in places]
     if isinstance(operand, Tile):
         return {name: text[0], f"{name}_stride": text[1]}
+    if isinstance(operand, Box):
+        return dict(zip((name, f"{name}_row", f"{name}_column"), text, strict=False))
     if isinstance(operand, Valid):
         return {name: f", {text[0]}"}
     single = {f"{name}{i}": one for i, one in enumerate(text)}
@@ -171,8 +190,17 @@ def _operand(
 ) -> list[tuple[Any, str]]:
     """The values of an operand with their letters in constraints."""
     builder, value = call.builder, call.args[places[0]]
-    if isinstance(operand, Literal):
+    if isinstance(operand, (Literal, Accumulator)):
         return []
+    if isinstance(operand, Matrix):
+        address, _ = _address(builder, "shared", _pointer(call, places))
+        units = builder.zext(builder.lshr(address, ir.Constant(I32, 4)), I64)
+        return [(builder.or_(units, _descriptor(call, operand, places)), "l")]
+    if isinstance(operand, Box):
+        _, view, place = call.array(places)
+        return [(builder.ptrtoint(view.data, I64), "l"), *((index, "r") for index in place)]
+    if isinstance(operand, Condition):
+        return [(builder.zext(value, I32), "r")]
     if isinstance(operand, Memory):
         return [_address(builder, operand.space, _pointer(call, places))]
     if isinstance(operand, Tile):
@@ -188,6 +216,23 @@ def _operand(
         size = next(o.bytes for o in instruction.operands if isinstance(o, Memory))
         return [(builder.select(value, ir.Constant(I32, size), ir.Constant(I32, 0)), "r")]
     return [(builder.mul(value, ir.Constant(I32, itemsize(call.sig.args[0]))), "r")]
+
+
+def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
+    """The descriptor of a matrix at address 0."""
+    swizzled = ir.Constant(I64, SWIZZLED)
+    if operand.major == "k":
+        return call.builder.or_(swizzled, ir.Constant(I64, BLOCKS))  # one block: not read
+    array, view, _ = call.array(places)
+    apart = call.builder.extract_value(view.strides, array.ndim - 3)
+    units = call.builder.udiv(apart, ir.Constant(I64, 16), flags=["exact"])
+    return call.builder.or_(swizzled, call.builder.mul(units, ir.Constant(I64, BLOCKS)))
+
+
+def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:
+    """Where the elements of an accumulator are."""
+    _, view, _ = call.array(places)
+    return [call.builder.gep(view.data, [ir.Constant(I32, i)]) for i in range(operand.count)]
 
 
 def _address(builder: Any, place: str, pointer: Any) -> tuple[Any, str]:

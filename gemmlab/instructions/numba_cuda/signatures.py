@@ -11,8 +11,12 @@ from numba.cuda.extending import lower_builtin
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
 from gemmlab.instructions.instruction import (
+    Accumulator,
+    Box,
+    Condition,
     Instruction,
     Literal,
+    Matrix,
     Memory,
     Operand,
     Registers,
@@ -30,7 +34,7 @@ def numba_type(instruction: Instruction) -> types.Function:
             raise TypingError(f"{instruction.name} takes its operands by position")
         bound = list(_bind(instruction, args))
         kinds = {args[p[0]].dtype for operand, p in bound if isinstance(operand, Memory)}
-        if len(kinds) > 1:
+        if len(kinds) > 1 and instruction.kind == "async_copy":
             names = " and ".join(sorted(map(str, kinds)))
             raise TypingError(f"{instruction.name} copies between arrays of one type, not {names}")
         accepted = _accepted(instruction, bound, args)
@@ -58,12 +62,12 @@ def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list
     """Which arguments belong to which operand; an array takes as many indices as dimensions."""
     at = 0
     for operand in instruction.operands:
-        if isinstance(operand, (Memory, Tile)):
+        if isinstance(operand, (Memory, Tile, Matrix, Accumulator, Box)):
             array = args[at] if at < len(args) else None
             if not isinstance(array, types.Array):
                 raise TypingError(f"{instruction.name}: {operand.name} is {array}, not an array")
             _check_array(instruction, operand, array)
-            count = 1 + array.ndim
+            count = 1 + _indices(operand, array)
         else:
             count = 1
         if isinstance(operand, Valid) and at == len(args):
@@ -76,7 +80,14 @@ def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list
         raise TypingError(f"{instruction.name} takes {at} arguments, not {len(args)}: {args}")
 
 
-def _check_array(instruction: Instruction, operand: Memory | Tile, array: types.Array) -> None:
+def _indices(operand: Operand, array: types.Array) -> int:
+    """How many indices follow an array."""
+    if isinstance(operand, Box):
+        return 2 if operand.placed else 0
+    return 0 if isinstance(operand, Accumulator) else array.ndim
+
+
+def _check_array(instruction: Instruction, operand: Operand, array: types.Array) -> None:
     if array.layout == "F":
         raise TypingError(
             f"{instruction.name}: the elements of a column-major array are no neighbours in a row"
@@ -85,6 +96,15 @@ def _check_array(instruction: Instruction, operand: Memory | Tile, array: types.
         if array.ndim != 2 or array.dtype != getattr(types, operand.dtype.name):
             raise TypingError(f"{instruction.name} takes a matrix of {operand.dtype}, not {array}")
         return
+    if isinstance(operand, (Accumulator, Box)):
+        held = types.float32 if isinstance(operand, Accumulator) else types.uint8
+        if array.ndim != 1 or array.dtype != held:
+            text = f"{operand.name} is an array of {held}, not {array}"
+            raise TypingError(f"{instruction.name}: {text}")
+        return
+    if isinstance(operand, Matrix) and array.ndim < (3 if operand.major == "mn" else 2):
+        text = f"an array of {array.ndim} dimensions has no matrix of which rows lie along"
+        raise TypingError(f"{instruction.name}: {text} {operand.major}")
     kind = _kind(array.dtype)
     refusal = operand.refusal(array.dtype, kind, itemsize(array) if kind in "iuf" else 0)
     if refusal:
@@ -112,9 +132,12 @@ def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[t
     """The types to which the arguments are converted."""
     array = None
     for operand, places in bound:
-        if isinstance(operand, (Memory, Tile)):
+        if isinstance(operand, (Memory, Tile, Matrix, Accumulator, Box)):
             array = args[places[0]]
             yield array
+            if isinstance(operand, Box):
+                yield from [types.int32] * (len(places) - 1)
+                continue
             for place in places[1:]:
                 yield _index(instruction, operand, args[place])
         elif isinstance(operand, Registers):
@@ -133,6 +156,8 @@ def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[t
                     f"{operand.most}"
                 )
             yield value
+        elif isinstance(operand, Condition):
+            yield types.boolean
         else:
             kind = _kind(args[places[0]])
             if kind not in "biu":

@@ -1,4 +1,4 @@
-"""The ladder of kernels on Tensor Cores by `mma.sync`, in the order in which they are climbed.
+"""Kernels on Tensor Cores: a ladder by `mma.sync`, in the order in which it is climbed, and Hopper's.
 
-mma_direct → mma_shared → mma_swizzled → mma_pipelined → mma_tuned
+mma_direct → mma_shared → mma_swizzled → mma_pipelined → mma_tuned; warp_specialised
 """

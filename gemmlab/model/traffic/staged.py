@@ -76,7 +76,7 @@ def staged(
             counters[name] += count * times * blocks
     counters["barriers"] = barriers * blocks
     executed = flops or {problem.accumulate: tiling.padded_flops(problem)}
-    lane_bytes = counters.pop("lane_bytes")
+    lane_bytes = counters.pop("lane_bytes", 0)  # where threads load at all
     return Work(
         l1_wavefronts=counters.pop("l1_cycles")
         + counters["shared_load_wavefronts"]

@@ -84,6 +84,8 @@ class Copies:
                     _check_source(m, copy, lanes, line)
                 for i, value in enumerate(copy.values):
                     track_shared(m, line, "write", copy.to, copy.at + i, lanes, value)
+                    if m.under_way is not None:
+                        m.under_way.store(line, copy.to, copy.at + i, lanes)
                     _land(m, copy, i, lanes, value)
             if rest is not False:
                 copy.mask = rest
@@ -91,6 +93,8 @@ class Copies:
 
     def check(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """A hazard where lanes touch an element that a copy is on its way to; `op` as in VERBS."""
+        if m.under_way is not None:
+            m.under_way.touch(m, line, op, array, at, mask)
         if not self.pending:
             return
         coming = self.coming.get(id(_memory(array)))
@@ -99,10 +103,26 @@ class Copies:
         row = m.lanes.row if len(coming) > 1 else 0
         unit = np.asarray(at) * array.itemsize // UNIT
         hit = both(mask, coming[row, unit] > 0)
-        if hit is False:
+        if hit is not False:
+            lane = m.lanes.first(hit)
+            self._report(m, line, op, array, int(m.lanes.spread(at)[lane]), hit, lane)
+
+    def check_all(
+        self, m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+    ) -> None:
+        """As `check`, of elements that the only block's thread lets be touched asynchronously."""
+        coming = self.coming.get(id(_memory(array)))
+        if not self.pending or coming is None:
             return
-        lane = m.lanes.first(hit)
-        flat = int(m.lanes.spread(at)[lane])
+        late = elements[coming[0, elements * array.itemsize // UNIT] > 0]
+        if len(late):
+            lanes = m.lanes.thread == thread
+            self._report(m, line, op, array, int(late[0]), lanes, (0, thread))
+
+    def _report(
+        self, m: Machine, line: int, op: str, array: Array, flat: int, hit: Mask, lane: tuple
+    ) -> None:
+        """Report a touch of element `flat` by the lanes of `hit`, of which `lane` is the first."""
         copy, copying = self._on_its_way(m, array, flat, lane[0])
         committed = m.lanes.spread(np.less(copy.group, self.committed))
         why = "its thread has not waited for it"

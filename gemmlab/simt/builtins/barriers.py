@@ -40,6 +40,8 @@ def syncthreads(m: Machine) -> None:
     else:
         m.waits.epoch = m.waits.epoch + in_block.astype(np.int32).reshape(-1, 1)
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
+    if m.under_way is not None:
+        m.under_way.meet(arrived[0])
 
 
 def _block_votes(m: Machine, name: str, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -74,6 +76,9 @@ def syncwarp(m: Machine, mask: Any = FULL) -> None:
         return
     on = taking_part(m, mask, "syncwarp", "inst_syncwarp")
     m.waits.sync_warps(on, _named(m, mask), alike=np.ndim(here) < 2 or len(here) == 1)
+    if m.under_way is not None:
+        for warp in np.flatnonzero(on[0].any(axis=-1)):
+            m.under_way.meet(warp * WARP + np.flatnonzero(on[0, warp]))
 
 
 def _named(m: Machine, mask: Any) -> Any:

@@ -16,15 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.instructions.instruction import (
+    Accumulator,
+    Box,
+    Condition,
     Instruction,
     Literal,
+    Matrix,
     Memory,
     Registers,
     Tile,
     Valid,
 )
 from gemmlab.instructions.layout_functions import LayoutFunction
+from gemmlab.instructions.tensor_maps import TensorMap
 from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
+from gemmlab.simt.builtins import asynchronous
 from gemmlab.simt.builtins.async_copies import Copy
 from gemmlab.simt.builtins.collective import collective
 from gemmlab.simt.memory.access import fetch, put
@@ -98,6 +104,8 @@ def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> An
     bound = list(_bind(m, instruction, args, line))
     if m.masks[-1] is False:
         return _nothing(instruction, bound)
+    if asynchronous.meaning(instruction) is not None:
+        return asynchronous.execute(m, instruction, bound, line)
     if instruction.meaning is not None:
         return collective(m, instruction, bound, line)
     if kind == "async_copy":
@@ -132,7 +140,14 @@ def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Itera
         if not rest:
             raise TypeError(f"{name} takes more than {len(args)} arguments")
         first = rest.pop(0)
-        if isinstance(operand, (Memory, Tile)):
+        if isinstance(operand, Box):
+            count = 2 if operand.placed else 0
+            text = _unfit_map(operand, first, rest[:count], count)
+            if text:
+                raise TypeError(f"{name}: {text}")
+            yield operand, (first, *rest[:count])
+            rest = rest[count:]
+        elif isinstance(operand, (Memory, Tile, Matrix)):
             if not isinstance(first, Array):
                 text = f"{operand.name} of {name} is {shown(first)}, not an array"
                 raise TypeError(text)
@@ -154,10 +169,12 @@ def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Itera
         raise TypeError(text)
 
 
-def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str | None:
+def _unfit(name: str, operand: Memory | Tile | Matrix, array: Array, index: list) -> str | None:
     """Why an instruction does not take this array, or these indices; None where it does."""
-    if operand.access == "write" and array.space == "constant":
+    if array.space == "constant" and getattr(operand, "access", "") == "write":
         return f"{name} writes, and {array.name or 'a constant array'} cannot be written"
+    if isinstance(operand, Matrix) and array.space != "shared":
+        return f"{name} takes an array in shared memory; {array.name} is in {array.space} memory"
     if isinstance(operand, Tile):
         if array.space not in ("global", "shared"):
             return f"{name} takes an array in global or shared memory; this is in {array.space}"
@@ -165,7 +182,7 @@ def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str 
             given = f"{array.name}, {array.dtype} of {array.ndim} dimensions"
             return f"{name} takes a matrix of {operand.dtype}, not {given}"
     else:
-        if operand.space not in ("any", array.space):
+        if isinstance(operand, Memory) and operand.space not in ("any", array.space):
             return (
                 f"{name} takes an array in {operand.space} memory; {array.name} is in "
                 f"{array.space} memory"
@@ -181,8 +198,24 @@ def _unfit(name: str, operand: Memory | Tile, array: Array, index: list) -> str 
     )
 
 
-def _unfit_value(operand: Registers | Literal | Valid, value: Any) -> str | None:
-    """Why an operand that is no array does not take this value; None where it does."""
+def _unfit_map(operand: Box, value: Any, place: list, count: int) -> str | None:
+    """Why this is no tensor map with a place; None where it is one."""
+    if not isinstance(value, TensorMap):
+        return f"{operand.name} is {shown(value)}; the host makes one by tensor_map(matrix, rows)"
+    if len(place) < count or any(kind_of(part) not in "iu" for part in place):
+        return f"{operand.name} takes a row and a column, whole numbers"
+    return None
+
+
+def _unfit_value(operand: Any, value: Any) -> str | None:
+    """Why an operand that has no indices does not take this value; None where it does."""
+    if isinstance(operand, Accumulator):
+        local = isinstance(value, Array) and value.space == "local" and value.dtype == np.float32
+        if local and value.size == operand.count:
+            return None
+        return f"{operand.name} is {shown(value)}; use a local array of {operand.count} float32"
+    if isinstance(operand, Condition):
+        return None if kind_of(value) in "biu" else f"{operand.name} is {shown(value)}"
     if isinstance(operand, Registers):
         parts = [value]
         if operand.count > 1:

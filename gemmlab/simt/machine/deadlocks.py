@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gemmlab.simt.machine.loops import StepLimitError
 from gemmlab.simt.machine.meetings import Fiber
-from gemmlab.simt.machine.spinning import Grain, Spin, SpinsError
+from gemmlab.simt.machine.spinning import LANES, Grain, Spin, SpinsError
 from gemmlab.simt.numbers.masks import without
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def give_up(fibers: Fibers) -> None:
 
 def finer_grain(fibers: Fibers) -> Grain | None:
     """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
+    if fibers.grain.name in LANES:
+        whole = any(m.under_way.undivided for m in fibers.open)
+        return Grain("warp") if fibers.grain.name == "warpgroup" and not whole else None
     groups = {}
     for fiber in (*fibers.spinning, *fibers.patient):
         lanes = fiber.machine.lanes
@@ -43,9 +46,7 @@ def finer_grain(fibers: Fibers) -> Grain | None:
 
 def _why(fibers: Fibers, fiber: Fiber) -> str:
     """What a fiber that spins waits for, and why nobody will set it."""
-    touched = next(t for t in fiber.wait.touched if t.awaited)
-    element = touched.array.element(touched.where[-1][0])
-    text = f"thread {{thread}} spins until {element} changes, which is {touched.values[0]}, "
+    text = f"thread {{thread}} spins until {fiber.wait.until}, "
     waiting = [f for meeting in fibers.meetings.values() for f in meeting.fibers]
     others = [f for f in (*fibers.spinning, *waiting) if f is not fiber]
     left = fibers.blocks - fibers.begun

@@ -21,6 +21,7 @@ import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.instructions import KINDS
+from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.builtins.warps import SHUFFLES
 from gemmlab.simt.machine.calls import Frame
 from gemmlab.simt.machine.deadlocks import finer_grain, give_up
@@ -28,7 +29,7 @@ from gemmlab.simt.machine.lane_counts import count_lanes
 from gemmlab.simt.machine.machine import Control, Machine
 from gemmlab.simt.machine.meetings import Fiber, Meeting, held, moment, named_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
-from gemmlab.simt.machine.spinning import Grain, Spin, SpinsError
+from gemmlab.simt.machine.spinning import LANES, Grain, Spin, SpinsError
 from gemmlab.simt.syntax.source import unsupported
 
 ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
@@ -65,7 +66,7 @@ class Fibers:
         self.machine, self.kernel, self.grain = machine, kernel, grain
         self.blocks, self.at_once, self.holder = blocks, at_once, holder
         self.watchers = watchers[:]
-        if grain.name != "block":  # they are told of whole warps, later
+        if grain.name in ("group", "lane"):  # they are told of whole warps, later
             watchers.clear()
         self.begun, self.turn, self.in_vain = 0, 0, 0
         self.open: dict[Machine, list[Fiber]] = {}
@@ -200,11 +201,16 @@ class Fibers:
         if self.grain.name == "group":
             spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
             masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
+        elif self.grain.name in LANES:
+            m.under_way, size = UnderWay(lanes), LANES[self.grain.name]
+            groups = (lanes.thread // size == i for i in range(-(-lanes.threads // size)))
+            masks = [present & group for group in groups]
         elif self.grain.name == "lane":
             masks = [lanes.thread == thread for thread in np.flatnonzero(present)]
         if self.grain.name != "block":
             for name in OF_BLOCK:
                 cuda[name] = partial(self._meet, m, "block", cuda[name])
+        if self.grain.name in ("group", "lane"):  # which divide warps
             for name in OF_WARP:
                 cuda[name] = partial(self._meet, m, "named", cuda[name])
             m.scope.translate = partial(self._translate, m, m.scope.translate)

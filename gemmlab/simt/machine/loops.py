@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.machine.spinning import FIRST, PATIENCE, Grain, Spin, SpinsError, Watch
+from gemmlab.simt.machine.spinning import (
+    FIRST,
+    PATIENCE,
+    Awaited,
+    Grain,
+    Spin,
+    SpinsError,
+    Watch,
+)
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.masks import Mask, Masks, both, either, without
@@ -72,6 +80,17 @@ class Loops:
         self.open: list[Loop] = []
         self.wait: Callable[[Spin], None] = spins
         self.first, self.patience = FIRST, PATIENCE
+
+    def await_(
+        self, line: int, mask: Mask, condition: Callable[[], bool], words: Callable[[], str]
+    ) -> None:
+        """Let others run until a condition holds for the lanes of `mask`; words : which one."""
+        while not condition():
+            self.wait(Awaited(line, mask, [], True, condition, words))
+
+    def divide(self) -> None:
+        """Have the launch run again with each warpgroup by itself."""
+        raise SpinsError(Grain("warpgroup"))
 
     def begin(self) -> None:
         """Enter a loop."""

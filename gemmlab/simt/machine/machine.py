@@ -15,6 +15,7 @@ import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.simt.builtins.async_copies import Copies
+from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.machine.branches import Branches
 from gemmlab.simt.machine.calls import Calls, Frame
 from gemmlab.simt.machine.loops import Loops
@@ -79,6 +80,7 @@ class Machine:
     findings, tally : hazards and counts, on their way to the report
     variables, operations, branches, loops : what a rewritten kernel calls
     scope : what its names mean
+    under_way : what asynchronous instructions do; None before the launch is known to have some
     apart : keeps the accesses of lanes that run one by one, to count them as those of warps
     """
 
@@ -101,6 +103,7 @@ class Machine:
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
         self.memory = Memory(self, global_arrays)
         self.copies = Copies()
+        self.under_way: UnderWay | None = None
         self.variables = Variables(self)
         self.operations = Operations(self.tally, launch.contract)
         self.branches = Branches(self.masks, self.tally)

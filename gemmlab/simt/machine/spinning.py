@@ -6,7 +6,7 @@ the same turn again, until somebody else changes an element that it looks at. It
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,10 +26,13 @@ FIRST = 16  # the turn that is watched first, where nothing is known to spin
 PATIENCE = 1024
 
 
+LANES = {"warpgroup": 128, "warp": 32}  # of a fiber, where there are asynchronous instructions
+
+
 @dataclass(frozen=True)
 class Grain:
     """Which lanes run together: those of a "batch" of blocks, of a "block", of a "group", or a
-    "lane" alone.
+    "lane" alone; with asynchronous instructions those of a "warpgroup" or of a "warp".
 
     groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
         blocks that are not there have the groups of the first one
@@ -88,6 +91,31 @@ class Spin:
         if not self.exact:
             return True
         return any(touched.changed for touched in self.touched)
+
+    @property
+    def until(self) -> str:
+        """What has to happen, in words."""
+        touched = next(t for t in self.touched if t.awaited)
+        element = touched.array.element(touched.where[-1][0])
+        return f"{element} changes, which is {touched.values[0]}"
+
+
+@dataclass(frozen=True)
+class Awaited(Spin):
+    """Lanes that wait in one instruction until a condition holds; words : which one."""
+
+    condition: Callable[[], bool]
+    words: Callable[[], str]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it holds."""
+        return self.condition()
+
+    @property
+    def until(self) -> str:
+        """What has to happen."""
+        return self.words()
 
 
 class Watch:

@@ -46,6 +46,8 @@ def load(m: Machine, array: Array, index: Any, line: int, counted: bool = True) 
 def fetch(m: Machine, line: int, array: Array, at: Any, mask: Mask) -> Any:
     """The elements `at` of the active lanes, checked but not counted."""
     if array.space == "local":
+        if m.under_way is not None:
+            m.under_way.check_registers(m, line, "read", array, at, mask)
         return load_local(m, line, array, at, mask)
     if array.space == "shared":
         m.copies.check(m, line, "read", array, at, mask)
@@ -124,6 +126,8 @@ def put(m: Machine, line: int, array: Array, at: Any, mask: Mask, value: Any) ->
         track_shared(m, line, "write", array, at, mask, value)
         store_shared(m, array, at, mask, value)
     else:
+        if m.under_way is not None:
+            m.under_way.check_registers(m, line, "write", array, at, mask)
         store_local(m, array, at, mask, value)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from gemmlab.instructions.tensor_maps import TensorMap
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.records import Records
 from gemmlab.simt.numbers.values import like, number
@@ -66,7 +68,9 @@ class Argument:
 
 
 def arrays_in(name: str, value: Any) -> Iterator[Argument]:
-    """The arrays in an argument: itself, the fields of records, the items of a tuple."""
+    """The arrays in an argument: itself, of a tensor map, of records, of a tuple."""
+    if isinstance(value, TensorMap):
+        yield from arrays_in(name, value.array)
     if isinstance(value, np.ndarray):
         fields = value.dtype.names
         if fields is None:
@@ -87,6 +91,8 @@ def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
             if fields
             else arrays[name]
         )
+    if isinstance(value, TensorMap):
+        return replace(value, array=arrays[name])
     if isinstance(value, tuple):
         return like(value, (as_seen(f"{name}[{i}]", v, arrays) for i, v in enumerate(value)))
     try:

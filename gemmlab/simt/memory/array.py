@@ -45,6 +45,11 @@ class Array:
         # Of integers that wrapped: what each element would be, the type, and the line.
         self.exact: np.ndarray | None = None
         self.narrow = ("", 0)
+        # Of an accumulator of `wgmma`: the last one that updates it, and its group; what fences
+        # came before the last store to it (`builtins.warpgroups`).
+        self.updating: Any = None
+        self.group = 0
+        self.stored: Any = None
 
     @property
     def owner(self) -> Array:

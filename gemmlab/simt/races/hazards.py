@@ -28,11 +28,18 @@ KINDS = {
         "a barrier that some threads of the block, or lanes of the mask, do not reach "
         "although they have not returned"
     ),
-    "async-not-waited": "a touch of shared memory that a copy on its way has not filled yet",
+    "async-not-waited": (
+        "a touch of shared memory that a copy on its way has not filled yet, or of an accumulator "
+        "that a `wgmma` still updates"
+    ),
+    "missing-fence": (
+        "an asynchronous instruction that nothing makes see what ordinary ones wrote: shared "
+        "memory, an mbarrier, a tensor map, or the accumulators of a `wgmma`"
+    ),
     "misaligned": "an access of 8 or 16 bytes at an address that is not a multiple of them",
     "deadlock": (
-        "lanes that spin in a loop for a value that nobody is left to set: all other "
-        "threads have ended, spin too, or wait at a barrier"
+        "lanes that spin in a loop for a value that nobody is left to set, or wait for a phase of "
+        "an mbarrier that nobody is left to complete: all other threads have ended or wait too"
     ),
     "step-limit": "more turns of `while` than `max_steps`, in a thread",
 }

@@ -89,6 +89,15 @@ class SharedShadow(Shadow):
             return ()
         return super().atomic(at, lane, now)
 
+    def look(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
+        """What an asynchronous "read" or "write" for `lane` clashes with; it is not noted."""
+        self._waits("write", at, lane, now)
+        others = {"write": self.writers, "atomic": self.updaters}
+        if op == "write":
+            others["read"] = self.readers
+            self.initialised[at] = self.wrote = True
+        return self._clashes(op, at, lane, now, **others)
+
     def _waits(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Whether an access may wait: nothing else has been done since the last barrier."""
         if self.fences != self.releases.fences:

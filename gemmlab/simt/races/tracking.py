@@ -97,7 +97,28 @@ def track_shared(
         m.report.releases.update(id(shadow), flags, places + first * threads, threads, epochs)
 
 
-def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> None:
+def look_shared(
+    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
+) -> None:
+    """As `track_shared`, of elements that a thread lets be touched asynchronously, or each its own.
+
+    Later touches are not compared with this one: until it is complete, `UnderWay` does that.
+    """
+    places = np.broadcast_to(thread, elements.shape)
+    access = Access(line, op, array, places, elements, 1, None, False, _units(array))
+    _track(m, access, elements, places, noted=False)
+
+
+def track_reads(m: Machine, line: int, array: Array, elements: np.ndarray, thread: int) -> None:
+    """As `track_global`, of many elements that a thread of a block by itself lets be read."""
+    places = np.full(len(elements), thread)
+    access = Access(line, "read", array, places, elements, 1, None, False, _units(array))
+    _track(m, access, elements, places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
+
+
+def _track(
+    m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray, noted: bool = True
+) -> None:
     """Check an access by `lanes`, as the shadow numbers them, to `cells` of all of its blocks."""
     shadow: Shadow = access.array.shadow
     if access.units > 1:
@@ -113,7 +134,10 @@ def _track(m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray) -> 
     now = m.waits.now(access.line, places)
     if m.report.releases.fences:
         now = now._replace(lane=places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
-    clashes = getattr(shadow, access.op)(cells, lanes, now)
+    if noted:
+        clashes = getattr(shadow, access.op)(cells, lanes, now)
+    else:
+        clashes = shadow.look(access.op, cells, lanes, now)
     if access.compares:
         shadow.compare(cells, lanes)
     for clash in clashes:

@@ -1,0 +1,37 @@
+"""Tensor maps in a GPU's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver
+from numba import cuda
+
+BYTES = 128  # of a map
+FORMATS = {
+    "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+    "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+}
+
+
+def encoded(array: Any, rows: int, columns: int) -> Any:
+    """The map of a matrix on the GPU for boxes of rows × columns, as 128 bytes on the GPU."""
+    height, width = array.shape
+    status, found = driver.cuTensorMapEncodeTiled(
+        FORMATS[array.dtype.name],
+        2,
+        array.__cuda_array_interface__["data"][0],
+        [driver.cuuint64_t(width), driver.cuuint64_t(height)],
+        [driver.cuuint64_t(array.strides[0])],
+        [driver.cuuint32_t(columns), driver.cuuint32_t(rows)],
+        [driver.cuuint32_t(1)] * 2,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise ValueError(f"the driver makes no tensor map of {array.shape} ({status.name})")
+    return cuda.to_device(np.frombuffer(ctypes.string_at(found.getPtr(), BYTES), np.uint8).copy())

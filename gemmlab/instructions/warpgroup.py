@@ -1,0 +1,75 @@
+"""Matrix instructions of a warpgroup, 128 threads: `wgmma`, D = A·B + D with D in registers.
+
+Both operands are read from shared memory, asynchronously: *wgmma_fence* before the first one, and
+after other instructions have written the accumulators; *wgmma_commit* makes a group of those since
+the last commit; *wgmma_wait* waits until at most n groups are under way, and names the accumulators
+that are used next. Hopper alone has them.
+Source: PTX ISA 9.0, section "Asynchronous warpgroup level matrix instructions".
+"""
+
+from __future__ import annotations
+
+from gemmlab.instructions.instruction import (
+    Accumulator,
+    Condition,
+    Instruction,
+    Literal,
+    Matrix,
+)
+from gemmlab.product import LAYOUTS
+
+WARPGROUP = 128  # threads
+ROWS, K = 64, 16  # of A, of an instruction
+COLUMNS = (8, 16, 32, 64, 128, 192, 256)  # of B; the instruction takes every multiple of 8
+
+
+def _hopper(name: str, ptx: str, operands: tuple, kind: str) -> Instruction:
+    lanes = WARPGROUP
+    return Instruction(name, ptx, operands, None, "sm_90", kind, last="sm_90", lanes=lanes)
+
+
+def _wgmma(n: int, layout: str) -> Instruction:
+    across = layout[0] == "t", layout[1] == "n"  # rows of A's and of B's array lie across k
+    order = f"_{'col' if across[0] else 'row'}_{'row' if across[1] else 'col'}" * any(across)
+    a, b = (
+        Matrix(name, rows, "mn" if other else "k")
+        for name, rows, other in zip("ab", (ROWS, n), across, strict=True)
+    )
+    return _hopper(
+        f"wgmma_m64n{n}k16{order}_f32_f16",
+        "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "
+        f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16 "
+        f"{{{{{{acc}}}}}}, {{a}}, {{b}}, keep, 1, 1, {across[0]:d}, {across[1]:d}; }}}}",
+        (Accumulator("acc", n // 2), a, b, Condition("accumulate")),
+        "wgmma",
+    )
+
+
+def _wait(n: int) -> Instruction:
+    return _hopper(
+        f"wgmma_wait_n{n}",
+        "wgmma.wait_group.sync.aligned {groups}",
+        (Literal("groups", 7), Accumulator("acc", n // 2)),
+        "async_wait",
+    )
+
+
+def _registers(way: str) -> Instruction:
+    return _hopper(
+        f"setmaxnreg_{way}",
+        f"setmaxnreg.{way}.sync.aligned.u32 {{count}}",
+        (Literal("count", 256),),
+        "setmaxnreg",
+    )
+
+
+# By the columns of D, and by how A and B are stored: see `Gemm.layout`.
+WGMMA = {(n, layout): _wgmma(n, layout) for n in COLUMNS for layout in LAYOUTS}
+WGMMA_WAIT = {n: _wait(n) for n in COLUMNS}
+globals().update({i.name: i for family in (WGMMA, WGMMA_WAIT) for i in family.values()})
+wgmma_fence = _hopper("wgmma_fence", "wgmma.fence.sync.aligned", (), "fence")
+wgmma_commit = _hopper("wgmma_commit", "wgmma.commit_group.sync.aligned", (), "async_commit")
+setmaxnreg_inc, setmaxnreg_dec = _registers("inc"), _registers("dec")
+
+__all__ = ["WGMMA", "WGMMA_WAIT", "setmaxnreg_dec", "setmaxnreg_inc", "wgmma_commit", "wgmma_fence"]
+__all__ += [i.name for family in (WGMMA, WGMMA_WAIT) for i in family.values()]

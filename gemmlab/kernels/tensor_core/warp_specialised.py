@@ -1,0 +1,256 @@
+"""Warp specialisation on Hopper: one thread copies, warpgroups multiply; they meet at mbarriers.
+
+The *producer* lets the TMA copy tiles of A and B into a ring in shared memory, `stages` deep. The
+*consumers*, warpgroups with 64 rows each, multiply them by `wgmma`, straight from shared memory.
+Two mbarriers say how each stage stands: `full`, when its bytes have come, and `empty`, when all
+consumers have read it; nobody waits for anything else. Blocks are *persistent*: there is one for
+each SM, and it takes tile after tile of C, so that the producer fills the ring for the next tile
+while this one is stored. Registers go to who needs them: an accumulator takes 128 of each thread.
+
+Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persistent kernels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from numpy import float16, float32, uint32, uint64
+
+from gemmlab.instructions import (
+    WGMMA,
+    WGMMA_WAIT,
+    fence_mbarrier_init,
+    fence_tensor_map,
+    mbarrier_arrive,
+    mbarrier_arrive_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+    shared_view,
+    wgmma_commit,
+    wgmma_fence,
+)
+from gemmlab.instructions.tensor_maps import ROW, STEP
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
+from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.tensor_core.accumulators import places, updating
+from gemmlab.kernels.tensor_core.boxes import (
+    BLOCK,
+    DEPTH,
+    HALF,
+    along_k,
+    copying,
+    placing,
+    shape,
+    tensor_maps,
+)
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+WORD = 8  # bytes of an mbarrier
+BLOCKS = 132  # SMs of an H100 SXM and of an H200
+BAND = 8  # tiles: blocks that run at a time share rows of A and columns of B in L2
+# Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
+MANY, FEW = 224, 56
+
+
+def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
+    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    pairs : rows of C begin at multiples of 8 bytes, so that two neighbours are stored at once
+    """
+    BM, BN, BK = tiling.block
+    STAGES = tiling.stages
+    CONSUMERS = BM // ROWS
+    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    A_BYTES, B_BYTES = BM * ROW, BN * ROW
+    TILES = STAGES * (A_BYTES + B_BYTES)
+    HELD = BN // 2  # elements of C that a thread of a consumer accumulates
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
+    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
+    update = updating(BN, pairs)
+
+    @on_device
+    def corner(tile, m, n):
+        """Row and column of C where a tile begins: down a band of BAND tiles, then to the right."""
+        down, across = (m + BM - 1) // BM, (n + BN - 1) // BN
+        top = tile // (BAND * across) * BAND
+        height = min(down - top, BAND)
+        place = tile - top * across
+        return (top + place % height) * BM, place // height * BN
+
+    @on_device
+    def stage_of(step):
+        """The stage of the ring that a step uses."""
+        return step % uint32(STAGES)
+
+    @on_device
+    def parity_of(step):
+        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
+        return step // uint32(STAGES) & uint32(1)
+
+    @on_device
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add a product of 16 along k, from q on, to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
+
+    def warp_specialised(alpha, A, B, k, beta, C):
+        As = shared_view(A_SHAPE, float16, 0)
+        Bs = shared_view(B_SHAPE, float16, STAGES * A_BYTES)
+        full = shared_view((STAGES,), uint64, TILES)
+        empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
+        m, n = C.shape
+        tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        thread = cuda.threadIdx.x
+        step = uint32(0)  # along k, over all tiles of this block
+
+        if thread == 0:
+            for stage in range(STAGES):
+                mbarrier_init(full, stage, 1)
+                mbarrier_init(empty, stage, CONSUMERS)
+            fence_mbarrier_init()
+        cuda.syncthreads()
+
+        if thread >= PRODUCER:
+            setmaxnreg_dec(FEW)
+            if thread == PRODUCER:
+                fence_tensor_map(A)
+                fence_tensor_map(B)
+                for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                    row, col = corner(tile, m, n)
+                    for p in range(0, k, BK):
+                        stage = stage_of(step)
+                        # What the stage had a turn ago; in the first turn this passes at once.
+                        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
+                        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
+                        copy_a(As, stage, A, row, p, full)
+                        copy_b(Bs, stage, B, col, p, full)
+                        step += uint32(1)
+        else:
+            setmaxnreg_inc(MANY)
+            acc = cuda.local.array(HELD, float32)
+            group = thread // WARPGROUP  # of 64 rows of the tile
+            i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
+            j = thread % 4 * 2
+            leads = thread % WARPGROUP == 0
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                row, col = corner(tile, m, n)
+                for p in range(0, k, BK):
+                    stage = stage_of(step)
+                    mbarrier_wait(full, stage, parity_of(step))
+                    wgmma_fence()
+                    multiply(acc, As, Bs, stage, group, p > 0)
+                    wgmma_commit()
+                    # This product goes on while the one before is complete: its stage is read.
+                    wgmma_wait(1, acc)
+                    if leads and p > 0:
+                        mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                    step += uint32(1)
+                wgmma_wait(0, acc)
+                if leads:
+                    mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                update(C, row + i, col + j, alpha, acc, beta)
+
+    return warp_specialised
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
+    """Keyword arguments of `build`; ValueError for rows that the TMA cannot copy."""
+    for name, (_, columns) in zip("AB", problem.shapes, strict=False):
+        if columns * HALF % STEP:
+            raise ValueError(
+                f"warp_specialised copies rows of A and B by the TMA, and those of {name} have "
+                f"{columns} elements; use a multiple of {STEP // HALF}"
+            )
+    return {"layout": problem.layout, "pairs": problem.n % 2 == 0}
+
+
+def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): a block for each SM, or for each tile where these are fewer."""
+    across, down = tiling.grid(problem)
+    return (min(across * down, BLOCKS), 1), (tiling.block[0] // ROWS * WARPGROUP + WARPGROUP, 1)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of all tiles of C, at the rate of Tensor Cores.
+
+    Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so
+    many wavefronts of 128 bytes. No thread loads A or B. Memory's latency is waited for once, in
+    the first tile: afterwards the producer is ahead.
+    """
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    steps = across * down * tiling.steps(problem)
+    pairs = variant(problem, None)["pairs"]
+    lanes, wide = places(tiling, pairs), 1 + pairs
+    found = traffic.staged(
+        problem, tiling, Counter(), [], traffic.update_c(problem, tiling, lanes, wide),
+        barriers=0, round_trips=1, flops={problem.dtype: tiling.padded_flops(problem)},
+    )  # fmt: skip
+    (blocks, _), _ = launch(problem, tiling)
+    copies = Counter(barriers=blocks, tensor_copy_bytes=steps * (bm + bn) * ROW)
+    read = steps * (bm // ROWS * (ROWS + bn) + bm + bn)
+    return replace(
+        found,
+        counters=found.counters + copies,
+        l1_wavefronts=found.l1_wavefronts + read,
+        chain=(1, 0),
+    )
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: the tiles of all stages, and two mbarriers for each."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that two consumers and the ring cannot have."""
+    bm, bn, bk = tiling.block
+    widths = [n for n in COLUMNS if n % BLOCK == 0]
+    if bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2:
+        raise ValueError(
+            f"tiling {tiling} does not fit warp_specialised, which needs blocks of {2 * ROWS}×n×"
+            f"{DEPTH} with n one of {', '.join(map(str, widths))}, and two stages or more, such as "
+            f"{DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+
+warp_specialised = Kernel(
+    name="warp_specialised",
+    idea="one thread copies, warpgroups multiply",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    operands=tensor_maps,
+    variant=variant,
+    compile=lambda tiling: {"launch_bounds": (launch(Gemm(1, 1, 8), tiling)[1][0], 1)},
+    arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),
+    layouts=LAYOUTS,
+)

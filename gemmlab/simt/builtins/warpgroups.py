@@ -1,0 +1,213 @@
+"""Matrix instructions of warpgroups, `wgmma`, and what moves registers between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.instructions.fragments import layout
+from gemmlab.instructions.instruction import Instruction, Matrix
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
+from gemmlab.model.transactions import WARP
+from gemmlab.numerics import fused_dot_add
+from gemmlab.simt.builtins.collective import architecture
+from gemmlab.simt.builtins.swizzle import PATTERN, ROW, swizzled
+from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of, whole_warpgroups
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.races.tracking import look_shared
+
+if TYPE_CHECKING:
+    from gemmlab.simt.machine.machine import Machine
+
+REGISTERS = 1 << 16  # of an SM, compute capability 9.0: CUDA C++ Programming Guide
+STEP = 8  # registers, of which those of a thread are a multiple
+
+
+def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma`: D = A·B + D, or A·B, for each warpgroup that runs."""
+    m.tally.tick(line, "inst_wgmma")
+    (_, d), (a, first), (b, second), (_, keep) = bound
+    for group in whole_warpgroups(m, instruction.name, line):
+        threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
+        kept = bool(m.lanes.spread(keep)[0, threads[0]])
+        _check_accumulator(m, d, group, kept, line)
+        batch, source = int(m.under_way.committed[group]), m.under_way.source(("warpgroup", group))
+        until = f"group {batch} of the wgmmas of warpgroup {group} is complete"
+        operation = Operation("read", line, int(threads[0]), until)
+        number = m.under_way.begin(operation, source, batch + 1)
+        left, right = (
+            _matrix(m, instruction, operand, *where, threads, number, line)
+            for operand, where in ((a, first), (b, second))
+        )
+        rows, columns = places(b.rows)
+        tile = np.zeros((ROWS, b.rows), np.float32)
+        if kept:
+            tile[rows, columns] = d.buffer[:, 0, threads].T
+        tile = fused_dot_add(left[:, None], right[None], tile, arch=architecture(m))
+        d.buffer[:, 0, threads] = tile[rows, columns].T
+        d.owner.shadow[:] = True
+        d.owner.updating, d.owner.group = operation, batch
+
+
+def places(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each register of each thread of a 64×n tile, (128, n/2).
+
+    Each warp has 16 rows, in tiles of 8 columns as `mma.m16n8k16` holds them. Source: PTX ISA 9.0,
+    "Register Fragments for wgmma.mma_async".
+    """
+    thread, register = np.arange(WARPGROUP)[:, None], np.arange(n // 2)[None, :]
+    row, column = layout("m16n8k16", "C", "f32").element(thread % WARP, register % 4)
+    return thread // WARP * 16 + row, register // 4 * 8 + column
+
+
+def _check_accumulator(m: Machine, d: Array, group: int, kept: bool, line: int) -> None:
+    first = group * WARPGROUP
+    lanes = m.lanes.thread == first
+    fences, stored = m.under_way.fences[group], d.owner.stored
+    if fences == 0 or (stored is not None and stored[group] == fences):
+        text = f"wgmma may not see what thread {{thread}} has written to {d.name}: wgmma_fence() "
+        text += "has to come between"
+        m.findings.hazard("missing-fence", line, lanes, text)
+    written = np.broadcast_to(d.owner.shadow, d.buffer.shape)[:, 0, first : first + WARPGROUP]
+    if kept and not written.all():
+        element = d.element(int(np.flatnonzero(~written.all(axis=1))[0]))
+        text = f"thread {{thread}} adds to {element}, which it has not written"
+        m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="read")
+
+
+def _matrix(
+    m: Machine, instruction: Instruction, operand: Matrix, array: Array, index: list,
+    threads: np.ndarray, number: int, line: int,
+) -> np.ndarray:  # fmt: skip
+    """The elements of an operand in shared memory, (rows, 16), checked."""
+    values = [m.lanes.spread(part)[0, threads] for part in index]
+    lanes = m.lanes.thread == int(threads[0])
+    if any((part != part[0]).any() for part in values):
+        text = f"{instruction.name}: threads of a warpgroup name different {operand.name}; all "
+        m.findings.hazard("divergent-barrier", line, lanes, text + "name the same one")
+    elements = _elements(m, instruction, operand, array, [int(v[0]) for v in values], lanes, line)
+    if elements is None:
+        return np.zeros((operand.rows, K), array.dtype)
+    flat = elements.ravel()
+    under_way, units = m.under_way, np.unique(flat * array.itemsize // UNIT)
+    firsts = units * UNIT // array.itemsize
+    # All threads of the warpgroup have to know: who knows least stands for them.
+    held, group = under_way.held(array), int(threads[0]) // WARPGROUP
+    least = threads[under_way.known[threads].argmin(axis=0)]
+    who = least[under_way.moments[0, held.copies[units]]]
+    under_way.check(m, line, "read", array, firsts, units, who)
+    m.copies.check_all(m, line, "read", array, flat, int(threads[0]))
+    _check_stores(m, instruction, array, flat, lanes, line)
+    look_shared(m, line, "read", array, flat, int(threads[0]))
+    held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number
+    return array.buffer[0, flat].reshape(elements.shape)
+
+
+def _elements(
+    m: Machine, instruction: Instruction, operand: Matrix, array: Array, place: list, lanes: Any,
+    line: int,
+) -> np.ndarray | None:  # fmt: skip
+    """Where the elements of an operand are, (rows, 16); None where that is outside of the array."""
+    r, k, along = np.arange(operand.rows)[:, None], np.arange(K)[None, :], operand.major == "k"
+    if array.ndim < (2 if along else 3) or int(array.strides[-2]) * array.itemsize != ROW:
+        raise TypeError(
+            f"{instruction.name}: rows of {array.name} have {array.strides[-2]} elements; those of "
+            f"the 128-byte swizzle have {ROW // array.itemsize}"
+        )
+    columns = ROW // array.itemsize
+    last = [0] * array.ndim  # of each dimension, from `place` on
+    last[-2:] = (operand.rows - 1, K - 1) if along else (K - 1, min(operand.rows, columns) - 1)
+    if not along:
+        last[-3] = (operand.rows - 1) // columns
+    for axis, (first, more, size) in enumerate(zip(place, last, array.shape, strict=True)):
+        if first < 0 or first + more >= size:
+            text = f"{operand.name} of {instruction.name}, {operand.rows}×{K} from "
+            text += f"{array.name}[{', '.join(map(str, place))}] on, is outside: its dimension "
+            text += f"{axis} has {size} elements"
+            m.findings.hazard("out-of-bounds", line, lanes, text)
+            return None
+    column = place[-1]
+    first = int(array.offset) - column
+    first += sum(p * int(s) for p, s in zip(place, array.strides, strict=True))
+    if first * array.itemsize % PATTERN or column % (K if along else columns):
+        text = f"{instruction.name}: {operand.name} begins at byte {first * array.itemsize} of "
+        text += f"{array.name} and {column} elements on; use multiples of {PATTERN} and of "
+        text += f"{K if along else columns}"
+        m.findings.hazard("misaligned", line, lanes, text, element=array.element(first), op="read")
+    if along:
+        return swizzled(first, r, column + k, array.itemsize)
+    return swizzled(first + r // columns * int(array.strides[-3]), k, r % columns, array.itemsize)
+
+
+def _check_stores(
+    m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any, line: int
+) -> None:
+    """Report what ordinary stores have put there with no fence of their threads since."""
+    held = m.under_way.held(array)
+    parts = parts_of(elements, array.itemsize)[:, 0]
+    unseen = held.stores[parts] >= 0
+    if unseen.any():
+        i = int(unseen.argmax())
+        writer, at = int(held.stores[parts[i]]), int(held.lines[parts[i]])
+        element = array.element(elements[i])
+        text = f"{instruction.name} may not see {element}, which thread {{other}} has written in "
+        text += f"line {at}: fence_proxy_async() has to follow there, before the barrier"
+        m.findings.hazard(
+            "missing-fence", line, lanes, text, other=writer, element=element, op="read",
+            against=m.findings.touch("write", at, (int(m.lanes.blocks[0, 0]), writer)),
+        )  # fmt: skip
+
+
+def fence(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma_fence`."""
+    m.tally.tick(line, "inst_fence")
+    for group in whole_warpgroups(m, instruction.name, line):
+        m.under_way.fences[group] += 1
+
+
+def commit(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma_commit`."""
+    m.tally.tick(line, "inst_async_commit")
+    for group in whole_warpgroups(m, instruction.name, line):
+        m.under_way.committed[group] += 1
+
+
+def wait(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma_wait`: all but the last groups are complete."""
+    m.tally.tick(line, "inst_async_wait")
+    (_, groups), (_, d) = bound
+    for group in whole_warpgroups(m, instruction.name, line):
+        threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
+        complete = int(m.under_way.committed[group]) - int(groups)
+        m.under_way.learn(threads, m.under_way.source(("warpgroup", group)), complete)
+        if d.owner.updating is not None and d.owner.group < complete:
+            d.owner.updating = None
+
+
+def move_registers(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+    """`setmaxnreg_inc` and `setmaxnreg_dec`: a block has what its threads began with, no more."""
+    m.tally.tick(line, "inst_setmaxnreg")
+    count, threads = int(bound[0][1]), m.lanes.threads
+    if count % STEP or not 24 <= count <= 256:
+        text = f"{instruction.name}: {count} registers; use a multiple of {STEP} from 24 to 256"
+        raise ValueError(text)
+    most = min(REGISTERS // threads // STEP * STEP, 248)
+    if m.under_way.registers is None:
+        m.under_way.registers = np.full(-(-threads // WARPGROUP), most)
+    registers = m.under_way.registers
+    for group in whole_warpgroups(m, instruction.name, line):
+        less = instruction.name.endswith("dec")
+        if (count > registers[group]) if less else (count < registers[group]):
+            text = f"{instruction.name} from {registers[group]} registers to {count}"
+            raise ValueError(f"{text}: a thread of {threads} in a block begins with {most}")
+
+        def lacking(group: int = group) -> int:
+            taken = int(registers.sum()) - int(registers[group]) + count
+            return taken * WARPGROUP - most * threads
+
+        m.loops.await_(
+            line, m.masks[-1], lambda lacking=lacking: lacking() <= 0,
+            lambda lacking=lacking: f"others have given back {lacking()} registers",
+        )  # fmt: skip
+        registers[group] = count
