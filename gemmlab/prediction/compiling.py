@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -89,6 +90,13 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
     signature : Numba's types; options : those of `numba.cuda.compile_ptx`
     """
     cuda = numba_cuda()
+    with standing_in(capability):
+        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+
+
+@contextmanager
+def standing_in(capability: Capability) -> Iterator[None]:
+    """A GPU of a compute capability is there for all that Numba asks while it compiles."""
     from numba.cuda import config, cuda_paths, dispatcher
     from numba.cuda.core.compiler_lock import global_compiler_lock
 
@@ -101,7 +109,7 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
         mock.patch.object(config, "FORCE_CUDA_CC", capability),
         mock.patch.object(cuda_paths, "_get_nvrtc_path"),
     ):
-        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+        yield
 
 
 class Asked(NamedTuple):

@@ -1,13 +1,13 @@
 """Slices with a step, and methods of arrays: `x.sum()`, `x.fill(v)`, `x.flat`."""
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy import float32, float64, int32
 
 from gemmlab import cuda, simulate
+from gemmlab.prediction.compiling import ptx, standing_in
 from gemmlab.simt import HazardError, UnsupportedError
 from gemmlab.simt.machine.calls import Calls
 
@@ -297,17 +297,15 @@ def average(x):
 
 
 @pytest.fixture
-def numba_type(monkeypatch):
+def numba_type():
     """The type that Numba gives the value of a function of an array."""
     compiler = pytest.importorskip("numba.cuda")
-    from numba.cuda import dispatcher, types
-
-    gpu = SimpleNamespace(compute_capability=(9, 0))  # which Numba asks for helpers of its own
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: gpu)
+    from numba.cuda import types
 
     def of(function, dtype):
         signature = (getattr(types, dtype)[:],)
-        return str(compiler.compile_ptx(function, signature, device=True, cc=(9, 0))[1])
+        with standing_in((9, 0)):
+            return str(compiler.compile_ptx(function, signature, device=True, cc=(9, 0))[1])
 
     return of
 
@@ -340,8 +338,7 @@ def test_values_have_the_types_of_numba(function, dtype, numba_type, monkeypatch
         (least, False),
     ],
 )
-def test_numba_compiles_them(kernel, compiles, numba_type):
-    from numba import cuda as compiler
+def test_numba_compiles_them(kernel, compiles):
     from numba.core.errors import TypingError
     from numba.cuda import types
 
@@ -353,7 +350,7 @@ def test_numba_compiles_them(kernel, compiles, numba_type):
         for name, ndim in zip(names, dimensions.get(kernel, (1, 1)), strict=True)
     )
     if compiles:
-        assert ".visible .entry" in compiler.compile_ptx(kernel, signature, cc=(9, 0))[0]
+        assert ".visible .entry" in ptx(kernel, signature, (9, 0))
     else:
         with pytest.raises(TypingError):
-            compiler.compile_ptx(kernel, signature, cc=(9, 0))
+            ptx(kernel, signature, (9, 0))

@@ -5,11 +5,11 @@ import io
 import runpy
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from gemmlab.prediction.compiling import ptx
 from gemmlab.programs.in_place import _vectorize
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel
@@ -92,21 +92,14 @@ def numba_types(arguments):
 
 @pytest.mark.ptxas
 @each(SCRIPTS)
-def test_the_kernels_of_a_script_compile(script, host, monkeypatch):
+def test_the_kernels_of_a_script_compile(script, host):
     with contextlib.redirect_stdout(io.StringIO()):
         names = runpy.run_path(str(script), run_name="__main__")
     host.undo()
-    from numba import cuda as numbas
-    from numba.cuda import dispatcher
-
-    monkeypatch.setattr(
-        dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0))
-    )
     kernels = [value for value in names.values() if isinstance(value, SimulatedKernel)]
     for kernel in kernels:
         for signature in kernel.signatures:
-            text, _ = numbas.compile_ptx(kernel.py_func, numba_types(signature), cc=(9, 0))
-            assert ".visible .entry" in text
+            assert ".visible .entry" in ptx(kernel.py_func, numba_types(signature), (9, 0))
     assert kernels or script.stem in ("ufuncs",)
 
 

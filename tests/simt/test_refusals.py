@@ -12,6 +12,7 @@ import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
+from gemmlab.prediction.compiling import ptx
 from gemmlab.simt import UnsupportedError
 from tests.support.language_kernels import double
 
@@ -294,7 +295,7 @@ def test_shapes_are_taken_where_numba_takes_them(space, shape, tmp_path):
     scope = {"cuda": compiler, "float32": float32, "np": np, "T": 16, "PAIR": (16, 17)}
     exec(compile(path.read_text(), str(path), "exec"), scope)
     try:
-        compiler.compile_ptx(scope["kernel"], (numba.float32[:],), cc=(9, 0))
+        ptx(scope["kernel"], (numba.float32[:],), (9, 0))
     except numba.TypingError:
         with pytest.raises(UnsupportedError, match="Numba takes constants there"):
             simulate(scope["kernel"], 1, 1, np.zeros(4, float32))
