@@ -14,18 +14,19 @@ from gemmlab.sm.streams import Stream
 class Longer(Executed):
     """The blocks of the longer of two products, with the stretch that it has more, repeated.
 
-    shorter : the same blocks of the shorter product
+    shorter, longer : the same blocks of the two products
     periods : times that the stretch is executed; 0 for the shorter product, 1 for the longer one
     """
 
     shorter: Executed
+    longer: Executed
     periods: int
 
     def blocks(self, cold: bool) -> list[list[Stream]]:
         """The streams of each block, as `Executed.blocks` gives them."""
         return [
             [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
-            for blocks in zip(self.shorter.blocks(cold), super().blocks(cold), strict=True)
+            for blocks in zip(self.shorter.blocks(cold), self.longer.blocks(cold), strict=True)
         ]
 
 
@@ -34,7 +35,7 @@ def longer(shorter: Executed, longer: Executed, periods: int) -> Longer:
 
     Its blocks are known where `repeats` says so.
     """
-    return Longer(**vars(longer), shorter=shorter, periods=periods)
+    return Longer(**vars(longer), shorter=shorter, longer=longer, periods=periods)
 
 
 def repeats(shorter: Executed, longer: Executed) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from gemmlab.sm.effects import Effects
 from gemmlab.sm.pipes import Kind
 from gemmlab.sm.result import SCHEDULERS, Reason, Result
 from gemmlab.sm.simulation import simulate
-from gemmlab.sm.streams import Stream
 
 LEAST = 5e-4  # of all slots: less is left out, as what differs between the ends of two runs
 
@@ -99,7 +98,7 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
 
     def run(one: Executed, window: tuple[int, int] | None) -> Result:
         return simulate(
-            one.code, _blocks(one), one.share.resident, one.device.name, effects, window
+            one.code, one.blocks(cold=False), one.share.resident, one.device.name, effects, window
         )  # fmt: skip
 
     second = run(long, None)
@@ -112,11 +111,6 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
         (second.lost - first.lost) / count,
         first,
     )
-
-
-@lru_cache(maxsize=16)  # effects are left out of the same runs one after the other
-def _blocks(one: Executed) -> list[list[Stream]]:
-    return one.blocks(cold=False)
 
 
 def _named(shares: np.ndarray, members: type[IntEnum]) -> dict[str, float]:

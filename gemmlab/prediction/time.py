@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any
 
@@ -128,6 +129,7 @@ class Executed:
     footprint: int
     shared_bytes: int
 
+    @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool) -> list[list[Stream]]:
         """The streams of each block; what L2 does not hold comes from device memory.
 
@@ -175,7 +177,7 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     blocks = executed.blocks(cold)
     missing = min(mine.blocks, ROUNDS * mine.resident) - len(blocks)
     if missing > 0:
-        blocks += list(islice(cycle(executed.blocks(False)), missing))
+        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
     result = simulate(
         executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
     )

@@ -7,7 +7,7 @@ zeros are stored and nothing is loaded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float32, int32
@@ -15,8 +15,9 @@ from numpy import float32, int32
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copying, elements_held
+from gemmlab.kernels.simt.copies import copied, copying, elements_held
 from gemmlab.kernels.simt.fours import tile_shapes
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.warp_tiles import apart, first_elements, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -124,16 +125,6 @@ def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> C
             multiply(next_a, next_b, acc)
 
     return sum_part
-
-
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """Keyword arguments of `build` for a problem and a GPU, as of *pipelined*."""
-    asynchronous = capability is None or capability >= (8, 0)
-    return {
-        "layout": problem.layout,
-        "aligned": aligned_by_fours(problem, asynchronous),
-        "asynchronous": asynchronous,
-    }
 
 
 # ------------------------------------------------------------------------------------- their counts

@@ -20,8 +20,9 @@ from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import FOUR, moved, updating
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.along_k import summed, summing, variant
+from gemmlab.kernels.split_k.along_k import summed, summing
 from gemmlab.kernels.split_k.choosing import fastest
 from gemmlab.kernels.split_k.parts import moving, thread_groups
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch

@@ -22,8 +22,9 @@ from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt import fours
 from gemmlab.kernels.simt.fours import moved, updating
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.along_k import summed, summing, variant
+from gemmlab.kernels.split_k.along_k import summed, summing
 from gemmlab.kernels.split_k.choosing import fastest
 from gemmlab.kernels.split_k.parts import (
     WARPS,

@@ -8,7 +8,7 @@ one stage, two, and more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
@@ -16,13 +16,13 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.pieces import (
     BYTES,
-    are_aligned,
     copied,
     copyable,
     copying,
     shared_bytes,
     swizzled,
     tile_shapes,
+    variant,
 )
 from gemmlab.kernels.tensor_core.warps import (
     ARITHMETIC,
@@ -119,17 +119,6 @@ def build(
         update(C, row + i, col + j, alpha, acc, beta)
 
     return mma_pipelined
-
-
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """Keyword arguments of `build` for a problem."""
-    return {
-        "layout": problem.layout,
-        "aligned": are_aligned(problem),
-        "paired": problem.n % 2 == 0,
-        "dtype": problem.dtype,
-        "out_dtype": problem.out_dtype,
-    }
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:

@@ -8,19 +8,19 @@ Counter to watch: shared bank conflicts, none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.pieces import (
-    are_aligned,
     copied,
     copyable,
     copying,
     shared_bytes,
     swizzled,
     tile_shapes,
+    variant,
 )
 from gemmlab.kernels.tensor_core.warps import (
     ARITHMETIC,
@@ -97,17 +97,6 @@ def build(
         update(C, row + i, col + j, alpha, acc, beta)
 
     return mma_swizzled
-
-
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """Keyword arguments of `build` for a problem."""
-    return {
-        "layout": problem.layout,
-        "aligned": are_aligned(problem),
-        "paired": problem.n % 2 == 0,
-        "dtype": problem.dtype,
-        "out_dtype": problem.out_dtype,
-    }
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:

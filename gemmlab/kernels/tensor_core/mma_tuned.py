@@ -16,15 +16,16 @@ from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.pieces import (
     BYTES,
-    are_aligned,
     copied,
     copyable,
     copying,
     shared_bytes,
     swizzled,
     tile_shapes,
+    variant,
 )
 from gemmlab.kernels.tensor_core.warps import (
     ARITHMETIC,
@@ -45,8 +46,6 @@ from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
-
-GROUP = 8  # rows of blocks that are gone through together
 
 
 def build(
@@ -84,12 +83,10 @@ def build(
 
     @on_device
     def block_corner():
-        """Where this block's tile of C begins: blocks go down GROUP rows, then to the right."""
+        """Where this block's tile of C begins."""
         across, down = cuda.gridDim.x, cuda.gridDim.y
-        number = cuda.blockIdx.y * across + cuda.blockIdx.x
-        first = number // (GROUP * across) * GROUP
-        high, within = min(GROUP, down - first), number % (GROUP * across)
-        return (first + within % high) * BM, within // high * BN
+        y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
+        return y * BM, x * BN
 
     @on_device
     def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
@@ -169,17 +166,6 @@ def build(
         update(C, row + i, col + j, alpha, acc, beta)
 
     return mma_tuned
-
-
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-    """Keyword arguments of `build` for a problem."""
-    return {
-        "layout": problem.layout,
-        "aligned": are_aligned(problem),
-        "paired": problem.n % 2 == 0,
-        "dtype": problem.dtype,
-        "out_dtype": problem.out_dtype,
-    }
 
 
 def compile_options(tiling: Tiling) -> Mapping[str, object]:

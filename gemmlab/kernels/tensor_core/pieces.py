@@ -9,7 +9,7 @@ Functions ending in -ing make device functions for the kernels that ask for them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,17 @@ def inside(X, i, j):
 def are_aligned(problem: Gemm) -> bool:
     """Whether all rows of A and of B begin at multiples of 16 bytes."""
     return all(columns % PIECE == 0 for _, columns in problem.shapes[:2])
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
+    """Keyword arguments of the `build` of a kernel with tiles in shared memory, for a problem."""
+    return {
+        "layout": problem.layout,
+        "aligned": are_aligned(problem),
+        "paired": problem.n % 2 == 0,
+        "dtype": problem.dtype,
+        "out_dtype": problem.out_dtype,
+    }
 
 
 def copyable(tiling: Tiling) -> bool:

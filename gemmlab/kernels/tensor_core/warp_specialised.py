@@ -38,6 +38,7 @@ from gemmlab.instructions.tensor_maps import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.accumulators import places, updating
+from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
@@ -56,7 +57,6 @@ from gemmlab.tiling import WARP, Tiling
 
 WORD = 8  # bytes of an mbarrier
 BLOCKS = 132  # SMs of an H100 SXM and of an H200
-BAND = 8  # tiles: blocks that run at a time share rows of A and columns of B in L2
 # Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
 MANY, FEW = 224, 56
 
@@ -83,12 +83,9 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
 
     @on_device
     def corner(tile, m, n):
-        """Row and column of C where a tile begins: down a band of BAND tiles, then to the right."""
-        down, across = (m + BM - 1) // BM, (n + BN - 1) // BN
-        top = tile // (BAND * across) * BAND
-        height = min(down - top, BAND)
-        place = tile - top * across
-        return (top + place % height) * BM, place // height * BN
+        """Row and column of C where a tile begins."""
+        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
+        return y * BM, x * BN
 
     @on_device
     def stage_of(step):
@@ -186,10 +183,20 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
     return {"layout": problem.layout, "pairs": problem.n % 2 == 0}
 
 
+def threads(tiling: Tiling) -> int:
+    """Threads of a block: its consumers, 64 rows each, and the producer."""
+    return (tiling.block[0] // ROWS + 1) * WARPGROUP
+
+
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each SM, or for each tile where these are fewer."""
     across, down = tiling.grid(problem)
-    return (min(across * down, BLOCKS), 1), (tiling.block[0] // ROWS * WARPGROUP + WARPGROUP, 1)
+    return (min(across * down, BLOCKS), 1), (threads(tiling), 1)
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM, which `setmaxnreg` deals out anew."""
+    return {"launch_bounds": (threads(tiling), 1)}
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
@@ -250,7 +257,7 @@ warp_specialised = Kernel(
     dynamic=True,
     operands=tensor_maps,
     variant=variant,
-    compile=lambda tiling: {"launch_bounds": (launch(Gemm(1, 1, 8), tiling)[1][0], 1)},
+    compile=compile_options,
     arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),
     layouts=LAYOUTS,
 )

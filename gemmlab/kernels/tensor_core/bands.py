@@ -1,0 +1,18 @@
+"""The order in which blocks go through C: down a band of tiles, then to the right.
+
+Blocks that run at one time then share rows of A and columns of B, and L2 is asked for less.
+"""
+
+from __future__ import annotations
+
+from gemmlab.kernels.kernel import on_device
+
+BAND = 8  # tiles that a band is high
+
+
+@on_device
+def place_in_bands(number, down, across):
+    """Row and column, in tiles, of the tile with this number; C has `down` × `across` tiles."""
+    top = number // (BAND * across) * BAND
+    height, within = min(down - top, BAND), number % (BAND * across)
+    return top + within % height, within // height
