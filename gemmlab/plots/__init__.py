@@ -19,6 +19,7 @@ from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import points, roofline
+from gemmlab.plots.schedule import schedule
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
@@ -52,6 +53,7 @@ __all__ = [
     "resources",
     "roofline",
     "sawtooth",
+    "schedule",
     "si",
     "size",
     "sizes",
