@@ -23,6 +23,7 @@ from gemmlab.plots.schedule import schedule
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
+from gemmlab.plots.splits import splits
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
@@ -59,6 +60,7 @@ __all__ = [
     "sizes",
     "slots",
     "speedups",
+    "splits",
     "thread_tiles",
     "tiles",
     "timeline",

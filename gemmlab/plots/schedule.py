@@ -17,7 +17,7 @@ from gemmlab.model.schedule import Placed, busy, ends, sums_stored
 from gemmlab.plots import style
 from gemmlab.plots.description import describe
 
-HEIGHT = 0.8  # of a bar, of the distance between two rows, where there is room between them
+HEIGHT = 0.8  # of a bar, of the distance between two rows
 HUES = (style.SKY, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW)  # of tiles, in turn
 LARGEST = 4_000  # pieces that are drawn; more would be thinner than a pixel
 FEW = 40  # rows, and pieces, that have room for edges, hatches and the number of their tile
@@ -57,11 +57,11 @@ def schedule(
     artists.names.clear()
     for collection, whole in ((artists.whole, True), (artists.parts, False)):
         mine = [one for one in placed if one.piece.whole is whole]
-        collection.set_verts(_corners(mine, HEIGHT if sms <= FEW else 1.0))
+        collection.set_verts(_corners(mine))
         collection.set_facecolor([to_rgb(HUES[one.piece.tile % len(HUES)]) for one in mine])
         collection.set(linewidth=0.8 if sms <= FEW else 0)
     artists.parts.set_hatch("////" if sms <= FEW else "")
-    if len(placed) <= FEW:
+    if max(len(placed), sms) <= FEW:
         for one in placed:
             middle = (one.start + one.end) / 2, one.sm
             text = ax.text(*middle, f"{one.piece.tile}", ha="center", va="center")
@@ -86,12 +86,12 @@ def schedule(
     return artists
 
 
-def _corners(placed: Sequence[Placed], height: float) -> np.ndarray:
+def _corners(placed: Sequence[Placed]) -> np.ndarray:
     """The corners of each bar, (pieces, 4, 2)."""
     left = np.array([one.start for one in placed], float)
     right = np.array([one.end for one in placed], float)
     row = np.array([one.sm for one in placed], float)
-    above, below = row - height / 2, row + height / 2
+    above, below = row - HEIGHT / 2, row + HEIGHT / 2
     corners = ((left, above), (right, above), (right, below), (left, below))
     return np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
 
