@@ -57,14 +57,14 @@ def build_stream_k(T):
         total = (m + T - 1) // T * across * steps  # the steps of all tiles, in one row
 
         # This block's share of the row: from step `at` up to, not including, `end`.
-        # [answer]
+        # [answer] at = end = ...
         at = cuda.blockIdx.x * total // cuda.gridDim.x
         end = (cuda.blockIdx.x + 1) * total // cuda.gridDim.x
         # [end]
         while at < end:
             # Which tile does `at` lie in, and which of its steps, `first` up to `last`, are in
             # the share? Where in C is this thread's element: `row` and `col`?
-            # [answer]
+            # [answer] row = col = first = last = ...
             tile = at // steps
             first = at % steps
             last = min(steps, first + end - at)

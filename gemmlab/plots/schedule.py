@@ -99,7 +99,7 @@ def _corners(placed: Sequence[Placed]) -> np.ndarray:
 def _new(ax: Axes, legend: bool) -> ScheduleArtists:
     style.prepare(ax)
     ax.grid(visible=False, axis="y")
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=(1, 2, 4, 5, 10)))
     style.plain_axis(ax.xaxis, "time", "steps along k")
     ax.set_ylabel("SM", fontsize=style.LABEL, color=style.INK)
     whole = PolyCollection([], edgecolors=style.INK)
