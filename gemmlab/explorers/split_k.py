@@ -102,20 +102,21 @@ class SplitK(Runner):
     def show(self) -> str:
         """Draw time or traffic over the split, and the schedule of the one that is chosen."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
-        target, counted = self.target(backend), backend == "simulator"
-        if counted:
+        target = self.target(backend)
+        if backend == "simulator":
             simulator.check_size(problem, tiling)
         seen = self._observed(kernel, problem, tiling, backend)
-        said = self._draw_curve(kernel, problem, tiling, target, counted, seen)
+        said = self._draw_curve(kernel, problem, tiling, target, backend, seen)
         shared = sharing(kernel.name, problem, target, tiling)
         self._draw_schedule(kernel, problem, tiling, target)
         return "\n".join([*_said(kernel, problem, tiling, target, shared), *said])
 
     def _draw_curve(
-        self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, counted: bool,
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, backend: str,
         seen: Sequence[Measurement],
     ) -> list[str]:  # fmt: skip
         """Draw what is predicted and observed over the split; return the latter in words."""
+        counted = backend == "simulator"
         at = sorted({*(FEW if counted else CURVE), tiling.split})
         value = _sectors if counted else _seconds
         values = [value(kernel, problem, replace(tiling, split=s), target) for s in at]
@@ -134,6 +135,9 @@ class SplitK(Runner):
             self.left.clear()
             style.title(self.left, "Traffic" if counted else "Time")
             (self.here,) = self.left.plot([], [], "|", color=style.GREY, markersize=500)
+        self.moving = (self.here,)
+        marked = tuple((name, tuple(at), tuple(y)) for name, (at, y) in observed.items())
+        self.frames = (kernel, problem, tiling.unsplit, target, backend, tuple(at), marked), None
         along = "blocks" if kernel is kernels.stream_k else "parts of k"
         quantity = "sectors" if counted else "time"
         name = "predicted" if counted else "predicted, at least"
@@ -240,14 +244,14 @@ def _said(
     """Tiles, waves and sums in words."""
     across, down = tiling.grid(problem)
     many = style.count(across * down, "tile")
-    cut = "blocks" if kernel is kernels.stream_k else "parts of k"
+    cut = f"With {tiling.split:,} parts of k there" if kernel is not kernels.stream_k else "There"
     sums = "no sums wait" if not shared.stored else f"{si(shared.stored, 'B')} of sums wait"
     if kernel is kernels.split_k_atomics:
         sums = f"{si(tiling.split * problem.m * problem.n, '')} additions in L2"
     return [
         f"{kernel.name}, {problem}: {many} of {_name(tiling.block)}, {tiling.steps(problem):,} "
-        f"steps each. With {tiling.split:,} {cut} there are {style.count(shared.blocks, 'block')}; "
-        f"{target.sms} SMs take {style.count(shared.waves, 'wave')}, {shared.longest:,} steps.",
+        f"steps each. {cut} are {style.count(shared.blocks, 'block')}; {target.sms} SMs take "
+        f"{style.count(shared.waves, 'wave')}, {shared.longest:,} steps.",
         f"Predicted on {target.title}: {si(shared.product, 's')} to multiply; {sums}, "
         f"{si(shared.sums, 's')} to add up; {si(shared.seconds, 's')} at least.",
     ]
