@@ -228,8 +228,8 @@ TASK = Task(
     many keys it is a tall reduction, and one SM would do it all. Split it: each block has a part of
     the scores and values.
 
-    exp(801) is no float64, so that one subtracts the largest score first, which changes neither
-    numerator nor denominator as long as both use the same. But each part has a largest score of its
+    exp(801) is no float64, so that one subtracts the largest score first: numerator and denominator
+    shrink by the same factor, and their quotient stays. But each part has a largest score of its
     own.
 
     - `part(scores, values)`: of one part `(largest, weights, total)`, with weights = Σ exp(s −

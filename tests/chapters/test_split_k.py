@@ -191,7 +191,7 @@ def test_most_elements_have_two_or_three_results_and_no_order_is_better(capsys):
     assert counts[2] + counts[3] > len(different) / 2
     assert max(different) <= 12
     assert max(errors) < 1.1 * min(errors)
-    assert "elements have 2 different result(s)" in capsys.readouterr().out
+    assert "elements: 2 results\n" in capsys.readouterr().out
 
 
 def test_the_workspace_gives_the_same_bits_and_others_for_another_split():
@@ -246,6 +246,13 @@ def test_eight_columns_matter_least_to_stream_k():
     full = time(kernels.stream_k, before) / time(kernels.pipelined, before)
     assert round(100 * (full - 1)) == 3
     assert quantization(after, GPU, (128, 256), per_sm=1).tail == 11
+
+
+def test_what_the_loop_over_tiles_costs():
+    large = Gemm(4096, 4096, 4096)
+    ratio = time(kernels.stream_k, large) / time(kernels.pipelined, large)
+    assert round(100 * (ratio - 1)) == 2
+    assert 2 * kernels.stream_k.default.block[2] == kernels.split_k.default.block[2]
 
 
 def test_the_gradient_of_weights():
