@@ -145,8 +145,11 @@ def judge(answer: Any) -> Finding:
     most = -(-across * down * steps // launch)
     taken = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
     whole = -(-across * down // launch) * steps  # where tiles are dealt out as they are
+    added = last.report.counters["global_atomic_bytes"] // (budgets.FLOAT * tile * tile)
+    pieces = across * down + launch - 1  # tiles, and one more for each cut between shares
     facts = (
         ("Blocks, tiles", f"{launch} blocks, {across * down} tiles of {steps} steps each"),
+        ("Tiles of sums added to C", f"{added}; budget {pieces}"),
         ("Steps of the busiest block", f"{taken.max():g}; budget {most}; whole tiles: {whole}"),
     )
     found = budgets.judge(trials, facts)
@@ -154,7 +157,11 @@ def judge(answer: Any) -> Finding:
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.
     uneven = found.diagnosis in ("passed", "few-threads-multiply", "few-threads-copy")
-    return replace(found, diagnosis="shares-uneven") if uneven and taken.max() > most else found
+    if uneven and taken.max() > most:
+        return replace(found, diagnosis="shares-uneven")
+    if found.diagnosis == "passed" and added > pieces:
+        return replace(found, diagnosis="added-too-often")
+    return found
 
 
 _LAST = CASES[-1].problem
@@ -174,7 +181,7 @@ TASK = Task(
 
     Any m, n, k ≥ 1, and any number of blocks, also more than there are steps. The counter: at
     {_LAST}, T = {CASES[-1].tile}, with {blocks(_LAST)} blocks, no block takes more steps than an
-    even deal gives it.
+    even deal gives it, and a block adds to C once for each tile that it has a piece of.
     """,
     judge=judge,
     answers=(build_stream_k,),
@@ -207,6 +214,12 @@ TASK = Task(
             "A block goes on to the end of a tile, beyond the end of its share.",
             "A share ends at step 10, and tiles have 8 steps. How many of tile 1 does it have?",
             "```python\nlast = min(steps, first + ...)    # what is left of the share\n```",
+        ),
+        "added-too-often": Diagnosis(
+            "The result is right and the shares are even, but a block adds to the same tile "
+            "several times: its share of the tile is in pieces.",
+            "How many additions does each element of C get, and how many blocks share its tile?",
+            "```python\nlast = min(steps, ...)    # all steps of the tile that it has\n```",
         ),
         "shares-uneven": Diagnosis(
             "The result is right, but some blocks take more steps than an even deal gives them, "

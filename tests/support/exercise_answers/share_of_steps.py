@@ -124,6 +124,14 @@ WRONG = {
 }  # fmt: skip
 
 FOOLING = {
+    "one step at a time": wrong(
+        build, "a step is a piece", "added-too-often", (LAST, "            last = first + 1\n")
+    ),
+    "every blocks-th step": wrong(
+        build, "even is even", "added-too-often", (AT, "        at = cuda.blockIdx.x\n"),
+        (END, "        end = total\n"), (LAST, "            last = first + 1\n"),
+        ("            at += last - first", "            at += cuda.gridDim.x"),
+    ),
     "block 0 alone": wrong(
         build, "whoever is free takes a step", "shares-uneven", (AT, "        at = 0\n"),
         (END, "        end = total if cuda.blockIdx.x == 0 else 0\n"),
