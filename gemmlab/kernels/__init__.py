@@ -22,6 +22,7 @@ from gemmlab.kernels.tensor_core.mma_direct import mma_direct
 from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
+from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 
@@ -31,7 +32,8 @@ LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipel
 SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
-HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
+# For compute capability 9.0: the TMA copies, for `mma.sync` and then for `wgmma`.
+HOPPER = (mma_tma, warp_specialised)
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -53,6 +55,7 @@ __all__ = [
     "mma_pipelined",
     "mma_shared",
     "mma_swizzled",
+    "mma_tma",
     "mma_tuned",
     "naive",
     "own",
