@@ -14,7 +14,7 @@ def tile(block, warp, stages):
     return Tiling(block, (warp[0] // 8, warp[1] // 4), stages, warp)
 
 
-SMALL, WIDE = tile((64, 64, 64), (32, 32), 2), tile((128, 64, 64), (64, 32), 3)
+SMALL, WIDE = tile((64, 64, 64), (16, 32), 2), tile((128, 64, 64), (32, 32), 3)
 
 
 def gemm(shape, which=0, **options):
@@ -25,16 +25,18 @@ def gemm(shape, which=0, **options):
     ("problem", "tiling"),
     [
         (gemm((64, 64, 64), 1), SMALL),
-        (gemm((72, 72, 136), 1, alpha=2, beta=0.5), SMALL),
-        (gemm((136, 72, 200), 2, layout="tt", beta=1), WIDE),
-        (gemm((130, 65, 72), 0, layout="nt", beta=1), WIDE),
-        (gemm((72, 72, 67), 3, layout="tn"), SMALL),
+        (gemm((72, 72, 72), 1, alpha=2, beta=0.5), SMALL),
+        (gemm((136, 64, 136), 2, layout="tt", beta=1), WIDE),
+        (gemm((66, 65, 72), 0, layout="nt", beta=1), WIDE),
+        (gemm((72, 64, 67), 3, layout="tn"), SMALL),
+        (gemm((66, 65, 67), 1, beta=1), SMALL),
+        (gemm((66, 61, 67), 2, layout="tt"), WIDE),
         (gemm((2, 1, 8), 1, layout="nt"), SMALL),
         (gemm((256, 128, 64), 1), mma_tma.default),
     ],
     ids=str,
 )
-def test_it_computes_any_product_whose_rows_the_tma_can_copy(problem, tiling):
+def test_it_computes_any_product(problem, tiling):
     found = run(mma_tma, problem, backend="simulator", tiling=tiling)
     assert found.passed
     predicted = mma_tma.work(problem, tiling).counters
@@ -44,20 +46,19 @@ def test_it_computes_any_product_whose_rows_the_tma_can_copy(problem, tiling):
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 def test_it_has_the_bits_of_the_ladder(layout):
     """Tile after tile of C in one block, through a ring that ends in the middle of one."""
-    problem = gemm((128, 192, 64 * 3), 1, layout=layout)
+    problem = gemm((128, 64, 64 * 3), 1, layout=layout)
     operands = problem.operands(seed=7)
     expected, _ = simulated(
         kernels.mma_pipelined, problem, operands, tile((64, 64, 64), (32, 32), 2)
     )
     a, b, _ = operands
-    for blocks in (1, 4):
-        c = np.full((128, 192), np.nan, np.float32)
-        simulate(
-            mma_tma.function(problem, SMALL), blocks, SMALL.threads, np.float32(1),
-            *mma_tma.operands(problem, SMALL, a, b), np.float32(0), c,
-            shared_bytes=mma_tma.shared_bytes(problem, SMALL),
-        )  # fmt: skip
-        assert np.array_equal(c.view(np.uint32), expected.view(np.uint32))
+    c, (_, block) = np.full((128, 64), np.nan, np.float32), mma_tma.launch(problem, SMALL)
+    simulate(
+        mma_tma.function(problem, SMALL), 1, block, np.float32(1),
+        *mma_tma.operands(problem, SMALL, a, b), np.float32(0), c,
+        shared_bytes=mma_tma.shared_bytes(problem, SMALL),
+    )  # fmt: skip
+    assert np.array_equal(c.view(np.uint32), expected.view(np.uint32))
 
 
 def test_the_model_says_that_shared_memory_has_less_to_do():
@@ -68,14 +69,13 @@ def test_the_model_says_that_shared_memory_has_less_to_do():
 
 
 def test_what_it_refuses():
-    with pytest.raises(ValueError, match="those of A have 12 elements; use a multiple of 8"):
-        mma_tma.function(gemm((128, 32, 12), 1), SMALL)
     for wrong in (
         Tiling((64, 64, 64), (8, 8), 2),
-        tile((64, 64, 32), (32, 32), 2),
-        tile((64, 64, 64), (32, 32), 1),
-        tile((128, 128, 64), (128, 32), 2),
-        tile((64, 32, 64), (32, 32), 2),
+        tile((64, 64, 32), (16, 32), 2),
+        tile((64, 64, 64), (16, 32), 1),
+        tile((64, 64, 64), (32, 32), 2),
+        tile((256, 128, 64), (128, 32), 2),
+        tile((128, 32, 64), (16, 32), 2),
         tile((512, 64, 64), (64, 64), 2),
     ):
         with pytest.raises(ValueError, match="does not fit mma_tma") as caught:
@@ -89,7 +89,9 @@ def test_what_it_refuses():
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
-@pytest.mark.parametrize(("n", "which", "layout"), [(4096, 1, "nn"), (4095, 0, "nt"), (64, 2, "tt")])
+@pytest.mark.parametrize(
+    ("n", "which", "layout"), [(4096, 1, "nn"), (4095, 0, "nt"), (64, 2, "tt")]
+)
 def test_everything_lives_in_registers(n, which, layout):
     from numba.cuda import types
 

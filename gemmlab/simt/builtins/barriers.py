@@ -77,12 +77,8 @@ def syncwarp(m: Machine, mask: Any = FULL) -> None:
     on = taking_part(m, mask, "syncwarp", "inst_syncwarp")
     m.waits.sync_warps(on, _named(m, mask), alike=np.ndim(here) < 2 or len(here) == 1)
     if m.under_way is not None:
-        first = int(m.lanes.blocks[0, 0]) * m.lanes.threads
         for warp in np.flatnonzero(on[0].any(axis=-1)):
-            threads = warp * WARP + np.flatnonzero(on[0, warp])
-            m.under_way.meet(threads)
-            epochs = m.waits.epochs(np.zeros_like(threads))
-            m.report.releases.meet(first + threads, m.lanes.threads, epochs)
+            m.under_way.meet(warp * WARP + np.flatnonzero(on[0, warp]))
 
 
 def _named(m: Machine, mask: Any) -> Any:

@@ -87,7 +87,6 @@ class Releases:
         self.calls: list[tuple[int, np.ndarray, np.ndarray, bool]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.last: dict[int, tuple[Fence, Fence]] = {}  # far and near, of each lane
-        self.met: dict[int, tuple[list[int], Fence]] = {}  # whom each lane met last, and when
         self.blocks: set[int] = set()  # that have made a fence
         self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
@@ -103,12 +102,6 @@ class Releases:
         self.blocks.update(blocks)
         self.last_block = max(self.last_block, blocks[-1])
         self.calls.append((self.fences, lanes, epochs, of_block))
-
-    def meet(self, lanes: np.ndarray, threads: int, epochs: np.ndarray) -> None:
-        """Note that `lanes` of one warp wait for each other: each releases for all of them then."""
-        self.fence(lanes, threads, epochs, True)
-        fence = Fence(self.fences, int(epochs[0]), True)
-        self.met.update(dict.fromkeys(lanes.tolist(), (lanes.tolist(), fence)))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
@@ -146,19 +139,12 @@ class Releases:
                     if known.released.get(lane) != last:
                         known.released[lane] = last
                         release = Release(flag, time, lane, *last, epoch)
-                        self._add(block, release)
-                        mates, met = self.met.get(lane, ((), None))
-                        for mate in mates:
-                            if mate != lane:
-                                self._add(block, Release(flag, time, mate, _NONE[0], met, epoch))
+                        self.of_block[block].append(release)
+                        self.of_lane[lane].append(release)
         if flag in self.flags:
             known.time = self.time
             known.lanes.update(zip(lanes, times, strict=True))
             self.updates[flag, block] = known
-
-    def _add(self, block: int, release: Release) -> None:
-        self.of_block[block].append(release)
-        self.of_lane[release.lane].append(release)
 
     def order(
         self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
