@@ -238,11 +238,11 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         problem, tiling, loads, [(steps, each) for each in stores], update_c(problem, tiling),
         barriers=0, round_trips=1, flops={problem.dtype: tiling.padded_flops(problem)},
     )  # fmt: skip
-    read = across * down * steps * (bm // ROWS * (ROWS + bn) + bm + bn)
+    read = across * down * steps * (bm // ROWS) * (ROWS + bn)
     return replace(
         found,
         counters=found.counters + brought + Counter(barriers=blocks),
-        l1_wavefronts=found.l1_wavefronts + read,
+        l1_wavefronts=found.l1_wavefronts + read + brought["tensor_copy_bytes"] // ROW,
         chain=(1, 0),
     )
 
