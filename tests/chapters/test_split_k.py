@@ -238,11 +238,14 @@ def test_three_ways_to_deal_out_five_tiles():
 def test_eight_columns_matter_least_to_stream_k():
     before, after = Gemm(1408, 3072, 4096), Gemm(1408, 3080, 4096)
     cost = {k: time(k, after) / time(k, before)
-            for k in (kernels.pipelined, kernels.stream_k, kernels.cublas)}  # fmt: skip
+            for k in (kernels.pipelined, *kernels.SPLIT_K[::2], kernels.cublas)}  # fmt: skip
     assert min(cost, key=cost.get) is kernels.stream_k
     times = {k: time(k, after) for k in cost}
     assert min(times, key=times.get) is kernels.stream_k
     assert round(times[kernels.pipelined] / times[kernels.stream_k], 1) == 1.7
+    assert kernels.split_k.suggest(after, GPU).split == 8
+    gained = {k: times[kernels.pipelined] - times[k] for k in kernels.SPLIT_K[::2]}
+    assert 0.7 < gained[kernels.split_k] / gained[kernels.stream_k] < 0.75
     full = time(kernels.stream_k, before) / time(kernels.pipelined, before)
     assert round(100 * (full - 1)) == 3
     assert quantization(after, GPU, (128, 256), per_sm=1).tail == 11
