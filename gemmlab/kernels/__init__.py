@@ -22,6 +22,7 @@ from gemmlab.kernels.tensor_core.mma_direct import mma_direct
 from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
+from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 
@@ -31,6 +32,7 @@ LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipel
 SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
+TENSOR_CORE_TMA = (mma_tma,)  # their tiles copied by the TMA, for compute capability 9.0
 HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
@@ -42,6 +44,7 @@ __all__ = [
     "REFERENCE",
     "SPLIT_K",
     "TENSOR_CORE",
+    "TENSOR_CORE_TMA",
     "Kernel",
     "coalesced",
     "cpu_blocked",
@@ -53,6 +56,7 @@ __all__ = [
     "mma_pipelined",
     "mma_shared",
     "mma_swizzled",
+    "mma_tma",
     "mma_tuned",
     "naive",
     "own",
@@ -74,7 +78,8 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, *HOPPER, REFERENCE, *CPU)}
+    tensor = *TENSOR_CORE, *TENSOR_CORE_TMA, *HOPPER
+    known = {k.name: k for k in (*LADDER, *SPLIT_K, *tensor, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]
