@@ -75,7 +75,7 @@ def pieces(
     if marked:
         banks = [f"{bank}\n{count}" for bank, count in zip(banks, counts, strict=True)]
     ax.set_xticks(np.arange(PLACES) + 0.5, banks)
-    below = "banks; below: marked pieces in them" if marked else "banks"
+    below = "banks, and marked pieces in them" if marked else "banks"
     ax.set_xlabel(f"box: row.piece; foot: {below}", fontsize=style.NOTE, color=style.INK)
     style.title(ax, title)
     describe(ax, _finding(elements.size, lines, marked, counts), "pieces")
