@@ -109,11 +109,10 @@ class Swizzle(Explorer):
         rows, each = np.arange(LINES * LINE // length)[:, None], np.arange(length // PIECE)
         elements = PLACED[name](length)(rows, each)
         marked = [(i, piece) for i in range(ROWS)]
-        if self.tile is None:
-            plots.provenance(self.tile_axes, "predicted")
         self.tile = plots.pieces(
             self.tile_axes, elements, f"{name}: rows of {length} elements", marked, self.tile
         )
+        self.origin = plots.provenance(self.tile_axes, "predicted", self.origin)
         return int(np.bincount(elements[:ROWS, piece] % LINE // PIECE).max())
 
     def _draw_costs(self, name: str, length: int) -> None:
@@ -143,7 +142,7 @@ class Swizzle(Explorer):
         ax.set_xlabel("elements of a row of A's tile", fontsize=style.LABEL, color=style.INK)
         ax.set_xticks(range(len(LENGTHS)), LENGTHS)
         ax.set(xlim=(-0.5, len(LENGTHS) - 0.5), ylim=(0, 20))
-        self.tile, self.lines, self.dots = None, {}, {}
+        self.tile, self.origin, self.lines, self.dots = None, None, {}, {}
         for (name, colour), dash in zip(COLOURS.items(), ("--", "-"), strict=True):
             kernel = kernels.get(name)
             heights = [

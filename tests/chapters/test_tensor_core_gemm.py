@@ -123,6 +123,8 @@ def test_sums_that_fit_into_registers():
 def test_conflicts_of_the_default_tiles():
     assert each(kernels.mma_shared, "shared_load_wavefronts") == 8
     assert each(kernels.mma_shared, "shared_bank_conflicts") == 6.5
+    assert each(kernels.mma_shared, "global_load_sectors") == 2
+    assert each(kernels.mma_shared, "global_load_bytes") == 2 * 32  # "to the last byte"
     assert each(kernels.mma_swizzled, "shared_load_wavefronts") == 1.5
     assert each(kernels.mma_swizzled, "shared_bank_conflicts") == 0
     assert 1.5 < 8 / 5  # "less than a fifth"
