@@ -51,6 +51,9 @@ WRONG = {
     "pairs of rows": of("two rows share a line", "rows-meet", "piece ^ row // 2 % 8"),
     "even steps": of("a piece is two words", "rows-meet", "(piece + 2 * row) % 8"),
     "matrices": of("matrices are to differ", "rows-meet", "piece ^ row // 8 % 8"),
+    "the first matrix": of(
+        "one matrix is enough", "rows-meet", "piece ^ row if row < 8 else piece"
+    ),
     "product": of("mixing is multiplying", "taken-twice", "piece * (row + 1) % 8"),
     "or": of("| is ^", "taken-twice", "piece | row % 8"),
     "and": of("& is ^", "taken-twice", "piece & row % 8"),
