@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gemmlab import kernels, records
@@ -107,15 +109,20 @@ def faster() -> Answer:
     """How often *mma_swizzled* multiplies while *mma_shared* does once, recorded at 4096."""
     rungs = kernels.mma_shared, kernels.mma_swizzled
     shared, swizzled = (records.find(kernel, BIG).seconds for kernel in rungs)
-    before, after = (kernel.work(BIG, kernel.default).counters for kernel in rungs)
-    fewer = before["shared_load_wavefronts"] / after["shared_load_wavefronts"]
+    before, after = (kernel.work(BIG, kernel.default) for kernel in rungs)
+    fewer, bound = (
+        before.counters["shared_load_wavefronts"] / after.counters["shared_load_wavefronts"],
+        before.l1_wavefronts / after.l1_wavefronts,
+    )
     return Answer(
         shared / swizzled,
         f"Loads of fragments take {fewer:.1f} times fewer wavefronts. But the pipe also passes the "
-        "copies, which have not changed, and warps wait for them.",
+        f"copies, which have not changed, so its time falls {bound:.1f} times. And the warps wait "
+        "for the copies longer than the pipe is busy with them.",
         {
             8: "You took the loads of rows of 64 elements for all; A's rows have 32 here.",
             fewer: "You counted the loads of fragments alone; the pipe has other work as well.",
+            bound: "That is what the bounds gain, and neither kernel reaches its own.",
             1: "You expected conflicts to cost nothing; they keep the pipe busy.",
         },
         within=0.1,
@@ -138,6 +145,28 @@ def copies() -> Answer:
             100 * (every - stores - fragments) / every: "You counted the loads from global memory; "
             "the threads store what they have loaded through the same pipe.",
             0: "You left out how the tiles get into shared memory.",
+        },
+        within=0.1,
+    )
+
+
+def deeper() -> Answer:
+    """How often *mma_swizzled* multiplies with steps of 64 along k while it does once with 32."""
+    own = kernels.mma_swizzled.default
+    longer = replace(own, block=(*own.block[:2], 64))
+    short, long = (records.find(kernels.mma_swizzled, BIG, t) for t in (own, longer))
+    bounds = [kernels.mma_swizzled.work(BIG, t).l1_wavefronts for t in (own, longer)]
+    registers, threads = long.resources["registers"], long.resources["threads"]
+    return Answer(
+        short.seconds / long.seconds,
+        f"With steps of 64 a lane needs {registers} registers in place of "
+        f"{short.resources['registers']}, and an SM has {device('h200').registers_per_sm:,}: two "
+        f"blocks of {threads} threads no longer fit. One block is left, and while its warps wait "
+        "nobody multiplies.",
+        {
+            bounds[0]
+            / bounds[1]: "That is the bound, or close to it; the longer step takes registers, too.",
+            2: "Half as many steps are not half as much work: each multiplies twice as much.",
         },
         within=0.1,
     )

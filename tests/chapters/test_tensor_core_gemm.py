@@ -161,6 +161,8 @@ def test_the_clock():
     assert all(speed < bound for speed, bound in zip(speeds, bounds, strict=True))
     ceiling = LOOP.blocks * 4096 / (LOOP.each / LOOP.warps) * LOOP.clock_hz
     assert speeds[-1] < recorded(kernels.mma_tuned).flops_per_second < ceiling
+    assert ceiling < recorded(kernels.REFERENCE).flops_per_second  # "faster than any by mma"
+    assert 0.45 < speeds[-1] / bounds[-1] < 0.6  # "about half of its bound"
 
 
 def test_larger_tiles():
@@ -175,6 +177,18 @@ def test_larger_tiles():
     assert loads[0] > loads[1] == loads[2]
     assert rest[0] == rest[1] > rest[2]
     assert predict(BIG, GPU, kernels.mma_swizzled, wider).flops_per_second > 500e12
+
+
+def test_longer_steps():
+    own = kernels.mma_swizzled.default
+    longer = Tiling(block=(128, 128, 64), warp=own.warp, thread=own.thread)
+    short, long = (records.find(kernels.mma_swizzled, BIG, t) for t in (own, longer))
+    kept = [(m.resources["registers"], m.resources["blocks_per_sm"]) for m in (short, long)]
+    assert kept[0][0] * 2 * own.threads <= GPU.registers_per_sm < kept[1][0] * 2 * own.threads
+    assert [blocks for _, blocks in kept] == [2, 1]
+    bounds = [predict(BIG, GPU, kernels.mma_swizzled, t).flops_per_second for t in (own, longer)]
+    assert f"{bounds[1] / bounds[0]:.1f}" == "1.1"  # "by a tenth"
+    assert long.flops_per_second < 0.6 * short.flops_per_second
 
 
 def test_formats():

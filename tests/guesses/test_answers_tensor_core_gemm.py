@@ -62,10 +62,10 @@ def test_conflicts():
     assert answers.conflicts().number == counters["shared_load_wavefronts"]
 
 
-def median(rung):
-    """Of the line for 4096 in float16, with sums and C in float32, of a rung's own tiles [ns]."""
+def median(rung, step=32):
+    """Of the line for 4096 in float16, with sums and C in float32 [ns]."""
     lines = map(json.loads, (H200 / f"{rung}.jsonl").read_text("utf-8").splitlines())
-    own = {"block": [128, 128, 32], "warp": [64, 32], "thread": [8, 8]}
+    own = {"block": [128, 128, step], "warp": [64, 32], "thread": [8, 8]}
     problem = {"m": 4096, "n": 4096, "k": 4096, **HALVES}
     (line,) = (line for line in lines if line.get("problem") == problem and line["tiling"] == own)
     return nanoseconds(line)
@@ -73,6 +73,11 @@ def median(rung):
 
 def test_faster():
     assert answers.faster().number == pytest.approx(median("mma_shared") / median("mma_swizzled"))
+
+
+def test_deeper():
+    short, long = (median("mma_swizzled", step) for step in (32, 64))
+    assert answers.deeper().number == pytest.approx(short / long)
 
 
 def global_wavefronts(shape, row):
