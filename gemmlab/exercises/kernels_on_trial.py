@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,31 @@ from gemmlab.simt.report.notes import Note
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
-Grid = Callable[[Tiling, Gemm], tuple[int, int]]  # (x, y), of a tiling and a problem
+Grid = Callable[[Tiling, Gemm], tuple[int, ...]]  # (x, y) or (x, y, z), of a tiling and a problem
+
+
+def _product(case: Case) -> tuple[Any, ...]:
+    """α, A, B, β and C, as most kernels take them."""
+    p, (a, b, c) = case.problem, case.operands()
+    return c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a learner's kernel takes, and what its arguments say afterwards.
+
+    parameters : their names, A and B among them; arguments : of a case
+    result : of a case, from the arguments after the launch: αAB + βC where the kernel is right
+    telling : the diagnosis that the arguments of a wrong trial speak for, empty where there is none
+    """
+
+    parameters: Sequence[str] = tuple(PARAMETERS)
+    arguments: Callable[[Case], tuple[Any, ...]] = _product
+    result: Callable[[Case, tuple[Any, ...]], np.ndarray] = lambda case, after: after[-1]
+    telling: Callable[[Trial], str] = lambda trial: ""
+
+
+PRODUCT = Form()  # C ← αAB + βC by one launch
 
 
 @dataclass(frozen=True)
@@ -31,6 +55,7 @@ class Trial:
     run: Run
     tiling: Tiling
     launched: Launched
+    form: Form = PRODUCT
 
     @property
     def report(self) -> Report:
@@ -45,8 +70,8 @@ class Trial:
     @property
     def changed(self) -> str:
         """Where A or B is not what it was before the launch; empty where they are."""
-        _, a, b, _, _ = self.launched.arguments
-        before = self.run.operands
+        after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
+        a, b, before = after["A"], after["B"], self.run.operands
         return difference("A", before.a, a) or difference("B", before.b, b)
 
     @property
@@ -68,23 +93,25 @@ def judge(
     cases: tuple[Case, ...],
     tiling: Callable[[int], Tiling],
     grid: Grid = Tiling.grid,
+    form: Form = PRODUCT,
 ) -> Finding | list[Trial]:
     """The trials, if every one is right; else what is wrong with the smallest case that is not.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
+    form : of a kernel that is not a whole product
     After `cases` comes one more, drawn anew, which the list of trials leaves out.
     """
     trials: list[Trial] = []
     every = (*cases, matrices.drawn_anew(cases))
-    launches = [_launch(case, tiling(case.tile), grid) for case in every]
-    tried = launched(build, PARAMETERS, launches)
+    launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
+    tried = launched(build, list(form.parameters), launches)
     for case, item in zip(every, tried, strict=False):
         failed = any(not t.right for t in trials)
         if isinstance(item, Finding):
             if failed:
                 break
             return _without_trial(case, item)
-        trials.append(Trial(_run(case, item), tiling(case.tile), item))
+        trials.append(Trial(_run(case, item, form), tiling(case.tile), item, form))
         if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
             break
     for trial in trials:
@@ -108,15 +135,17 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
     return Trial(_run(case, item), tiling, item)
 
 
-def _launch(case: Case, tiling: Tiling, grid: Grid = Tiling.grid) -> Launch:
+def _launch(
+    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, form: Form = PRODUCT
+) -> Launch:  # fmt: skip
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
-    p, (a, b, c) = case.problem, case.operands()
-    arguments = c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
-    return Launch((case.tile,), grid(tiling, p), (bn // tn, bm // tm), arguments)
+    blocks = grid(tiling, case.problem)
+    return Launch((case.tile,), blocks, (bn // tn, bm // tm), form.arguments(case))
 
 
-def _run(case: Case, item: Launched) -> Run:
-    return Run(case, case.operands(), item.arguments[-1].astype(np.float64))
+def _run(case: Case, item: Launched, form: Form = PRODUCT) -> Run:
+    result = form.result(case, item.arguments).astype(np.float64)
+    return Run(case, case.operands(), result)
 
 
 def _without_trial(case: Case, found: Finding) -> Finding:
@@ -176,9 +205,9 @@ def _of_hazard(hazard: Hazard | Note) -> str:
     if hazard.kind == "uninitialised-read":
         return "accumulator-not-zeroed" if hazard.space == "local" else "tile-not-filled"
     if hazard.kind == "out-of-bounds":
-        return {"A": "load-outside", "B": "load-outside", "C": "store-outside"}.get(
-            hazard.array, "tile-outside"
-        )
+        outside = {"A": "load-outside", "B": "load-outside"}
+        outside |= {"C": "store-outside", "W": "store-outside"}  # W: a workspace
+        return outside.get(hazard.array, "tile-outside")
     return {
         "divergent-barrier": "barrier-not-reached",
         "global-race": "two-writers",
@@ -205,6 +234,8 @@ def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
 def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
     facts, details = matrices.first_wrong(trial.run)
     facts += (_owner(trial, details),)
+    if told := trial.form.telling(trial):
+        return Finding(told, facts, details)
     problem = trial.run.case.problem
     stored = trial.report.counters["global_store_bytes"] // problem.memory[2].itemsize
     if stored < problem.m * problem.n and trial.run.untouched:
