@@ -191,6 +191,13 @@ def test_longer_steps():
     assert long.flops_per_second < 0.6 * short.flops_per_second
 
 
+def test_bfloat16_has_the_same_speed():
+    found = results.load("h200")
+    halves, brains = (found.loop(f"hmma_16816_{x}_rate_4_chains", 16) for x in ("f16", "bf16"))
+    assert brains.each == pytest.approx(halves.each, rel=1e-3)
+    assert kernels.TENSOR_CORE[-1] is kernels.mma_tuned  # "the last rung of the ladder"
+
+
 def test_formats():
     errors = {}
     for dtype in ("float16", "bfloat16"):
