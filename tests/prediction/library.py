@@ -5,7 +5,8 @@
 Needs a GPU, CuPy and PyTorch (for its profiler), and takes a minute. Sizes are powers of two and
 3072, alone or with 1 or 2 more, which spoils the alignment of rows: no held-out set is like that.
 Of each tile of each kind of product the two products are kept that fill the SMs best, in about as
-many waves as figure 5 has.
+many waves as figure 5 has. Blocks of a family of kernels stay where they are mostly fewer than
+tiles.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import NamedTuple
 
 from gemmlab.detection import detect
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status
+from gemmlab.model.quantization import Tile
 from gemmlab.prediction.library_tiles import TileTimes, kind, text
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -65,7 +67,7 @@ def products() -> Iterator[Gemm]:
                     yield one
 
 
-def tile_of(name: str) -> tuple[int, int]:
+def tile_of(name: str) -> Tile:
     """The tile in a kernel's name, rows of our C first: cuBLAS computes Cᵀ.
 
     >>> tile_of("nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT")
@@ -88,6 +90,16 @@ def plain(name: str) -> str:
     return re.sub(r"^void cutlass::Kernel2<(\w+)>.*", r"\1", name)
 
 
+def family(name: str) -> str:
+    """The first word of a kernel's name, by which its makers tell their generators apart."""
+    return plain(name).partition("_")[0]
+
+
+def tiles(p: Gemm, tile: Tile) -> int:
+    """How many tiles of C a product has."""
+    return -(-p.m // tile[0]) * -(-p.n // tile[1])
+
+
 def alone(kernels: list[Ran]) -> bool:
     """Whether one kernel computed the product, without parts of k."""
     return len(kernels) == 1 and kernels[0].grid[2] == 1
@@ -97,10 +109,14 @@ def chosen(
     seconds: dict[Gemm, float], ran: dict[Gemm, list[Ran]], device: Device
 ) -> list[TileTimes]:
     """The rows to keep: of each kind and tile the two products that say most of it."""
-    same = defaultdict(list)
+    same, fewer = defaultdict(list), defaultdict(list)
     for p, kernels in ran.items():
         if alone(kernels):
-            same[kind(p), p.m, p.n, kernels[0].name].append(p)
+            name, grid = kernels[0]
+            same[kind(p), p.m, p.n, name].append(p)
+            if tiles(p, tile_of(name)) > device.sms:
+                fewer[family(name)].append(math.prod(grid) <= device.sms)
+    staying = {name for name, seen in fewer.items() if mean(seen) > 1 / 2}
     best: dict[tuple, tuple[tuple, TileTimes]] = {}
     for (of, m, n, name), found in same.items():
         short, long = (min(found, key=lambda p: p.k), max(found, key=lambda p: p.k))
@@ -109,14 +125,10 @@ def chosen(
         moved = (long.bytes - short.bytes) / device.dram_copy_bandwidth
         if moved > MATHS * (seconds[long] - seconds[short]):
             continue
-        tile, blocks = tile_of(name), math.prod(ran[long][0].grid)
-        tiles = -(-m // tile[0]) * -(-n // tile[1])
-        one = TileTimes(
-            *of, plain(name), tile,
-            blocks <= device.sms, m, n, (short.k, long.k), (seconds[short], seconds[long]),
-        )  # fmt: skip
+        tile, ks, times = tile_of(name), (short.k, long.k), (seconds[short], seconds[long])
+        one = TileTimes(*of, plain(name), tile, family(name) in staying, m, n, ks, times)
         waves = one.waves(device.sms, m, n)
-        use = tiles / device.sms / waves
+        use = tiles(long, tile) / device.sms / waves
         rank = (min(use, FULL), -abs(math.log(waves / WAVES)), use)
         if rank > best.get((of, tile), ((),))[0]:
             best[of, tile] = rank, one
