@@ -67,7 +67,7 @@ def row(case: Case, on: str) -> dict[str, Any]:
             "seconds": found.seconds,
             "by": found.limiter,
             "bound": predict(case.problem, on).seconds,
-            "tile": [*found.in_tiles.tile, found.in_tiles.split],
+            "tile": [*found.row.tile, found.split],
         }
     found = predict_rung(case.problem, on, kernel, case.tiling)
     return said | {
