@@ -5,7 +5,8 @@ Once the errors of a set are known it has served; what is mended then is stated 
 Their sizes are drawn by a rule that was written before any of them was, so that nobody picked them:
 m, n and k each on its own, uniform on a logarithmic scale between two limits, and rounded down to a
 multiple. Most are large, two have one short side, some are small; most are multiples of 16, whose
-rows begin at multiples of 64 bytes, and the others are whatever comes. Layouts take turns.
+rows begin at multiples of 64 bytes, and the others are whatever comes. Layouts take turns. Where
+time on a GPU is short, a set has `HALF` as many.
 """
 
 from __future__ import annotations

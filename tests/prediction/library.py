@@ -3,10 +3,10 @@
     python -m tests.prediction.library FILE
 
 Needs a GPU, CuPy and PyTorch (for its profiler), and takes a minute. Sizes are powers of two and
-three times those, alone or with 1 or 2 more, which spoils the alignment of rows: no held-out set is like that.
-Of each tile of each kind of product the two products are kept that fill the SMs best, in about as
-many waves as figure 5 has. Blocks of a family of kernels stay where they are mostly fewer than
-tiles.
+three times those, alone or with 1 or 2 more, which spoils the alignment of rows: no held-out set is
+like that. Of each tile of each kind of product the two products are kept that fill the SMs best, in
+about as many waves as figure 5 has. Blocks of a family of kernels stay where they are mostly fewer
+than tiles.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_no_tile_is_faster_than_the_peak():
 
 
 def test_what_is_not_recorded_is_said(tmp_path):
-    with pytest.raises(LookupError, match="no tile .* float64.*formats are float16, float32, tf32"):
+    with pytest.raises(LookupError, match=r"no tile .*'float64'.* formats are float16, flo"):
         predict_library(Gemm(64, 64, 64, dtype="float64"), "h200")
     with pytest.raises(LookupError, match=r"not recorded on h200; `python -m tests.prediction.lib"):
         predict_library(Gemm(64, 64, 64), "h200", root=tmp_path)
@@ -131,10 +131,10 @@ def made(m, k, seconds, name="nvjet_sm90_hsh_256x128_64x4_x", blocks=132, parts=
 @pytest.mark.parametrize(
     ("products", "kept"),
     [
-        ([(16896, 1024, 20e-6), (16896, 4096, 60e-6)], (16896, True)),
+        ([(16896, 1024, 20e-6), (16896, 4096, 80e-6)], (16896, True)),
         ([(16896, 1024, 20e-6), (16896, 2048, 60e-6)], None),  # k is not far enough apart
         ([(16896, 1024, 20e-6), (16896, 4096, 22e-6)], None),  # nor are the times
-        ([(16896, 1024, 20e-6), (16896, 8192, 130e-6)], None),  # memory is what takes so long
+        ([(16896, 1024, 20e-6), (16896, 8192, 90e-6)], None),  # memory is what takes so long
         ([(33792, 1024, 30e-6), (33792, 4096, 130e-6)], (33792, True)),
     ],
 )
