@@ -18,7 +18,7 @@ _KINDS = {  # PTX of one, its opcode, and what it is
     "sts": ("st.volatile.shared.u32 [y+128], r101;", "STS", "stores to shared memory"),
     "stg": ("st.global.u32 [v0+{at}], r101;", "STG", "stores to L2"),
 }
-_OWN_WARP = f"shr.u32 x, tid, 5; mul.wide.u32 w, x, {OTHERS * APART}; add.u64 v0, v0, w; "
+OWN_WARP = f"shr.u32 x, tid, 5; mul.wide.u32 w, x, {OTHERS * APART}; add.u64 v0, v0, w; "
 
 
 def _mixed(kind: str) -> Loop:
@@ -39,7 +39,7 @@ def _mixed(kind: str) -> Loop:
         lines(body),
         1,
         {"LDS": LOADS, opcode: OTHERS} | ({"LOP3": 3} if loaded else {}),
-        f"{ADDRESS} {SHARED_ADDRESS} mov.u32 r101, tid; {_OWN_WARP}",
+        f"{ADDRESS} {SHARED_ADDRESS} mov.u32 r101, tid; {OWN_WARP}",
         ("r0", "r100"),
         lanes=OWN_LANES,
     )
@@ -53,7 +53,7 @@ def block_ends(clocks: np.ndarray) -> list[int]:
 
 # A step of a tile: its words come from L2, and each is used by all warps.
 _STEP_LOADS = 16
-_PHASES = lines(
+PHASES = lines(
     [
         "ld.global.cg.u32 r40, [v0]; ld.global.cg.u32 r41, [v0+512];",
         "st.volatile.shared.u32 [y], r40; st.volatile.shared.u32 [y+1024], r41;",
@@ -74,10 +74,10 @@ def _phases(blocks: int) -> Loop:
         f"phases_of_{blocks}_blocks",
         f"when each of {blocks} blocks on every SM ends, in cycles for each step: it loads from "
         "L2, stores to shared memory, and loads from there, with a barrier after each",
-        _PHASES,
+        PHASES,
         1,
         {"LDG": 2, "STS": 2, "LDS": 2 * _STEP_LOADS, "BAR": 2, "IMAD": _STEP_LOADS},
-        f"{ADDRESS} {SHARED_ADDRESS} {_OWN_WARP} {_OWN_BLOCK}",
+        f"{ADDRESS} {SHARED_ADDRESS} {OWN_WARP} {_OWN_BLOCK}",
         ("r100",),
         (8,),
         blocks_per_sm=blocks,

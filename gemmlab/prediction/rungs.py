@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from gemmlab.prediction.time import (
     ALL,
     Executed,
     Forecast,
+    busiest,
     execute,
     forecast,
     known_device,
@@ -135,13 +137,23 @@ def forecast_rung(
 ) -> Forecast:
     """What `execute_rung` says of a problem."""
     runs = _simulated(problem, executed)
-    found = [forecast(run, effects=effects) for run in runs.values()]
+    share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
+    found = [forecast(run, effects=effects, most=share.blocks) for run in runs.values()]
+    most = busiest(device, share, _ends(found, list(runs), problem.k))
+    if most != share.blocks:
+        found = [forecast(run, effects=effects, most=most) for run in runs.values()]
     times = {
         name: extended([f.times[name] for f in found], list(runs), problem.k)
         for name in found[-1].times
     }
-    times["dram"] = dram_time(problem, next(iter(executed.values())).device)
+    times["dram"] = dram_time(problem, device)
     return replace(found[-1], times=times)
+
+
+def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
+    """When the blocks of an SM end at `k`, from runs that are shorter."""
+    ends = [np.sort(f.result.block_ends) for f in found]
+    return extended(ends, sizes, k)
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
@@ -164,7 +176,7 @@ def dram_time(problem: Gemm, device: Device) -> float:
     return footprint / stream_bandwidth(device)
 
 
-def extended(values: list[float], sizes: list[int], k: int) -> float:
+def extended(values: list, sizes: list[int], k: int) -> Any:
     """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
     if len(values) == 1:
         return values[0]

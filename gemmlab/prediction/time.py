@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any
@@ -16,6 +16,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
 from gemmlab.prediction.compiling import listing as compiled
+from gemmlab.prediction.hand_out import most_blocks
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share, share
 from gemmlab.prediction.streams import streams
@@ -167,21 +168,26 @@ def execute(
     return Executed(code, target, mine, visits, count, -(-threads // WARP), footprint, used)
 
 
-def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> Forecast:
+def forecast(
+    executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None
+) -> Forecast:
     """What blocks that were executed say of the launch.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
+    most : blocks of the SM that gets most; None to find out from when they end
     """
     target, mine = executed.device, executed.share
-    blocks = executed.blocks(cold)
-    missing = min(mine.blocks, ROUNDS * mine.resident) - len(blocks)
-    if missing > 0:
-        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
-    result = simulate(
-        executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
-    )
+    if most is None:
+        result = simulated(executed, mine.blocks, cold, effects)
+        most = busiest(target, mine, result.block_ends)
+        if most != mine.blocks:
+            return forecast(executed, cold, effects, most)
+    else:
+        result = simulated(executed, most, cold, effects)
+    mine = replace(mine, blocks=most)
     all_blocks = math.prod(mine.grid)
+    blocks = executed.blocks(cold)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
     times = {"sm": total_cycles(result, mine) / target.clock}
     if target.l2_bandwidth:
@@ -192,6 +198,25 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     return Forecast(
         target.name, executed.code, times, launch_latency(target), mine, executed.count, result
     )
+
+
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects) -> Result:
+    """One SM with `count` blocks, or with as many as show how they follow each other."""
+    blocks = executed.blocks(cold)
+    missing = min(count, ROUNDS * executed.share.resident) - len(blocks)
+    if missing > 0:
+        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
+    return simulate(
+        executed.code, blocks, resident=executed.share.resident, on=executed.device.name,
+        effects=effects,
+    )  # fmt: skip
+
+
+def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
+    """Blocks of the SM that gets most, where it is known how far SMs are apart."""
+    if device.block_spread is None:
+        return share.blocks
+    return most_blocks(share, ends, device.block_spread)
 
 
 def partial_sector(device: Device) -> float:

@@ -1,11 +1,11 @@
 """Predicted times of the ladder and of cuBLAS, written down.
 
-    python -m tests.prediction.ladder held_out_2 FILE [--device h100_sxm] [--jobs 2]
+    python -m tests.prediction.ladder held_out_3 FILE [--device h100_sxm] [--jobs 2]
     python -m tests.prediction.ladder looked_at FILE
 
-The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
-full waves. `held_out` and `held_out_2` have the points of `gemmlab.held_out`, `looked_at` those
-that are recorded already: rules and facts may have been chosen with an eye on them.
+The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
+`held_out` and those with a number have the points of `gemmlab.held_out`, `looked_at` those that are
+recorded already: rules and facts may have been chosen with an eye on them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def row(case: Case, on: str) -> dict[str, Any]:
             "seconds": found.seconds,
             "by": found.limiter,
             "bound": predict(case.problem, on).seconds,
-            "tile": [*found.in_tiles.tile, found.in_tiles.split],
+            "tile": [*found.row.tile, found.split],
         }
     found = predict_rung(case.problem, on, kernel, case.tiling)
     return said | {

@@ -233,6 +233,7 @@ def jumps(name: str) -> str:
 TABLES = {
     "others": lambda: each_device(others),
     "families": lambda: each_device(partial(families, "held_out")),
+    "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
