@@ -9,6 +9,7 @@ HOPPER = (9, 0)
 WARPGROUP = 4  # warps
 ROW = 128  # bytes of a row of a tile, in the 128-byte swizzle
 A_BYTES, B_BYTES = 64 * ROW, 256 * ROW  # of a warpgroup; of all
+PAST = 8192  # bytes that the last round of filling may write behind both
 COLUMNS = (64, 128, 256)  # of a product's B
 PRODUCTS = 8  # of a turn
 
@@ -60,7 +61,7 @@ def _products(columns: int, name: str, fact: str, count: int, **options: object)
         {"HGMMA": count},
         started(sums) + _FILLED + _MATRICES,
         sums,
-        shared_bytes=A_BYTES + B_BYTES,
+        shared_bytes=A_BYTES + B_BYTES + PAST,
         requires=HOPPER,
         **options,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any
@@ -24,7 +24,7 @@ from gemmlab.sass.execution.machine import Visit
 from gemmlab.sass.execution.memory import SHARED_START
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
-from gemmlab.sm.facts import facts
+from gemmlab.sm.facts import Facts, facts
 from gemmlab.sm.result import Result
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level, Stream
@@ -43,6 +43,7 @@ class Forecast:
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
     launch : what a launch takes that does nothing [s], 0 where that was not measured
+    others : of a kernel's further launches, whose `launch` is the time from one to the next
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
@@ -55,11 +56,12 @@ class Forecast:
     share: Share
     sampled: int
     result: Result = field(repr=False)
+    others: tuple[Forecast, ...] = ()
 
     @property
     def seconds(self) -> float:
-        """Predicted duration [s], as two events around the launch would tell it."""
-        return self.launch + max(self.times.values())
+        """Predicted duration [s], as two events around the launch, or all launches, would tell."""
+        return self.launch + max(self.times.values()) + sum(other.seconds for other in self.others)
 
     @property
     def bottleneck(self) -> str:
@@ -140,7 +142,10 @@ class Executed:
             levels[self.share.resident * self.warps * cold :] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
         cache = L1(L1_BYTES - taken)
-        made = streams(self.visits, self.code, levels, cache, partial_sector(self.device))
+        made = streams(
+            self.visits, self.code, levels, cache,
+            partial_sector(self.device), addition_sectors(self.device),
+        )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
 
@@ -179,11 +184,11 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
     result = simulate(
-        executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
+        executed.code, blocks, resident=mine.resident, on=sm_facts(executed), effects=effects
     )
     all_blocks = math.prod(mine.grid)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    times = {"sm": total_cycles(result, mine) / target.clock}
+    times = {"sm": total_cycles(result, mine) / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
     times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
@@ -194,11 +199,33 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     )
 
 
+def clock(code: Listing, device: Device) -> float:
+    """The SMs' clock while they run such code [Hz]: Tensor Cores lower it."""
+    names, known = {i.name for i in code.instructions}, facts(device.name)
+    if "HGMMA" in names:
+        return known.wgmma_clock
+    return known.tensor_clock if "HMMA" in names else device.clock
+
+
+def sm_facts(executed: Executed) -> Facts:
+    """The facts of an SM at the clock of the code; L2, which has its own, gives as much a second."""
+    known, device = facts(executed.device.name), executed.device
+    share = known.l2_bytes_per_cycle * device.clock / clock(executed.code, device)
+    return replace(known, l2_bytes_per_cycle=share)
+
+
 def partial_sector(device: Device) -> float:
     """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
     if not (device.l2_bandwidth and device.l2_partial_writes):
         return 1.0
     return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
 
 
 def launch_latency(device: Device) -> float:

@@ -79,7 +79,10 @@ def _flow(blocks: Sequence[Block]) -> Flow:
     return Flow(
         *(
             np.concatenate([getattr(s, name) for s in streams.values()]).astype(np.int64)
-            for name in ("instructions", "cycles", "sectors", "levels")
+            for name in (
+                *("instructions", "cycles", "sectors", "levels"),
+                *("mbarriers", "amounts"),
+            )
         ),
         starts=np.array([[ends[id(s)] - len(s) for s in block] for block in blocks]),
         ends=np.array([[ends[id(s)] for s in block] for block in blocks]),
