@@ -50,8 +50,8 @@ RULE = (
 )
 
 
-def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
-    """The products of a set, in float32, in the order of `RULE`.
+def problems(seed: int = SETS["held_out"], rule: Iterable[Drawn] = RULE) -> list[Gemm]:
+    """The products of a set, in float32, in the order of its rule.
 
     >>> for p in problems()[:2]:
     ...     print(p)
@@ -60,7 +60,7 @@ def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
     """
     source = random.Random(seed)
     found = []
-    for count, limits, multiple in RULE:
+    for count, limits, multiple in rule:
         for _ in range(count):
             sizes = (_drawn(source, low, high, multiple) for low, high in limits)
             found.append(Gemm(*sizes, layout=LAYOUTS[len(found) % len(LAYOUTS)]))

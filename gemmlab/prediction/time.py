@@ -188,7 +188,8 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     )
     all_blocks = math.prod(mine.grid)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    times = {"sm": total_cycles(result, mine) / clock(executed.code, target)}
+    cycles = total_cycles(result, mine) + result.drained - result.cycles
+    times = {"sm": cycles / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
     times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)

@@ -71,7 +71,6 @@ class Facts:
     barrier_delay: int = _cycles()  # before a warp that comes waits
     barrier_interval: int = _cycles()  # of each warp that comes
     mbarrier_latency: int = _cycles()  # from an arrival to the end of the wait for it
-    bulk_latency: int = _cycles()  # more, of a copy by the TMA than of a load
 
     operand_window: int = _cycles()  # in which an instruction reads all its operands
 

@@ -64,7 +64,7 @@ def ask(mbarriers, lsu, schedulers, code, flow, facts, place, i, position, t):
         lsu.share[0] = began + flow.sectors[position] * SECTOR / facts.l2_bytes_per_cycle
         level = facts.l2_latency if flow.levels[position] == L2 else facts.dram_latency
         mbarriers.bytes[at] -= amount
-        done = int(lsu.share[0]) + level + facts.bulk_latency
+        done = int(lsu.share[0]) + level
         come(mbarriers, schedulers, at, i, done)
     elif unit == EXPECTS:
         mbarriers.pending[at] -= 1

@@ -46,6 +46,7 @@ class Result:
     """Cycles of one SM, and its issue slots, four a cycle.
 
     cycles : from the first instruction to the last one's issue
+    drained : until L2 has taken all that was stored, or added, too
     issued : int64 (n,), how often each instruction of the listing was issued
     lost : int64 (reasons, n), slots that were empty, by reason and by instruction: the one that is
         waited for where the reason is a scoreboard, else the one that had to wait
@@ -55,6 +56,7 @@ class Result:
     """
 
     cycles: int
+    drained: int
     issued: np.ndarray
     lost: np.ndarray
     kinds: np.ndarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -63,6 +64,7 @@ def simulate(
     timeline = Timeline(first, account.shown, account.reasons) if window else None
     return Result(
         int(cycles),
+        max(int(cycles), math.ceil(now.lsu.share[0])),
         account.issued,
         account.lost,
         code.kind,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gemmlab.sass.execution import (
-    asynchronous,
     accesses,
+    asynchronous,
     bits,
     conversions,
     doubles,
