@@ -21,15 +21,15 @@ NAME = FOLDER = "held_out_families"  # of predictions, and of measurements below
 SEED = 20261124
 NARROW, LONG = (64, 1024), (4096, 65_536)
 SPLIT_RULE = (
-    Drawn(8, (NARROW, NARROW, LONG), ALIGNED),
+    Drawn(6, (NARROW, NARROW, LONG), ALIGNED),
     Drawn(2, (NARROW, NARROW, LONG), RAGGED),
 )
 TENSOR_RULE = (
-    Drawn(5, (LARGE, LARGE, LARGE), ALIGNED),
+    Drawn(4, (LARGE, LARGE, LARGE), ALIGNED),
     Drawn(1, (LARGE, LARGE, LARGE), RAGGED),
     Drawn(1, (LARGE, SHORT, LARGE), ALIGNED),
     Drawn(1, (SHORT, LARGE, LARGE), ALIGNED),
-    Drawn(2, (SMALL, SMALL, SMALL), ALIGNED),
+    Drawn(1, (SMALL, SMALL, SMALL), ALIGNED),
 )
 HALVES = ("float16", "bfloat16")  # in turn
 FAMILIES = {

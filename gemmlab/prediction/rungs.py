@@ -127,7 +127,7 @@ def forecast_other(
     one: Launch,
     effects: Effects = ALL,
 ) -> Forecast:
-    """What a launch takes before or after the one that multiplies, and the time from one to the next.
+    """What a launch takes before or after the one that multiplies; `launch` is the time between.
 
     It has nothing to do with A and B; what the launch before it wrote is in L2, if that holds it.
     """

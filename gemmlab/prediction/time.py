@@ -188,7 +188,7 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     )
     all_blocks = math.prod(mine.grid)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    cycles = total_cycles(result, mine) + result.drained - result.cycles
+    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
     times = {"sm": cycles / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
@@ -209,7 +209,7 @@ def clock(code: Listing, device: Device) -> float:
 
 
 def sm_facts(executed: Executed) -> Facts:
-    """The facts of an SM at the clock of the code; L2, which has its own, gives as much a second."""
+    """The facts of an SM at the clock of the code. L2 has its own, and gives as much a second."""
     known, device = facts(executed.device.name), executed.device
     share = known.l2_bytes_per_cycle * device.clock / clock(executed.code, device)
     return replace(known, l2_bytes_per_cycle=share)

@@ -89,9 +89,12 @@ def come(mbarriers, schedulers, at, i, cycle):
 
 
 @compiled
-def passes(mbarriers, flow, place, position):
-    """The cycle from which a wait for a parity is over; `NEVER` while that is not known."""
+def passes(mbarriers, flow, place, position, t):
+    """The cycle from which a wait for a parity is over, as known in cycle t; `NEVER` if it is not.
+
+    The phase before the last one that is known is over until that one is complete.
+    """
     at = place, flow.mbarriers[position]
-    if mbarriers.complete[at] & 1 == flow.amounts[position] - 1:
-        return NEVER
-    return mbarriers.opens[at]
+    if mbarriers.complete[at] & 1 != flow.amounts[position] - 1:
+        return mbarriers.opens[at]
+    return t if mbarriers.opens[at] > t else NEVER

@@ -46,23 +46,23 @@ class Result:
     """Cycles of one SM, and its issue slots, four a cycle.
 
     cycles : from the first instruction to the last one's issue
-    drained : until L2 has taken all that was stored, or added, too
     issued : int64 (n,), how often each instruction of the listing was issued
     lost : int64 (reasons, n), slots that were empty, by reason and by instruction: the one that is
         waited for where the reason is a scoreboard, else the one that had to wait
     kinds : int8 (n,), the `Kind` of each instruction
     block_ends : int64, the cycle after each block's last instruction
     issued_then : int64, how many instructions had been issued by then
+    drained : the cycle by which L2 has taken all that was asked of it
     """
 
     cycles: int
-    drained: int
     issued: np.ndarray
     lost: np.ndarray
     kinds: np.ndarray
     block_ends: np.ndarray
     issued_then: np.ndarray
     timeline: Timeline | None = field(default=None, repr=False)
+    drained: int = 0
 
     @property
     def slots(self) -> int:

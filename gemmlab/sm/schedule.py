@@ -96,7 +96,7 @@ def obstacle(now, code, flow, facts, on, warp, t):
             at, reason, by = cycle, PIPE, i
     if on.barriers and code.unit[i] == MBARRIER_WAIT and flow.amounts[position] > 0:
         place = now.warps.block[warp]
-        cycle = passes(now.mbarriers, flow, place, position)
+        cycle = passes(now.mbarriers, flow, place, position, t)
         if cycle > at:
             by = now.mbarriers.cause[place, flow.mbarriers[position]]
             at, reason = cycle, BARRIER

@@ -64,13 +64,13 @@ def simulate(
     timeline = Timeline(first, account.shown, account.reasons) if window else None
     return Result(
         int(cycles),
-        max(int(cycles), math.ceil(now.lsu.share[0])),
         account.issued,
         account.lost,
         code.kind,
         account.block_ends,
         account.issued_then,
         timeline,
+        math.ceil(now.lsu.share[0]),
     )
 
 

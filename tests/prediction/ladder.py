@@ -4,8 +4,8 @@
     python -m tests.prediction.ladder looked_at FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
-full waves. `held_out` and `held_out_2` have the points of `gemmlab.held_out`, `held_out_families` those
-of the module of that name, of kernels that divide k and those on Tensor Cores, `looked_at` those
+full waves. `held_out` and `held_out_2` have the points of `gemmlab.held_out`, `held_out_families`
+those of the module of that name, of kernels that divide k and on Tensor Cores, `looked_at` those
 that are recorded already: rules and facts may have been chosen with an eye on them.
 """
 
