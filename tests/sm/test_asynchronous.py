@@ -13,6 +13,7 @@ from gemmlab.sm.result import Reason
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level, Stream, stream
 from tests.support.listings import listing
+from tests.support.timed_code import turn
 from tests.support.timed_loops import listing as timed
 
 H200 = facts("h200")
@@ -142,18 +143,11 @@ def test_an_arrival_and_its_wait_take_as_long_as_on_an_h200():
     loop, code = microbenchmark(name), timed(name)
     opcodes = [i.opcode for i in code.instructions]
     first = opcodes.index("SYNCS.EXCH.64")
-    at = {i.address: k for k, i in enumerate(code.instructions)}
-    back = next(
-        k
-        for k, i in enumerate(code.instructions)
-        if i.name == "BRA" and i.guard and at.get(int(i.operands[-1], 16), k) < k and "TRYWAIT"
-        not in opcodes[k - 1]
-    )  # fmt: skip
-    turn = range(at[int(code.instructions[back].operands[-1], 16)], back + 1)
+    of_turn = [code.instructions.index(i) for i in turn(code, loop.passes)]
 
     def run(turns):
         indices, amounts, parity = [first], [1], 0
-        for k in [*turn] * turns:
+        for k in of_turn * turns:
             amount = 0
             if "ARRIVE" in opcodes[k]:
                 amount = 1
