@@ -40,11 +40,13 @@ FAMILIES = {
 
 
 def products(family: str) -> Iterator[Gemm]:
-    """The products of a family, a key of `FAMILIES`.
+    """The products of a family, a key of `FAMILIES`; ValueError for another.
 
     >>> print(next(products("wgmma and TMA")))
     7776×2880×3728 float16 to float32
     """
+    if family not in FAMILIES:
+        raise ValueError(f"family {family!r} is not known; use one of {', '.join(FAMILIES)}")
     if family == "k divided":
         yield from problems(SEED, SPLIT_RULE)
         return
