@@ -58,8 +58,10 @@ HALF = (  # of it, for later sets, where time on a GPU is short
 WHOLE = (SETS["held_out"], SETS["held_out_2"])
 
 
-def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
-    """The products of a set, in float32, in the order of `RULE`, or of `HALF` of it.
+def problems(
+    seed: int = SETS["held_out"], rule: Iterable[Drawn] | None = None
+) -> list[Gemm]:  # fmt: skip
+    """The products of a set, in float32, in the order of `rule`, or of the set's own where None.
 
     >>> for p in problems()[:2]:
     ...     print(p)
@@ -68,7 +70,7 @@ def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
     """
     source = random.Random(seed)
     found = []
-    for count, limits, multiple in RULE if seed in WHOLE else HALF:
+    for count, limits, multiple in rule or (RULE if seed in WHOLE else HALF):
         for _ in range(count):
             sizes = (_drawn(source, low, high, multiple) for low, high in limits)
             found.append(Gemm(*sizes, layout=LAYOUTS[len(found) % len(LAYOUTS)]))

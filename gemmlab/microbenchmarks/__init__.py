@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmlab.microbenchmarks import (
     arithmetic,
+    asynchronous,
     control,
     exchange,
     global_memory,
@@ -19,14 +20,8 @@ from gemmlab.microbenchmarks.loop import Loop
 __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 
 _KINDS = (
-    arithmetic,
-    shared_memory,
-    global_memory,
-    exchange,
-    control,
-    mixed,
-    hand_out,
-    tensor_cores,
+    *(arithmetic, shared_memory, global_memory, exchange, control, mixed, hand_out, tensor_cores),
+    asynchronous,
 )
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.microbenchmarks.global_memory import ADDRESS, L2_BYTES
-from gemmlab.microbenchmarks.loop import Loop, lines, on_one_sm
+from gemmlab.microbenchmarks.global_memory import ADDRESS, L2_BYTES, copies
+from gemmlab.microbenchmarks.loop import Loop, lines, on_one_sm, registers
 from gemmlab.microbenchmarks.patterns import SHARED
-from gemmlab.microbenchmarks.shared_memory import SHARED_ADDRESS, load
+from gemmlab.microbenchmarks.shared_memory import SHARED_ADDRESS, load, load_matrices
 
 LOADS, OTHERS = 16, 4  # of shared memory in a turn, and of another kind among them
 OWN_LANES = SHARED["32_own"].lanes
@@ -42,6 +42,30 @@ def _mixed(kind: str) -> Loop:
         f"{ADDRESS} {SHARED_ADDRESS} mov.u32 r101, tid; {OWN_WARP}",
         ("r0", "r100"),
         lanes=OWN_LANES,
+    )
+
+
+MATRICES = 8  # ldmatrix of a turn, each of four matrices
+
+
+def _copying(others: int) -> Loop:
+    """Loads of matrices among which come copies of 16 bytes a lane, as a pipeline has them."""
+    begun, setup = copies(16, "cg", others)
+    body = [load_matrices(k) for k in range(MATRICES)]
+    for k, one in enumerate(begun):
+        body.insert((k + 1) * MATRICES // others + k, one)
+    return Loop(
+        f"ldsm{MATRICES}_with_{others}_ldgsts",
+        f"cycles of a warp for {MATRICES} LDSM of four matrices among which come {others} copies "
+        "of 16 bytes a lane from L2 to shared memory",
+        lines([*body, "cp.async.commit_group; cp.async.wait_group 1;"]),
+        1,
+        {"LDSM": MATRICES, "LDGSTS": others, "LDGDEPBAR": 1, "DEPBAR": 1, "LDS": 3 * others},
+        setup,
+        registers("r", 4 * MATRICES),
+        (4, 8, 16),
+        requires=(8, 0),
+        shared_bytes=32_768,
     )
 
 
@@ -90,4 +114,4 @@ def _phases(blocks: int) -> Loop:
     )
 
 
-LOOPS = (*map(_mixed, _KINDS), *map(_phases, (1, 2, 4, 8)))
+LOOPS = (*map(_mixed, _KINDS), *map(_copying, (2, 4, 8)), *map(_phases, (1, 2, 4, 8)))

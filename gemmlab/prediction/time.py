@@ -25,7 +25,7 @@ from gemmlab.sass.execution.machine import Visit
 from gemmlab.sass.execution.memory import SHARED_START
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
-from gemmlab.sm.facts import facts
+from gemmlab.sm.facts import Facts, facts
 from gemmlab.sm.result import Result
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level, Stream
@@ -44,6 +44,7 @@ class Forecast:
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
     launch : what a launch takes that does nothing [s], 0 where that was not measured
+    others : of a kernel's further launches, whose `launch` is the time from one to the next
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
@@ -56,11 +57,12 @@ class Forecast:
     share: Share
     sampled: int
     result: Result = field(repr=False)
+    others: tuple[Forecast, ...] = ()
 
     @property
     def seconds(self) -> float:
-        """Predicted duration [s], as two events around the launch would tell it."""
-        return self.launch + max(self.times.values())
+        """Predicted duration [s], as two events around the launch, or all launches, would tell."""
+        return self.launch + max(self.times.values()) + sum(other.seconds for other in self.others)
 
     @property
     def bottleneck(self) -> str:
@@ -141,7 +143,10 @@ class Executed:
             levels[self.share.resident * self.warps * cold :] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
         cache = L1(L1_BYTES - taken)
-        made = streams(self.visits, self.code, levels, cache, partial_sector(self.device))
+        made = streams(
+            self.visits, self.code, levels, cache,
+            partial_sector(self.device), addition_sectors(self.device),
+        )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
 
@@ -189,7 +194,8 @@ def forecast(
     all_blocks = math.prod(mine.grid)
     blocks = executed.blocks(cold)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    times = {"sm": total_cycles(result, mine) / target.clock}
+    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
+    times = {"sm": cycles / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
     times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
@@ -207,7 +213,7 @@ def simulated(executed: Executed, count: int, cold: bool, effects: Effects) -> R
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
     return simulate(
-        executed.code, blocks, resident=executed.share.resident, on=executed.device.name,
+        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed),
         effects=effects,
     )  # fmt: skip
 
@@ -219,11 +225,33 @@ def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
     return most_blocks(share, ends, device.block_spread)
 
 
+def clock(code: Listing, device: Device) -> float:
+    """The SMs' clock while they run such code [Hz]: Tensor Cores lower it."""
+    names, known = {i.name for i in code.instructions}, facts(device.name)
+    if "HGMMA" in names:
+        return known.wgmma_clock
+    return known.tensor_clock if "HMMA" in names else device.clock
+
+
+def sm_facts(executed: Executed) -> Facts:
+    """The facts of an SM at the clock of the code. L2 has its own, and gives as much a second."""
+    known, device = facts(executed.device.name), executed.device
+    share = known.l2_bytes_per_cycle * device.clock / clock(executed.code, device)
+    return replace(known, l2_bytes_per_cycle=share)
+
+
 def partial_sector(device: Device) -> float:
     """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
     if not (device.l2_bandwidth and device.l2_partial_writes):
         return 1.0
     return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
 
 
 def launch_latency(device: Device) -> float:
