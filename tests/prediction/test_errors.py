@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gemmlab import Gemm, kernels, predict
+from gemmlab import Gemm, held_out_families, kernels, predict
 from gemmlab.held_out import SETS, problems
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.rungs import predict_rung
