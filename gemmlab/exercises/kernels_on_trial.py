@@ -22,6 +22,12 @@ from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
 Grid = Callable[[Tiling, Gemm], tuple[int, int]]  # (x, y), of a tiling and a problem
+Sizes = Callable[[Case], tuple[int, ...]]  # of a case: what `build` is called with
+
+
+def side_alone(case: Case) -> tuple[int, ...]:
+    """The side of the tile."""
+    return (case.tile,)
 
 
 @dataclass(frozen=True)
@@ -68,15 +74,17 @@ def judge(
     cases: tuple[Case, ...],
     tiling: Callable[[int], Tiling],
     grid: Grid = Tiling.grid,
+    sizes: Sizes = side_alone,
 ) -> Finding | list[Trial]:
     """The trials, if every one is right; else what is wrong with the smallest case that is not.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
+    sizes : the arguments of `build`
     After `cases` comes one more, drawn anew, which the list of trials leaves out.
     """
     trials: list[Trial] = []
     every = (*cases, matrices.drawn_anew(cases))
-    launches = [_launch(case, tiling(case.tile), grid) for case in every]
+    launches = [_launch(case, tiling(case.tile), grid, sizes) for case in every]
     tried = launched(build, PARAMETERS, launches)
     for case, item in zip(every, tried, strict=False):
         failed = any(not t.right for t in trials)
@@ -108,11 +116,13 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
     return Trial(_run(case, item), tiling, item)
 
 
-def _launch(case: Case, tiling: Tiling, grid: Grid = Tiling.grid) -> Launch:
+def _launch(
+    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, sizes: Sizes = side_alone
+) -> Launch:
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
     p, (a, b, c) = case.problem, case.operands()
     arguments = c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
-    return Launch((case.tile,), grid(tiling, p), (bn // tn, bm // tm), arguments)
+    return Launch(sizes(case), grid(tiling, p), (bn // tn, bm // tm), arguments)
 
 
 def _run(case: Case, item: Launched) -> Run:
