@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The times of one step's tile [cycle]: its copy begins, has arrived, its product is done.
+    """The times of one step's tile [cycle]: its copy begins, has arrived; its product begins, ends.
 
-    Its product begins when it is there and the one before is done: at `done` − multiply.
+    A product begins when its tile is there and the product before is done.
     """
 
     asked: float
     there: float
+    begins: float
     done: float
 
 
@@ -97,15 +97,11 @@ class Pipeline:
             elif step < self.ahead:
                 asked = 0
             else:  # the product that leaves room for it has begun
-                asked = tiles[step - self.ahead].done - self.multiply
+                asked = tiles[step - self.ahead].begins
             there = asked + self.copy
-            tiles.append(Tile(asked, there, max(there, done) + self.multiply))
+            begins = max(there, done)
+            tiles.append(Tile(asked, there, begins, begins + self.multiply))
         return tiles
-
-    def waits(self) -> list[tuple[float, float]]:
-        """The times without a product, each from its start to its end."""
-        done = [0.0, *(tile.done for tile in self.schedule())]
-        return [(a, b - self.multiply) for a, b in pairwise(done) if b - self.multiply > a]
 
 
 def stages_needed(copy: float, multiply: float) -> int:

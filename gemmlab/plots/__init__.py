@@ -18,6 +18,7 @@ from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
+from gemmlab.plots.ring import ring
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.slots import slots
@@ -50,6 +51,7 @@ __all__ = [
     "provenance",
     "residual",
     "resources",
+    "ring",
     "roofline",
     "sawtooth",
     "si",

@@ -53,9 +53,7 @@ def _needed(misconception, diagnosis, new):
 
 
 def _loop(misconception, diagnosis, new):
-    answer = edited(
-        loop, ("copy + (steps - 1) * period(stages, copy, multiply) + multiply", new)
-    )
+    answer = edited(loop, ("copy + (steps - 1) * period(stages, copy, multiply) + multiply", new))
     return Wrong(misconception, diagnosis, (period, needed, answer))
 
 

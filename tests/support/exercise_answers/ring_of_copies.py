@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.exercises.ring_of_copies import build_ring as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.support.exercise_answers.edits import Wrong, fooling, for_ever, wrong
+from tests.support.exercise_answers.edits import fooling, for_ever, wrong
 
 WAIT = "            cp_async_wait(pending)\n"
 BARRIER = "            cuda.syncthreads()\n"

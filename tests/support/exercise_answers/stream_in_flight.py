@@ -45,7 +45,7 @@ def _share(misconception, diagnosis, new):
 
 
 WRONG = {
-    "the GPU's": _wanted("an SM needs what the GPU needs", "of-the-whole-gpu", "bandwidth * latency"),
+    "the GPU's": _wanted("an SM needs it all", "of-the-whole-gpu", "bandwidth * latency"),
     "divided": _wanted(
         "slow memory needs less", "divided-by-latency", "bandwidth / latency / sms"
     ),
@@ -82,6 +82,6 @@ FOOLING = {
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever, stages, share),
     "text": fooling(
-        "words are numbers", "wrong-type", wanted, lambda tile, blocks, wanted: str(ceil(2.5)), share,
+        "words are numbers", "wrong-type", wanted, lambda *ring: str(ceil(2.5)), share,
     ),
 }  # fmt: skip

@@ -1,0 +1,161 @@
+"""Answers to the questions of chapter 09, software pipelining."""
+
+from __future__ import annotations
+
+from gemmlab import Gemm, device, kernels, predict, records
+from gemmlab.guesses.answer import Answer
+from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.model.pipeline import Pipeline, stages_needed
+from gemmlab.model.step import Step, step
+
+_GPU = device("h200")
+_BIG = Gemm(4096, 4096, 4096)
+_HALF = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
+_PRODUCER = 56  # registers of a thread of the warpgroup that copies
+_UNIT = 8  # registers, of which those of a thread are a multiple
+
+
+def _step() -> Step:
+    return step(kernels.mma_swizzled, _GPU, like=_HALF)
+
+
+def gap() -> Answer:
+    """For what percentage of a step do the Tensor Cores stand still?"""
+    one, slow = _step(), step(kernels.warp_tiled, _GPU)
+    return Answer(
+        round(100 * one.idle_share),
+        f"The product takes {one.multiply:,.0f} cycles, loading, the way to DRAM and storing "
+        f"{one.load:.0f} + {one.wait:.0f} + {one.store:.0f}. The faster the product, the more of "
+        "the step is the rest.",
+        {
+            round(100 * slow.idle_share): "That is the FMA units' share. The copy takes about as "
+            "long, but the product is much shorter.",
+            round(100 * one.wait / (one.wait + one.multiply)): "That is the way to DRAM; issuing "
+            "the loads and storing what they bring takes time, too.",
+            0: "A block cannot multiply a tile that has not arrived.",
+        },
+        within=0.04,
+    )
+
+
+def barriers() -> Answer:
+    """How many barriers does a step need with two pairs of tiles?"""
+    short, long = Gemm(256, 256, 1024), Gemm(256, 256, 2048)
+    tiling = kernels.pipelined.default
+    across, down = tiling.grid(short)
+    passed = [predict(q, _GPU, kernels.pipelined).counters["barriers"] for q in (short, long)]
+    steps = tiling.steps(long) - tiling.steps(short)
+    return Answer(
+        (passed[1] - passed[0]) / (across * down * steps),
+        "It says that the next tile is complete. The tile that is being filled is one that "
+        "everybody left before the last barrier, so nobody has to be asked again.",
+        {
+            2: "Chapter 4's second barrier kept fast threads from overwriting what slow ones read. "
+            "Here they write to the other tile.",
+            0: "What *other* threads have stored can be read only after a barrier.",
+        },
+    )
+
+
+def ahead() -> Answer:
+    """How many tiles need room in shared memory, so that no step waits?"""
+    one = _step()
+    under_way = stages_needed(one.idle, one.multiply) - 1
+    return Answer(
+        under_way + 1,
+        f"{one.idle:,.0f} cycles are {one.idle / one.multiply:.2g} products, so {under_way} tiles "
+        "have to be under way, and one more is multiplied.",
+        {
+            under_way: "So many are under way; the one that is multiplied needs room, too.",
+            2: "With two tiles one is under way: a step still takes as long as the copy.",
+        },
+    )
+
+
+def short() -> Answer:
+    """For what percentage of a loop of 8 steps do the Tensor Cores wait, with 4 stages?"""
+    one = _step()
+    loop = Pipeline(8, 4, one.idle, one.multiply)
+    share = 100 * (1 - loop.steps * loop.multiply / loop.cycles)
+    return Answer(
+        share,
+        f"Nothing hides the first copy: {loop.copy:,.0f} of {loop.cycles:,.0f} cycles.",
+        {
+            0: "In the steady state nobody waits. But the first tile has to come first.",
+            100 * one.idle_share: "That is without a pipeline.",
+            100 * loop.copy / (loop.steps * loop.multiply): "That is waiting divided by "
+            "multiplying; the loop has both.",
+        },
+        within=0.05,
+    )
+
+
+def gain() -> Answer:
+    """By how many percent is *pipelined* faster than *warp_tiled*, recorded at 4096?"""
+    before, after = (records.find(k, _BIG) for k in (kernels.warp_tiled, kernels.pipelined))
+    blocks, idle = before.resources["blocks_per_sm"], step(kernels.warp_tiled, _GPU).idle_share
+    return Answer(
+        round(100 * (before.seconds / after.seconds - 1)),
+        f"{blocks} blocks of *warp_tiled* share an SM, and often one multiplies while the other "
+        "waits. The ring makes sure of it.",
+        {
+            round(100 / (1 - idle) - 100): "That is for a block that has an SM to itself. Two "
+            "share it, and one can multiply while the other waits.",
+            0: "Two blocks on an SM hide a part of each other's waits, but not all.",
+        },
+        within=0.15,
+    )
+
+
+def room() -> Answer:
+    """How many stages of 128×256×64 FP16 fit into the shared memory of an SM?"""
+    bm, bn, bk = kernels.warp_specialised.default.block
+    tile = 2 * bk * (bm + bn)
+    return Answer(
+        _GPU.shared_bytes_per_block // tile,
+        f"A stage has 64 · (128 + 256) elements of 2 bytes, {tile:,} B, and a block can have "
+        f"{_GPU.shared_bytes_per_block:,} B.",
+        {
+            _GPU.shared_bytes_per_block // (2 * tile): "That is for FP32; an element has 2 bytes.",
+            _GPU.shared_bytes_per_block // (2 * bk * bn): "You counted the tile of B; that of A "
+            "needs room, too.",
+        },
+    )
+
+
+def copies() -> Answer:
+    """How many instructions of warps copy a step's tiles by the TMA?"""
+    tiling = kernels.warp_specialised.default
+    (bm, bn, bk), piece, warp = tiling.block, 16, _GPU.warp_size
+    by_threads = 2 * bk * (bm + bn) // (piece * warp)
+    return Answer(
+        2,
+        "One thread asks for the tile of A and for that of B; the TMA computes the addresses, and "
+        f"looks after the edges. By `cp.async` it would be {by_threads}, each with an address for "
+        "every lane.",
+        {
+            by_threads: "That is by `cp.async`, 16 bytes for each lane.",
+            1: "A and B are two matrices: two boxes.",
+            bm + bn: "That is an instruction for each row; the TMA copies a box.",
+        },
+    )
+
+
+def registers() -> Answer:
+    """How many registers can each thread of two consumers have beside a producer with 56?"""
+    whole = (_GPU.registers_per_sm - WARPGROUP * _PRODUCER) // (2 * WARPGROUP)
+    most = whole // _UNIT * _UNIT
+    even = _GPU.registers_per_sm // (3 * WARPGROUP) // _UNIT * _UNIT
+    return Answer(
+        most,
+        f"{_GPU.registers_per_sm:,} − 128 · {_PRODUCER} are left for 256 threads: {whole}, and the "
+        f"next multiple of {_UNIT} below is {most}. All begin with {even}.",
+        {
+            even: "With so many all three begin; the producer has given most of its back.",
+            _GPU.registers_per_sm // (3 * WARPGROUP): "That is an even share of all three; the "
+            "producer has given most of its back.",
+            whole: f"Registers come in multiples of {_UNIT}.",
+            _GPU.registers_per_sm // (2 * WARPGROUP): "The producer keeps 56 for each of its "
+            "threads, and more than 255 no thread can have.",
+        },
+    )
