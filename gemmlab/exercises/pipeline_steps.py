@@ -87,8 +87,8 @@ TASK = Task(
     "multiply), each a number.",
     prompt="""
     A copy takes `copy` cycles from the moment it is asked for, however many are under way; the
-    product of a tile takes `multiply`. Shared memory has room for `stages` tiles. Copies begin as
-    soon as there is room.
+    product of a tile takes `multiply`. Shared memory has room for `stages` tiles. A step waits for
+    its own tile, asks for the one `stages` − 1 steps further, and multiplies.
 
     - `period(stages, copy, multiply)`: the mean time of a step in a long loop. With one stage the
       tile is copied, then multiplied;

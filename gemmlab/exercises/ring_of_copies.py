@@ -64,7 +64,8 @@ def build_ring(T, S):
             cp_async_commit()
         acc = float32(0)
         slot = 0  # of the ring: the one that holds the tiles from `start` on
-        for start in range(0, k, T):
+        start = 0
+        while start < k:
             # Wait for the tiles of `slot`: for this thread's copies, and for those of the others.
             # Begin to copy the tiles `ahead` steps further into the slot that nobody reads any
             # more; make a group of these copies. Multiply.
@@ -78,6 +79,7 @@ def build_ring(T, S):
                 acc += As[slot, y, p] * Bs[slot, p, x]
             # [end]
             slot = slot + 1 if slot < ahead else 0
+            start += T
 
         if row < m and col < n:
             if beta == 0:

@@ -19,22 +19,19 @@ def _step() -> Step:
     return step(kernels.mma_swizzled, _GPU, like=_HALF)
 
 
-def gap() -> Answer:
-    """For what percentage of a step do the Tensor Cores stand still?"""
-    one, slow = _step(), step(kernels.warp_tiled, _GPU)
+def blocks() -> Answer:
+    """How many blocks does an SM need, so that others' products hide a block's copy?"""
+    one = _step()
+    others = stages_needed(one.idle, one.multiply) - 1
     return Answer(
-        round(100 * one.idle_share),
-        f"The product takes {one.multiply:,.0f} cycles, loading, the way to DRAM and storing "
-        f"{one.load:.0f} + {one.wait:.0f} + {one.store:.0f}. The faster the product, the more of "
-        "the step is the rest.",
+        others + 1,
+        f"A copy takes as long as {one.idle / one.multiply:.2g} products. {others} other blocks "
+        "have to multiply meanwhile, one tile each.",
         {
-            round(100 * slow.idle_share): "That is the FMA units' share. The copy takes about as "
-            "long, but the product is much shorter.",
-            round(100 * one.wait / (one.wait + one.multiply)): "That is the way to DRAM; issuing "
-            "the loads and storing what they bring takes time, too.",
-            0: "A block cannot multiply a tile that has not arrived.",
+            others: "So many *other* blocks have to multiply while one waits.",
+            2: "While one waits the other multiplies, but a product is much shorter than a copy.",
+            1: "A block alone waits for its own copies.",
         },
-        within=0.04,
     )
 
 
@@ -57,18 +54,22 @@ def barriers() -> Answer:
     )
 
 
-def ahead() -> Answer:
-    """How many tiles need room in shared memory, so that no step waits?"""
+def three() -> Answer:
+    """How long is a step with three stages [cycle]?"""
     one = _step()
-    under_way = stages_needed(one.idle, one.multiply) - 1
+    loop = Pipeline(100, 3, one.idle, one.multiply)
     return Answer(
-        under_way + 1,
-        f"{one.idle:,.0f} cycles are {one.idle / one.multiply:.2g} products, so {under_way} tiles "
-        "have to be under way, and one more is multiplied.",
+        loop.period,
+        f"Two tiles are under way and share the time of one copy: {loop.copy:.0f} / 2. The product "
+        "is shorter than that.",
         {
-            under_way: "So many are under way; the one that is multiplied needs room, too.",
-            2: "With two tiles one is under way: a step still takes as long as the copy.",
+            loop.multiply: "Then nobody would wait. But two products take less than a copy.",
+            loop.copy: "Two copies are under way now, not one: two tiles arrive in that time.",
+            loop.copy / 3: "One of the three tiles is being multiplied: two are under way. And no "
+            "step is shorter than its product.",
+            loop.copy - loop.multiply: "That is what a step waits with two stages.",
         },
+        within=0.03,
     )
 
 

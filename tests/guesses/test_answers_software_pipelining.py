@@ -32,20 +32,31 @@ def of_a_step():
 
 
 def ring(steps, stages, copy, multiply):
-    """The time of a loop, and of its waits, from an event for each stage."""
-    free, now, waited = [0.0] * stages, 0.0, 0.0
+    """The time of a loop, and of its waits, as its kernels go: wait, ask for a tile, multiply."""
+    arrives = dict.fromkeys(range(stages - 1), copy)
+    now = waited = 0.0
     for step in range(steps):
-        arrives = free[step % stages] + copy
-        waited += max(0.0, arrives - now)
-        now = max(now, arrives) + multiply
-        free[step % stages] = now
+        waited += max(0.0, arrives[step] - now)
+        now = max(now, arrives[step])
+        arrives[step + stages - 1] = now + copy
+        now += multiply
     return now, waited
 
 
-def test_gap():
-    load, way, store, multiply = of_a_step()
-    idle = load + way + store
-    assert abs(answers.gap().number - 100 * idle / (idle + multiply)) < 4
+def test_blocks():
+    """Blocks that take turns at the Tensor Cores: the first that never lets them wait."""
+    *parts, multiply = of_a_step()
+
+    def waits(blocks):
+        free, now, waited = [0.0] * blocks, 0.0, 0.0
+        for turn in range(50 * blocks):
+            arrives = free[turn % blocks] + sum(parts)
+            waited += max(0.0, arrives - now)
+            now = max(now, arrives) + multiply
+            free[turn % blocks] = now
+        return waited > sum(parts)
+
+    assert answers.blocks().number == next(b for b in range(1, 9) if not waits(b))
 
 
 def test_barriers():
@@ -56,10 +67,10 @@ def test_barriers():
     assert answers.barriers().number == (long - short) / (32 / 16)
 
 
-def test_ahead():
+def test_three():
     *parts, multiply = of_a_step()
-    fewest = next(s for s in range(1, 9) if ring(200, s, sum(parts), multiply)[1] <= sum(parts))
-    assert answers.ahead().number == fewest
+    short, long = (ring(steps, 3, sum(parts), multiply)[0] for steps in (101, 201))
+    assert abs(answers.three().number / ((long - short) / 100) - 1) < 0.05
 
 
 def test_short():
