@@ -1,4 +1,4 @@
-"""Write what README.md takes from the records: the table of the ladder and its picture.
+"""Write what README.md takes from the records: a table of each ladder, and a picture of the first.
 
 Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture. The
 picture's alternative text is in its file and in the pages that show it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.plots import si
@@ -15,15 +16,41 @@ from gemmlab.plots.figures import DENSITY, Figure, png
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
-BEGIN, END = "<!-- ladder: written by book/readme.py -->", "<!-- end of ladder -->"
 DEVICE, N = "h200", 4096
-PROBLEM = Gemm(N, N, N)
 
 
-def recorded(kernel: kernels.Kernel) -> Measurement | None:
+class Ladder(NamedTuple):
+    """A table of README.md: its mark there, its kernels, and the product that they are shown at."""
+
+    mark: str
+    rungs: tuple[kernels.Kernel, ...]
+    problem: Gemm
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- {self.mark}: written by book/readme.py -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- end of {self.mark} -->"
+
+
+SIMT = Ladder("ladder", kernels.LADDER, Gemm(N, N, N))
+LADDERS = (
+    SIMT,
+    Ladder("split-K", (kernels.pipelined, *kernels.SPLIT_K), Gemm(1024, 1024, 8192)),
+    Ladder(
+        "Tensor Cores",
+        (*kernels.TENSOR_CORE, *kernels.HOPPER),
+        Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32"),
+    ),
+)
+
+
+def recorded(kernel: kernels.Kernel, problem: Gemm) -> Measurement | None:
     """The measurement of a kernel with its own tiling; None where there is none."""
     try:
-        return records.find(kernel, PROBLEM, kernel.default, DEVICE)
+        return records.find(kernel, problem, kernel.choose(None, problem, DEVICE), DEVICE)
     except LookupError:
         return None
 
@@ -33,30 +60,30 @@ def source(kernel: kernels.Kernel) -> str:
     return f"{kernel.build.__module__.replace('.', '/')}.py"
 
 
-def table() -> str:
-    """The ladder at one size, as Markdown: rates, and fractions of cuBLAS and of the peak."""
-    yardstick = records.find(kernels.REFERENCE, PROBLEM, None, DEVICE)
-    gpu = device(DEVICE)
-    peak = gpu.peak_of(PROBLEM.dtype)
+def table(ladder: Ladder) -> str:
+    """The rungs at one product, as Markdown: rates, and fractions of cuBLAS and of the peak."""
+    problem, gpu = ladder.problem, device(DEVICE)
+    yardstick = records.find(kernels.REFERENCE, problem, None, DEVICE)
+    peak = gpu.peak_of(problem.dtype)
     lines = [
-        f"| rung | idea | recorded at n = {N} | predicted | of cuBLAS | of the peak |",
+        "| rung | idea | recorded | predicted | of cuBLAS | of the peak |",
         "|---|---|--:|--:|--:|--:|",
     ]
-    for number, kernel in enumerate(kernels.LADDER, 1):
+    for number, kernel in enumerate(ladder.rungs, 1):
         name = f"{number} [{kernel.name}]({source(kernel)})"
-        expected = predict(PROBLEM, gpu, kernel).flops_per_second / 1e12
-        lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, expected, yardstick, peak)} |")
+        lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, problem, yardstick, peak)} |")
     rate = yardstick.flops_per_second
     lines.append(
         f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate / 1e12:.2f} TFLOP/s | | "
         f"| {rate / peak:.1%} |"
     )
-    note = f"FP32, {yardstick.source}, peak {si(peak, 'FLOP/s')}, L2 flushed before each run."
+    note = f"{problem}, {yardstick.source}, peak {si(peak, 'FLOP/s')}, L2 flushed before each run."
     return "\n".join([*lines, "", note])
 
 
-def _rates(kernel: kernels.Kernel, expected: float, yardstick: Measurement, peak: float) -> str:
-    seen = recorded(kernel)
+def _rates(kernel: kernels.Kernel, problem: Gemm, yardstick: Measurement, peak: float) -> str:
+    expected = predict(problem, DEVICE, kernel).flops_per_second / 1e12
+    seen = recorded(kernel, problem)
     if seen is None:
         return f"not yet | {expected:.2f} | | "
     rate = seen.flops_per_second
@@ -67,24 +94,25 @@ def _rates(kernel: kernels.Kernel, expected: float, yardstick: Measurement, peak
 
 
 def up_to_date(readme: str) -> str:
-    """`readme` with its table of the ladder and the words of its picture as the records have it."""
-    before, rest = readme.split(BEGIN)
-    _, after = rest.split(END)
+    """`readme` with its tables and the words of its picture as the records have them."""
+    for ladder in LADDERS:
+        before, rest = readme.split(ladder.begin)
+        _, after = rest.split(ladder.end)
+        readme = f"{before}{ladder.begin}\n{table(ladder)}\n{ladder.end}{after}"
     path = PICTURE.relative_to(ROOT).as_posix()
     shown = f"![{plots.alt(picture())}]({path})"
-    before = re.sub(rf"!\[[^\]]*\]\({re.escape(path)}\)", lambda _: shown, before)
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return re.sub(rf"!\[[^\]]*\]\({re.escape(path)}\)", lambda _: shown, readme)
 
 
 def picture() -> Figure:
     """The recorded speed of each rung, on its prediction, cuBLAS and the peak."""
     gpu = device(DEVICE)
-    rungs = [m for m in map(recorded, kernels.LADDER) if m is not None]
-    expected = [predict(PROBLEM, gpu, kernels.get(m.kernel), m.tiling) for m in rungs]
-    yardstick = records.find(kernels.REFERENCE, PROBLEM, None, DEVICE)
+    rungs = [m for kernel in SIMT.rungs if (m := recorded(kernel, SIMT.problem)) is not None]
+    expected = [predict(SIMT.problem, gpu, kernels.get(m.kernel), m.tiling) for m in rungs]
+    yardstick = records.find(kernels.REFERENCE, SIMT.problem, None, DEVICE)
     figure, (ax,) = plots.figure(width=9, height=1.9 + 0.45 * len(rungs))
     figure.subplots_adjust(left=0.155)
-    plots.ladder(ax, rungs, yardstick, gpu.peak_of(PROBLEM.dtype), expected)
+    plots.ladder(ax, rungs, yardstick, gpu.peak_of(SIMT.problem.dtype), expected)
     plots.style.title(ax, f"The ladder, FP32, m = n = k = {N}")
     plots.provenance(ax, yardstick.source)
     return figure

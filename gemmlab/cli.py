@@ -96,6 +96,14 @@ def _parser() -> argparse.ArgumentParser:
         "(default: %(default)s)",
     )
     add.add_argument(
+        "--splits",
+        type=_counts,
+        default=(),
+        metavar="NUMBERS",
+        help="parts of k, with commas, in which kernels that divide it are measured besides what "
+        "they suggest",
+    )
+    add.add_argument(
         "--figures",
         metavar="NUMBERS",
         help="instead of sizes: counterparts of these figures of NVIDIA's guide, with commas, of "
@@ -142,6 +150,10 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(_count(number.strip()) for number in text.split(","))
 
 
 def _fail(message: str) -> int:
@@ -198,7 +210,7 @@ def _record(arguments: argparse.Namespace) -> int:
     target: Device = detect() if status.works else device(RECORDED)
     kept = records.ROOT / target.name
     folder = arguments.out or (kept / FIGURES if figures else kept)
-    points = recording.plan(chosen, problems, target, arguments.budget)
+    points = recording.plan(chosen, problems, target, arguments.budget, arguments.splits)
     if figures:
         points = guide_figures.plan(figures, chosen, target, arguments.budget)
     if arguments.held_out:  # kept apart: nobody who looks at records may come across them

@@ -50,9 +50,15 @@ def efficiency(device: Device, tile: Tile) -> list[Size]:
 
 
 def tile_quantization(device: Device, tile: Tile) -> list[Size]:
-    """Figure 7: time over n where each column of tiles is a wave: m = 27648 on 108 SMs."""
+    """Figure 7: time over n where each column of tiles is a wave: m = 27648 on 108 SMs.
+
+    n goes by 8 through the second wave, as the guide's does, by quarters of a tile through four,
+    and by 8 past each full one.
+    """
     bm, bn = tile
-    return [(bm * device.sms, n, K) for n in range(bn // 2, 4 * bn + 9, 8)]
+    quarters = range(bn // 4, 4 * bn + 1, bn // 4)
+    steps = {*range(bn, 2 * bn + 1, 8), *quarters, *(w * bn + 8 for w in range(1, 5))}
+    return [(bm * device.sms, n, K) for n in sorted(steps)]
 
 
 def wave_quantization(device: Device, tile: Tile) -> list[Size]:

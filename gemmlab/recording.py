@@ -10,8 +10,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -76,31 +76,39 @@ def parse_kernels(text: str) -> list[Kernel]:
 
 
 def plan(
-    chosen: Iterable[Kernel], problems: Iterable[Gemm], device: Device, budget: float = BUDGET
+    chosen: Iterable[Kernel],
+    problems: Iterable[Gemm],
+    device: Device,
+    budget: float = BUDGET,
+    splits: Sequence[int] = (),
 ) -> list[Point]:
     """Every point of a campaign on `device`, the small problems first.
 
     A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
-    the kernel's own alone, as is one that suggests a split; layouts and formats that a kernel does
-    not take are left out.
+    the kernel's own alone; layouts and formats that a kernel does not take are left out. A kernel
+    that divides k is measured with what it suggests, and with these tiles in each of `splits`.
     Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
     """
     points = {}
     for problem in sorted(problems, key=lambda p: p.flops):
         for kernel in chosen:
-            for tiling in _tilings(kernel, problem, device):
+            for tiling in _tilings(kernel, problem, device, splits):
                 points[kernel.name, problem, tiling] = point(
                     kernel, problem, tiling, device, budget
                 )
     return list(points.values())
 
 
-def _tilings(kernel: Kernel, problem: Gemm, device: Device) -> list[Tiling | None]:
+def _tilings(
+    kernel: Kernel, problem: Gemm, device: Device, splits: Sequence[int]
+) -> list[Tiling | None]:
     if problem.layout not in kernel.layouts or problem.arithmetic not in kernel.arithmetic:
         return []
-    square = problem.m == problem.n == problem.k and problem.layout == "nn"
-    others = kernel.tilings if square and not kernel.splits else ()
     own = kernel.choose(None, problem, device)
+    square = problem.m == problem.n == problem.k and problem.layout == "nn"
+    others = kernel.tilings if square else ()
+    if kernel.splits:
+        others = [replace(own, split=split) for split in splits]
     return [own, *(tiling for tiling in others if tiling != own)]
 
 

@@ -98,6 +98,20 @@ def test_a_format_is_measured_with_the_kernels_that_compute_it():
     assert {(p.kernel.name, p.problem) for p in points} == {("tiled", half)}
 
 
+def test_a_kernel_that_divides_k_is_measured_in_other_splits_of_the_tiles_that_it_suggests():
+    thin = Gemm(64, 64, 8192)
+    own = kernels.split_k.choose(None, thin, H200)
+    chosen = [kernels.pipelined, kernels.split_k]
+    assert [p.tiling for p in plan(chosen, [thin], H200)] == [kernels.pipelined.default, own]
+    points = plan(chosen, [thin], H200, splits=(1, own.split, 3))
+    assert [p.tiling for p in points if p.kernel is kernels.split_k] == [
+        own, own.unsplit, replace(own, split=3)
+    ]  # fmt: skip
+    assert [p.tiling for p in points if p.kernel is kernels.pipelined] == [
+        kernels.pipelined.default
+    ]
+
+
 def test_long_launches_are_left_out_by_prediction():
     huge = Gemm(32768, 32768, 32768)
     naive, *_, cublas = plan(KERNELS, [huge], H200)

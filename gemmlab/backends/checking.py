@@ -18,9 +18,10 @@ normal : on the operands themselves, with vectors x of N(0, 1): row i of C·x �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def check(
     how = f"{PROBES} normal probes and {min(ROWS, problem.m)} rows, float64" + (
         f"; {PROBES} exact probes of {bits} bits on whole numbers" if bits else ""
     )
-    if not exact or not all(np.isfinite(part).all() for part in _parts(result, problem.out_dtype)):
+    finite = _by_rows(lambda part: np.isfinite(part).all(), result, problem.out_dtype)
+    if not exact or not all(finite):
         return Check(np.inf, how)
     return Check(
         max(_normal(problem, result, operands, rng), _rows(problem, result, operands, rng)), how
@@ -109,9 +111,13 @@ def _exact(
     trial: Gemm, result: np.ndarray, operands: Operands, bits: int, rng: np.random.Generator
 ) -> bool:
     """Whether `result` consists of whole numbers in range and passes every probe to the bit."""
+    most = _largest(trial)
     if not all(
-        (part == np.rint(part)).all() and (np.abs(part) <= _largest(trial)).all()
-        for part in _parts(result, trial.out_dtype)
+        _by_rows(
+            lambda part: (part == np.rint(part)).all() and (np.abs(part) <= most).all(),
+            result,
+            trial.out_dtype,
+        )
     ):
         return False
     x = rng.integers(0, 1 << bits, (trial.n, PROBES)).astype(np.float64)
@@ -157,16 +163,22 @@ def _expected(problem: Gemm, operands: Operands, x: np.ndarray) -> np.ndarray:
 
 def _times(matrix: np.ndarray, form: str, x: np.ndarray) -> np.ndarray:
     """matrix·x in float64."""
-    return np.concatenate([part @ x for part in _parts(matrix, form)])
+    return np.concatenate(_by_rows(lambda part: part @ x, matrix, form))
 
 
 def _row_norms(matrix: np.ndarray, form: str) -> np.ndarray:
     """The Euclidean norm of each row, in float64."""
-    return np.concatenate([np.linalg.norm(part, axis=1) for part in _parts(matrix, form)])
+    return np.concatenate(_by_rows(lambda part: np.linalg.norm(part, axis=1), matrix, form))
 
 
-def _parts(matrix: np.ndarray, form: str) -> Iterator[np.ndarray]:
-    """The numbers of a matrix of format `form` in float64, in groups of rows that fit in memory."""
+def _by_rows(function: Callable[[np.ndarray], Any], matrix: np.ndarray, form: str) -> list:
+    """`function` of the numbers of each group of rows, in float64: groups that fit in memory, and
+    several at once, since converting them takes longer than the GPU takes to multiply.
+    """
+
+    def of(first: int) -> Any:
+        return function(from_memory(matrix[first : first + rows], form).astype(np.float64))
+
     rows = max(1, CHUNK // matrix.shape[1])
-    for i in range(0, len(matrix), rows):
-        yield from_memory(matrix[i : i + rows], form).astype(np.float64)
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(of, range(0, len(matrix), rows)))

@@ -295,7 +295,8 @@ def test_what_is_recorded_is_offered_and_drawn_at_once(lab):
     assert {p for _, p in lab.stored.options} == of_tiled
     for _, problem in lab.stored.options[:3]:
         lab.stored.value = problem
-        there = [m for m in records.load() if m.problem == problem]
+        of_family = [m for m in records.load() if m.kernel in lab.family]
+        there = [m for m in of_family if m.problem == problem]
         assert len(observed(lab)) == len(there) == len(lab.rows.rows)
         tiles = {m.tiling for m in there if m.kernel == "tiled"}
         assert {t for _, t in lab.tile.options} == tiles

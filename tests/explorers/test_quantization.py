@@ -72,7 +72,7 @@ def test_what_is_recorded_lies_on_the_prediction(large):
     assert predicted[3072] == 1
     assert predicted[3073] == pytest.approx(3073 / 6144)
     assert seen[3080] < 0.6 * seen[3072]
-    assert "cublas" not in large._curve.marks
+    assert set(shares(large, "cublas")) == {3072, 3080}
     large.sizes["m"].value = 2816
     assert "pipelined" not in large._curve.marks
     assert len(shares(large, "cublas")) > 50
@@ -80,8 +80,8 @@ def test_what_is_recorded_lies_on_the_prediction(large):
 
 def test_a_tile_that_was_not_measured_has_no_marks(large):
     large.tile.value = (64, 64)
-    assert large._curve.marks == {}
-    assert "recorded" not in large.message
+    assert set(large._curve.marks) == {"cublas"}  # which chooses its own
+    assert "pipelined" not in large.message
 
 
 @pytest.mark.parametrize("name", [*GPUS, SMALL])
