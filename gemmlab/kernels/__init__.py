@@ -15,6 +15,7 @@ from gemmlab.kernels.simt.register_tiled import register_tiled
 from gemmlab.kernels.simt.tiled import tiled
 from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
+from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
@@ -22,6 +23,7 @@ from gemmlab.kernels.tensor_core.mma_direct import mma_direct
 from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
+from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 
@@ -31,6 +33,8 @@ LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipel
 SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
+TENSOR_CORE_TMA = (mma_tma,)  # their tiles copied by the TMA, for compute capability 9.0
+TENSOR_CORE_SPLIT_K = (mma_split_k,)  # their work along k divided among blocks
 HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
@@ -42,6 +46,8 @@ __all__ = [
     "REFERENCE",
     "SPLIT_K",
     "TENSOR_CORE",
+    "TENSOR_CORE_SPLIT_K",
+    "TENSOR_CORE_TMA",
     "Kernel",
     "coalesced",
     "cpu_blocked",
@@ -52,7 +58,9 @@ __all__ = [
     "mma_direct",
     "mma_pipelined",
     "mma_shared",
+    "mma_split_k",
     "mma_swizzled",
+    "mma_tma",
     "mma_tuned",
     "naive",
     "own",
@@ -74,7 +82,8 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, *HOPPER, REFERENCE, *CPU)}
+    tensor = *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER
+    known = {k.name: k for k in (*LADDER, *SPLIT_K, *tensor, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

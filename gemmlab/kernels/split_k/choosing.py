@@ -16,14 +16,15 @@ def fastest(
     device: Device,
     tilings: Iterable[Tiling],
     predicted: Callable[[Tiling], tuple[float, Tiling]],
+    shared: Callable[[Gemm, Tiling], int] = shared_bytes,
 ) -> Tiling:
     """The first of those that take least time within `RESOLUTION`; the first if no rate is known.
 
     tilings : the largest tiles first; those that a block of `device` cannot hold are left out
-    predicted : tiling -> (seconds, the same tiling with its split)
+    predicted : tiling -> (seconds, the same tiling with its split); shared : memory of a block [B]
     """
     most = device.shared_bytes_per_block
-    fit = [t for t in tilings if most is None or shared_bytes(problem, t) <= most]
+    fit = [t for t in tilings if most is None or shared(problem, t) <= most]
     if problem.accumulate not in device.peak:
         return fit[0]
     found = [predicted(tiling) for tiling in fit]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy import float32
 
+from gemmlab.formats import number_format
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.fours import FOUR, ZEROS, moved, updating
@@ -48,15 +49,19 @@ def storing(tiling: Tiling) -> Callable:
     return store
 
 
-def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
+def adding(
+    tiling: Tiling, aligned: bool, slot: Callable, update: Callable | None = None
+) -> Callable:
     """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     `first` to `last` - 1, and slot(part, first) says where each is.
+    update : what updates four neighbours of C, called as that of `fours.updating`, which is the
+        one where None is given
     """
     BM, BN, _ = tiling.block
     GROUPS = groups(tiling)
-    update_tile = updating(aligned, 1, FOUR)
+    update_tile = update or updating(aligned, 1, FOUR)
 
     @on_device
     def add(C, W, tile, first, last, alpha, beta):
@@ -129,11 +134,13 @@ def thread_groups(tiling: Tiling) -> traffic.Lanes:
 
 
 def added(
-    problem: Gemm, tiling: Tiling, parts: np.ndarray, warps: int, aligned: bool
-) -> traffic.Work:
+    problem: Gemm, tiling: Tiling, parts: np.ndarray, warps: int, aligned: bool,
+    wide: int | None = None,
+) -> traffic.Work:  # fmt: skip
     """The work of the launch that adds parts up, and updates C.
 
     parts : of each tile of C in turn, 0 for one that needs no sum; warps : of a block
+    wide : elements of C that an access moves; four where None and rows are aligned, else one
     Additions are not counted: four of them need 16 bytes of the workspace.
     """
     bm, bn, _ = tiling.block
@@ -147,14 +154,15 @@ def added(
         counters += traffic.global_access(
             "load", FLOAT, rows, rows.row * bn + rows.col, *inside, wide=FOUR
         )
-    lanes, wide = moved(rows, aligned)
+    wide = wide or (FOUR if aligned else 1)
+    lanes, size = rows.repeated([0], range(0, FOUR, wide)), number_format(problem.out_dtype).bytes
     for (start, height, width), count in placed(problem, tiling, which, 1).items():
         offset, inside = (
             lanes.row * problem.n + lanes.col,
             ([(start, height, count)], [(0, width, 1)]),
         )
         for op in ("store", "load") if problem.beta != 0 else ("store",):
-            counters += traffic.global_access(op, FLOAT, lanes, offset, *inside, wide=wide)
+            counters += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
         for far in range(0, min(width, bn), WIDE):
             read = row._replace(valid=row.valid & (lane + far < width))
             each = traffic.shared_access("load", FLOAT, read, WIDE, FOUR)
@@ -188,9 +196,10 @@ def placed(
     """
     (bm, bn, _), (across, _) = tiling.block, tiling.grid(problem)
     alike: Counter[tuple[int, int, int]] = Counter()
+    line = LINE // number_format(problem.out_dtype).bytes
     for tile, count in zip(tiles, np.broadcast_to(counts, tiles.shape), strict=True):
         i, j = int(tile) // across * bm, int(tile) % across * bn
-        start = (i * problem.n + j) % (LINE // FLOAT)
+        start = (i * problem.n + j) % line
         alike[start, min(bm, problem.m - i), min(bn, problem.n - j)] += int(count)
     return alike
 

@@ -248,14 +248,19 @@ def fragment_loads(problem: Gemm, tiling: Tiling, placed: Callable[[int], Place]
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
     """The epilogue of `updating`, over the whole grid."""
+    pairs = pairs_of_sums(tiling)
+    if problem.n % 2 == 0:
+        return traffic.update_c(problem, tiling, pairs, 2)
+    return traffic.update_c(problem, tiling, pairs.repeated([0], range(2)))
+
+
+def pairs_of_sums(tiling: Tiling) -> traffic.Lanes:
+    """The pairs of neighbours in a block's tile of C that its lanes have, access by access."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     i, j = corner(tiling)(threads)
     lane = threads % WARP
     first = traffic.Lanes(i + lane // 4, j + lane % 4 * 2, np.ones_like(lane, bool))
-    pairs = first.repeated(range(0, tiling.warp[0], 8), range(0, tiling.warp[1], 8))
-    if problem.n % 2 == 0:
-        return traffic.update_c(problem, tiling, pairs, 2)
-    return traffic.update_c(problem, tiling, pairs.repeated([0], range(2)))
+    return first.repeated(range(0, tiling.warp[0], 8), range(0, tiling.warp[1], 8))
 
 
 def flops(problem: Gemm, tiling: Tiling) -> dict[str, int]:

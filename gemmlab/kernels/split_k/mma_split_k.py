@@ -1,0 +1,252 @@
+"""Split-K on Tensor Cores: several blocks share a tile of C, each with a part of k.
+
+One change from *mma_pipelined*, and the one that *split_k* makes of *pipelined*: the grid has a
+third axis, along k, each block stores its sums in a workspace, and a second launch adds them up, in
+a fixed order, and updates C. Sums are stored in float32, whatever C is: so it is rounded once.
+Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy import float16, float32, int32, uint16, uint32
+
+from gemmlab.device import Device
+from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
+from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
+from gemmlab.kernels.split_k.along_k import BEYOND
+from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.parts import (
+    WARPS,
+    added,
+    adding,
+    for_adders,
+    groups,
+    stackable,
+)
+from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
+from gemmlab.kernels.tensor_core.pieces import (
+    BYTES,
+    copied,
+    copyable,
+    copying,
+    shared_bytes,
+    swizzled,
+    tile_shapes,
+    variant,
+)
+from gemmlab.kernels.tensor_core.warps import (
+    ARITHMETIC,
+    STEP,
+    clearing,
+    computable,
+    corner,
+    flops,
+    fragment_loads,
+    fragment_shapes,
+    loading,
+    multiplying,
+    pairs_of_sums,
+    two_of,
+    updating,
+)
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import choose_split
+from gemmlab.model.work import together
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that multiplies, with all tile sizes frozen into it; see *mma_pipelined*."""
+    BM, BN, BK = tiling.block
+    WM, WN = tiling.warp
+    STAGES, AHEAD = tiling.stages, tiling.stages - 1  # AHEAD: of what is multiplied, in tiles
+    PENDING = AHEAD - 1  # batches of copies that need not have arrived
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    K_AXIS = 1 if ALONG_A else 0  # of A
+    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_SIZE, B_SIZE = BM * BK, BN * BK
+    A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
+    A_BYTES = BYTES * STAGES * A_SIZE
+    ELEMENT = float16 if dtype == "float16" else uint16
+    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+
+    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, asynchronous=True)
+    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, asynchronous=True)
+    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    multiply, store = multiplying(tiling, dtype), updating(tiling, "float32", paired=True)
+
+    @on_device
+    def copy(As, Bs, to_a, to_b, slot, A, B, row, col, p, end):
+        """Begin to copy the tiles from p of k on to a slot of the rings; zeros beyond the part."""
+        p = int32(p) if p < end else int32(BEYOND)
+        copy_a(As, to_a + slot * A_SIZE, A, row if ALONG_A else p, p if ALONG_A else row, 0)
+        copy_b(Bs, to_b + slot * B_SIZE, B, col if ALONG_B else p, p if ALONG_B else col, 0)
+        cp_async_commit()
+
+    def mma_split_k(alpha, A, B, beta, C, W):
+        As = shared_view(A_RING, ELEMENT, 0)
+        Bs = shared_view(B_RING, ELEMENT, A_BYTES)
+        part, split = cuda.blockIdx.z, cuda.gridDim.z
+        steps = (A.shape[K_AXIS] + BK - 1) // BK
+        begin, end = part * steps // split * BK, (part + 1) * steps // split * BK
+        row, col = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
+        i, j = warp_corner(cuda.threadIdx.x)
+
+        a = cuda.local.array(A_WORDS, uint32)
+        b = cuda.local.array(B_WORDS, uint32)
+        acc = cuda.local.array(SUMS, float32)
+        clear(acc)
+
+        to_a, to_b = first_a(), first_b()  # where this thread copies to
+        from_a, from_b = start_a(i), start_b(j)  # where this lane points
+        for tile in range(AHEAD):
+            copy(As, Bs, to_a, to_b, tile, A, B, row, col, begin + tile * BK, end)
+
+        slot = 0  # of the rings: the one that is multiplied
+        for p in range(begin, end, BK):
+            cp_async_wait(PENDING)
+            cuda.syncthreads()
+            before = slot - 1 if slot > 0 else AHEAD  # the slot that was multiplied before
+            copy(As, Bs, to_a, to_b, before, A, B, row, col, p + AHEAD * BK, end)
+            for s in range(BK // STEP):
+                load_a(As, from_a + slot * A_SIZE, s, a)
+                load_b(Bs, from_b + slot * B_SIZE, s, b)
+                multiply(a, b, acc)
+            slot = slot + 1 if slot < AHEAD else 0
+
+        place = (cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x) * split + part  # in the stack
+        store(W, place * BM + i, j, float32(1), acc, float32(0))
+
+    return mma_split_k
+
+
+def build_sum(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that adds up the parts and updates C."""
+    BM = tiling.block[0]
+    GROUPS = groups(tiling)
+    read, write = two_of(out_dtype, paired)
+
+    @on_device
+    def slot(part, first):
+        return part
+
+    @on_device
+    def update_two(C, i, j, alpha, left, right, beta):
+        old = (float32(0), float32(0)) if beta == 0 else read(C, i, j)
+        write(C, i, j, alpha * left + beta * old[0], alpha * right + beta * old[1])
+
+    @on_device
+    def update_four(C, i, j, down, across, alpha, sums, beta):
+        update_two(C, i, j, alpha, sums[0, 0], sums[0, 1], beta)
+        update_two(C, i, j + 2, alpha, sums[0, 2], sums[0, 3], beta)
+
+    add = adding(tiling, aligned, slot, update_four)
+
+    def add_parts(alpha, A, B, beta, C, W):
+        split = W.shape[0] // (cuda.gridDim.x // GROUPS * BM)
+        tile = cuda.blockIdx.x // GROUPS
+        add(C, W, tile, tile * split, (tile + 1) * split, alpha, beta)
+
+    return add_parts
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The traffic of *mma_pipelined*, whose rings are filled once for each part, and that of the
+    sums. A part beyond the end of k is a tile of zeros.
+    """
+    (bm, bn, bk), (across, down), split = tiling.block, tiling.grid(problem), tiling.split
+    tiles, ahead = across * down, tiling.stages - 1
+    steps, longest = tiles * tiling.steps(problem), -(-tiling.steps(problem) // split)
+    loads, stores = copied(problem, tiling, swizzled)
+    fragments, sums = fragment_loads(problem, tiling, swizzled), pairs_of_sums(tiling)
+    every = [(0, bm, tiles * split)], [(0, bn, 1)]
+    multiplied = traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps + ahead * tiles * split, each) for each in stores),
+            (steps * bk // STEP, fragments),
+        ],
+        update=traffic.global_access(
+            "store", FLOAT, sums, sums.row * bn + sums.col, *every, wide=2
+        ),
+        barriers=steps,
+        round_trips=-(-longest // ahead),
+        flops=flops(problem, tiling),
+        blocks=1,  # everything above is of the whole grid
+    )
+    multiplied = replace(multiplied, chain=(multiplied.chain[0], longest * bk))
+    paired = variant(problem, None)["paired"]
+    counts = np.full(tiles, split)
+    return together(
+        multiplied, added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1)
+    )
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for what *mma_pipelined* does not take, or tiles that do not stack."""
+    fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
+    if not (fits and stackable(tiling)):
+        raise ValueError(
+            f"tiling {tiling} does not fit the kernel that splits k on Tensor Cores, which needs "
+            "what mma_pipelined needs, two stages or more, and tiles of 32, 64 or a multiple of "
+            f"128 columns, such as {DEFAULT!r}"
+        )
+
+
+def suggest(problem: Gemm, device: Device) -> Tiling:
+    """The largest tile, with the split that the model chooses for it, which no other outdoes.
+
+    `predict` says what a tiling asks of a processor, the model of tiles what the sums take.
+    """
+
+    def split(tiling: Tiling) -> tuple[float, Tiling]:
+        found = choose_split(problem, device, tiling.block[:2])
+        tiling = replace(tiling, split=min(found.split, tiling.steps(problem)))
+        return predict(problem, device, mma_split_k, tiling).seconds + found.reduction, tiling
+
+    return fastest(problem, device, TILINGS, split, shared_bytes)
+
+
+DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
+TILINGS = (
+    DEFAULT,
+    Tiling(block=(64, 64, 64), warp=(32, 32), thread=(4, 8), stages=4),
+)
+
+mma_split_k = Kernel(
+    name="mma_split_k",
+    idea="parts of k on more processors' Tensor Cores, added by a second launch",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    variant=variant,
+    tilings=TILINGS,
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    workspace=workspace,
+    splits=True,
+    suggest=suggest,
+)

@@ -1,0 +1,113 @@
+"""The rung by `mma.sync` and the TMA: any product, the ladder's bits, counts; its registers."""
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
+from gemmlab.kernels import mma_tma
+from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.prediction.compiling import lacking
+from tests.support.rungs import simulated
+
+
+def tile(block, warp, stages):
+    return Tiling(block, (warp[0] // 8, warp[1] // 4), stages, warp)
+
+
+SMALL, WIDE = tile((64, 64, 64), (16, 32), 2), tile((128, 64, 64), (32, 32), 3)
+
+
+def gemm(shape, which=0, **options):
+    return Gemm(*shape, **ARITHMETIC[which]._asdict(), **options)
+
+
+@pytest.mark.parametrize(
+    ("problem", "tiling"),
+    [
+        (gemm((64, 64, 64), 1), SMALL),
+        (gemm((72, 72, 72), 1, alpha=2, beta=0.5), SMALL),
+        (gemm((136, 64, 136), 2, layout="tt", beta=1), WIDE),
+        (gemm((66, 65, 72), 0, layout="nt", beta=1), WIDE),
+        (gemm((72, 64, 67), 3, layout="tn"), SMALL),
+        (gemm((66, 65, 67), 1, beta=1), SMALL),
+        (gemm((66, 61, 67), 2, layout="tt"), WIDE),
+        (gemm((2, 1, 8), 1, layout="nt"), SMALL),
+        (gemm((256, 128, 64), 1), mma_tma.default),
+    ],
+    ids=str,
+)
+def test_it_computes_any_product(problem, tiling):
+    found = run(mma_tma, problem, backend="simulator", tiling=tiling)
+    assert found.passed
+    predicted = mma_tma.work(problem, tiling).counters
+    assert predicted == {name: n for name, n in found.counters.items() if n}
+
+
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+def test_it_has_the_bits_of_the_ladder(layout):
+    """Tile after tile of C in one block, through a ring that ends in the middle of one."""
+    problem = gemm((128, 64, 64 * 3), 1, layout=layout)
+    operands = problem.operands(seed=7)
+    expected, _ = simulated(
+        kernels.mma_pipelined, problem, operands, tile((64, 64, 64), (32, 32), 2)
+    )
+    a, b, _ = operands
+    c, (_, block) = np.full((128, 64), np.nan, np.float32), mma_tma.launch(problem, SMALL)
+    simulate(
+        mma_tma.function(problem, SMALL), 1, block, np.float32(1),
+        *mma_tma.operands(problem, SMALL, a, b), np.float32(0), c,
+        shared_bytes=mma_tma.shared_bytes(problem, SMALL),
+    )  # fmt: skip
+    assert np.array_equal(c.view(np.uint32), expected.view(np.uint32))
+
+
+def test_the_model_says_that_shared_memory_has_less_to_do():
+    problem = gemm((8192, 8192, 8192), 1)
+    tuned, tma = (predict(problem, "h200", kernel=k) for k in (kernels.mma_tuned, mma_tma))
+    assert tma.times["l1"] <= tuned.times["l1"]
+    assert tma.bytes["l2"] <= tuned.bytes["l2"]
+
+
+def test_what_it_refuses():
+    for wrong in (
+        Tiling((64, 64, 64), (8, 8), 2),
+        tile((64, 64, 32), (16, 32), 2),
+        tile((64, 64, 64), (16, 32), 1),
+        tile((64, 64, 64), (32, 32), 2),
+        tile((256, 128, 64), (128, 32), 2),
+        tile((128, 32, 64), (16, 32), 2),
+        tile((512, 64, 64), (64, 64), 2),
+    ):
+        with pytest.raises(ValueError, match="does not fit mma_tma") as caught:
+            mma_tma.choose(wrong)
+        told = str(caught.value)
+        assert mma_tma.choose(eval(told[told.rindex("Tiling(") :], {"Tiling": Tiling}))
+    with pytest.raises(ValueError, match=r"mma_tma computes float16.*bfloat16"):
+        mma_tma.check_problem(Gemm(8, 8, 8))
+    assert kernels.get("mma_tma") is mma_tma
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@pytest.mark.parametrize(
+    ("n", "which", "layout"), [(4096, 1, "nn"), (4095, 0, "nt"), (64, 2, "tt")]
+)
+def test_everything_lives_in_registers(n, which, layout):
+    from numba.cuda import types
+
+    from gemmlab.prediction.compiling import _cubin
+    from gemmlab.sass.compiling import disassemble
+
+    problem = gemm((4096, n, 4096), which, layout=layout)
+    element = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}
+    maps, c = types.Array(types.uint8, 1, "C"), types.Array(element[problem.out_dtype], 2, "C")
+    signature = (types.float32, maps, maps, types.int64, types.float32, c)
+    function = mma_tma.function(problem, mma_tma.default)
+    options = tuple(mma_tma.compile(mma_tma.default).items())
+    cubin, taken = _cubin(function, signature, "sm_90", None, options)
+    assert taken.local_bytes == 0
+    names = [i.name for i in disassemble(cubin, taken).instructions]
+    assert names.count("HMMA") == 4 * 32
+    assert "LDSM" in names
+    assert "UTMALDG" in names
+    assert "LDGSTS" not in names
