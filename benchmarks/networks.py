@@ -106,7 +106,8 @@ def measure(
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = ",".join(k.name for k in (*kernels.TENSOR_CORE[-2:], *kernels.HOPPER))
+    fastest = kernels.mma_pipelined, kernels.mma_tuned, kernels.mma_tma, kernels.mma_split_k
+    names = ",".join(k.name for k in (*fastest, *kernels.HOPPER))
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="timed launches of each")
     parser.add_argument("--kernels", default=names, help="names with commas (default: %(default)s)")
     parser.add_argument("--first", type=int, default=len(NETWORKS), help="only so many shapes")

@@ -41,7 +41,7 @@ LADDERS = (
     Ladder("split-K", (kernels.pipelined, *kernels.SPLIT_K), Gemm(1024, 1024, 8192)),
     Ladder(
         "Tensor Cores",
-        (*kernels.TENSOR_CORE, *kernels.HOPPER),
+        (*kernels.TENSOR_CORE, *kernels.TENSOR_CORE_TMA, *kernels.HOPPER),
         Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32"),
     ),
 )

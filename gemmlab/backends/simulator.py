@@ -57,7 +57,7 @@ def launches(
     options : of `simulate`; HazardError where a launch does something wrong
     """
     alpha, a, b, beta, c = arguments
-    operands = kernel.operands(problem, tiling, a, b)
+    operands, result = kernel.operands(problem, tiling, a, b), kernel.result(problem, tiling, c)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
     for one in kernel.launches:
         report = simulate(
@@ -66,7 +66,7 @@ def launches(
             alpha,
             *operands,
             beta,
-            c,
+            *result,
             *shared,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
             **options,

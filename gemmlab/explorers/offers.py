@@ -81,8 +81,7 @@ def order(tiling: Tiling | None) -> tuple:
 
 def recorded(device: Device) -> list[Measurement]:
     """What is recorded on `device`, in the order of the ladders; nothing if nothing is."""
-    ladders = *kernels.LADDER, *kernels.SPLIT_K, *kernels.TENSOR_CORE, *kernels.HOPPER
-    order = [k.name for k in (*ladders, kernels.REFERENCE, *kernels.CPU)]
+    order = [k.name for k in (*kernels.GPU, kernels.REFERENCE, *kernels.CPU)]
     try:
         found = records.load(device.name)
     except LookupError:

@@ -25,7 +25,9 @@ from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
+from gemmlab.kernels.tensor_core.tma_stored import tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
+from gemmlab.kernels.tensor_core.wgmma_pipelined import wgmma_pipelined
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
@@ -35,12 +37,15 @@ SPLIT_K = (split_k, split_k_atomics, stream_k)
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
 TENSOR_CORE_TMA = (mma_tma,)  # their tiles copied by the TMA, for compute capability 9.0
 TENSOR_CORE_SPLIT_K = (mma_split_k,)  # their work along k divided among blocks
-HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
+# By wgmma and the TMA, for compute capability 9.0.
+HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
+GPU = (*LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER)
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
 __all__ = [
     "CPU",
+    "GPU",
     "HOPPER",
     "LADDER",
     "REFERENCE",
@@ -70,9 +75,11 @@ __all__ = [
     "split_k_atomics",
     "stream_k",
     "tiled",
+    "tma_stored",
     "vectorised",
     "warp_specialised",
     "warp_tiled",
+    "wgmma_pipelined",
 ]
 
 
@@ -82,8 +89,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    tensor = *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, *tensor, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*GPU, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]
