@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots, records
+from gemmlab.backends.stopping import limited
+from gemmlab.backends.trial import told
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.base import row
 from gemmlab.explorers.controls import NAMES, dropdown
+from gemmlab.explorers.job import Job
 from gemmlab.explorers.picture import Picture
 from gemmlab.explorers.running import Choice, Runner
-from gemmlab.kernels import Kernel
 from gemmlab.measurement import Measurement
 from gemmlab.model.occupancy import resident_blocks
 from gemmlab.model.pipeline import Pipeline, stages_needed
@@ -27,7 +29,9 @@ from gemmlab.tiling import Tiling
 KERNEL = kernels.mma_pipelined
 PROBLEM = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
 STAGES = range(1, 6)
+COMPILING = "it is being compiled …"
 SHOWN = 6  # steps of a block in the timeline
+SECONDS = 120.0  # for one prediction; most take a few, the first of all some more
 COUNTED = 8  # steps of the one block that is simulated
 TILES = {
     tiling.block: tiling
@@ -75,6 +79,11 @@ def code(tiling: Tiling, device: Device, problem: Gemm = PROBLEM) -> Code:
 def one_step(tiling: Tiling, device: Device) -> Step:
     """A step of a block that has an SM to itself."""
     return step(KERNEL, device, tiling, PROBLEM)
+
+
+def _limited(tiling: Tiling, device: Device) -> Code:
+    with limited(SECONDS, "the prediction"):
+        return code(tiling, device)
 
 
 def pipeline(tiling: Tiling, device: Device, multiply: float | None = None) -> Pipeline:
@@ -142,6 +151,7 @@ class Stages(Runner):
         self.codes: dict[Tiling, Code | str] = {}  # a text says why there is none
         self.recorded = recorded(self.device)
         self._times: tuple = ()  # what the right picture is of
+        self.coding: Job | None = None
         self.arrange([row(self.tile, self.stages), self.buttons], (self.tile, self.stages))
 
     @property
@@ -160,13 +170,25 @@ class Stages(Runner):
         """The kernel, its tiling and the simulator."""
         return KERNEL, self.tiling, "simulator"
 
-    def execute(
-        self, kernel: Kernel, problem: Gemm, tiling: Tiling | None, backend: str
-    ) -> Measurement:
-        """Simulate a block from its source, and the launch from its compiled code."""
-        found = super().execute(kernel, problem, tiling, backend)
-        self.codes[tiling] = lacking() or code(tiling, self.device)
-        return found
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the run, and for its compiled code; False if one takes longer than `seconds`."""
+        return super().wait(seconds) and (self.coding is None or self.coding.wait(seconds))
+
+    def _done(self, result: Measurement | None, error: BaseException | None) -> None:
+        """Show the run, and go on with its compiled code where that is not known."""
+        tiling = result and result.tiling
+        if tiling is not None and tiling not in self.codes:
+            self.codes[tiling] = lacking() or COMPILING
+            if self.codes[tiling] is COMPILING:
+                work, done = partial(_limited, tiling, self.device), partial(self._coded, tiling)
+                self.coding = Job(work, lambda _: None, done)
+        super()._done(result, error)
+        if tiling is not None and self.codes[tiling] is COMPILING:
+            self.coding.start()
+
+    def _coded(self, tiling: Tiling, made: Code | None, error: BaseException | None) -> None:
+        self.codes[tiling] = made or told(error)
+        self.refresh()
 
     def show(self) -> str:
         """Draw the ring's timeline on the left, and the times of all numbers of stages."""
@@ -253,7 +275,7 @@ class Stages(Runner):
             f"{run.counters['barriers']} barriers. From its compiled code: "
         )
         if isinstance(made, str):
-            return text + f"nothing, {made}"
+            return text + (made if made is COMPILING else f"nothing, {made}.")
         return text + (
             f"{si(made.seconds, 's')}; a product takes {plots.number(made.multiply)} cycles of an "
             f"SM, so that {stages_needed(pipeline(chosen, self.device).copy, made.multiply)} "

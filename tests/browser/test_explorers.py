@@ -176,9 +176,8 @@ def test_stages_follow_the_keyboard_and_run(console, screenshots: Path):
     page.keyboard.press("Space")
     page.wait_for_function(
         "box => box.textContent.includes('the result is right, 8 barriers')",
-        arg=box.element_handle(), timeout=120_000,  # compiling takes some seconds
+        arg=box.element_handle(), timeout=60_000,
     )  # fmt: skip
-    agrees(box)
     box.screenshot(path=screenshots / "stages_run.png")
 
 

@@ -1,11 +1,14 @@
 """The explorer of stages: its picture is of the formula, of the code, and of what is recorded."""
 
+import threading
+
 import pytest
 
-from gemmlab import Tiling, device, kernels, plots
+from gemmlab import device, kernels, plots, records
 from gemmlab.explorers import Stages
 from gemmlab.explorers import stages as module
 from gemmlab.explorers.stages import TILES, Code, blocks_on, code, pipeline, ringed, seconds
+from tests.support.waiting import until
 
 GPU = device("h200")
 ALONE, TWO = (256, 128, 32), (128, 128, 32)
@@ -105,6 +108,36 @@ def test_values_that_no_control_could_show():
         Stages(stages=6)
 
 
+def test_the_run_is_shown_while_its_code_is_compiled(explorer, monkeypatch):
+    gate = threading.Event()
+
+    def slow(tiling, device):
+        gate.wait(SECONDS)
+        return Code(700e-6, 1, 1700.0)
+
+    monkeypatch.setattr(module, "lacking", lambda: "")
+    monkeypatch.setattr(module, "code", slow)
+    explorer.start()
+    until(lambda: "16 barriers. From its compiled code: it is being compiled" in explorer.message)
+    explorer.stages.value = 2  # the controls are alive
+    gate.set()
+    assert explorer.wait(SECONDS)
+    explorer.stages.value = 1
+    assert "From its compiled code: 700 µs" in explorer.message
+    assert lines(explorer)["compiled code"] == [700e-6]
+
+
+def test_code_that_cannot_be_predicted_says_why(explorer, monkeypatch):
+    def fails(tiling, device):
+        raise RuntimeError("ptxas fell over")
+
+    monkeypatch.setattr(module, "lacking", lambda: "")
+    monkeypatch.setattr(module, "code", fails)
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    assert "ptxas fell over" in explorer.message
+
+
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_the_formula_with_the_codes_products_comes_close_to_the_code():
@@ -124,9 +157,9 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
 
 @pytest.mark.ptxas
 @pytest.mark.slow
-def test_two_blocks_hide_each_others_copies():
-    made = [code(ringed(TWO, stages), GPU) for stages in (1, 2)]
-    assert {c.blocks for c in made} == {2}
-    assert made[0].seconds == pytest.approx(made[1].seconds, rel=0.1)
-    copy = pipeline(Tiling(TWO, (8, 8), 1, (64, 32)), GPU).copy
-    assert made[0].multiply == pytest.approx(copy, rel=0.25)
+def test_what_the_prediction_from_code_does_not_know():
+    """Two blocks on an SM: with one stage it is too short, with four too long."""
+    for stages, too_long in ((1, False), (4, True)):
+        tiling = ringed(TWO, stages)
+        seen = records.find(kernels.mma_pipelined, module.PROBLEM, tiling).seconds
+        assert (code(tiling, GPU).seconds > seen) is too_long
