@@ -19,10 +19,10 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.along_k import BEYOND
 from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.pairs import adding_pairs
 from gemmlab.kernels.split_k.parts import (
     WARPS,
     added,
-    adding,
     for_adders,
     groups,
     stackable,
@@ -50,7 +50,6 @@ from gemmlab.kernels.tensor_core.warps import (
     loading,
     multiplying,
     pairs_of_sums,
-    two_of,
     updating,
 )
 from gemmlab.model import predict, traffic
@@ -138,25 +137,8 @@ def build_sum(
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
     """The function that adds up the parts and updates C."""
-    BM = tiling.block[0]
-    GROUPS = groups(tiling)
-    read, write = two_of(out_dtype, paired)
-
-    @on_device
-    def slot(part, first):
-        return part
-
-    @on_device
-    def update_two(C, i, j, alpha, left, right, beta):
-        old = (float32(0), float32(0)) if beta == 0 else read(C, i, j)
-        write(C, i, j, alpha * left + beta * old[0], alpha * right + beta * old[1])
-
-    @on_device
-    def update_four(C, i, j, down, across, alpha, sums, beta):
-        update_two(C, i, j, alpha, sums[0, 0], sums[0, 1], beta)
-        update_two(C, i, j + 2, alpha, sums[0, 2], sums[0, 3], beta)
-
-    add = adding(tiling, aligned, slot, update_four)
+    GROUPS, BM = groups(tiling), tiling.block[0]
+    add = adding_pairs(tiling, out_dtype, paired)
 
     def add_parts(alpha, A, B, beta, C, W):
         split = W.shape[0] // (cuda.gridDim.x // GROUPS * BM)

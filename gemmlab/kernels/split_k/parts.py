@@ -49,19 +49,15 @@ def storing(tiling: Tiling) -> Callable:
     return store
 
 
-def adding(
-    tiling: Tiling, aligned: bool, slot: Callable, update: Callable | None = None
-) -> Callable:
+def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
     """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     `first` to `last` - 1, and slot(part, first) says where each is.
-    update : what updates four neighbours of C, called as that of `fours.updating`, which is the
-        one where None is given
     """
     BM, BN, _ = tiling.block
     GROUPS = groups(tiling)
-    update_tile = update or updating(aligned, 1, FOUR)
+    update_tile = updating(aligned, 1, FOUR)
 
     @on_device
     def add(C, W, tile, first, last, alpha, beta):

@@ -87,8 +87,7 @@ def build(
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
-    STAGES = tiling.stages
-    LAST = STAGES - 1
+    STAGES, LAST = tiling.stages, tiling.stages - 1
     ALONG_A, ALONG_B = along_k(layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_BOXES, B_BOXES = (STAGES, *shape(BM, ALONG_A)), (STAGES, *shape(BN, ALONG_B))
@@ -175,7 +174,7 @@ def build(
                         mbarrier_wait(empty, stage, turn)
                         bring(boxes_a, boxes_b, stage, A, B, row, col, p, full)
                         stage, turn = after(stage, turn)
-                # One tile more, of zeros: its first fragments are loaded, and never multiplied.
+                # One tile more, of zeros: its first fragments are loaded, and never used.
                 mbarrier_wait(empty, stage, turn)
                 bring(boxes_a, boxes_b, stage, A, B, m, n, 0, full)
         else:
@@ -243,16 +242,11 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         loads, stores = carried(problem, tiling, WARPGROUP)
         brought = Counter()
     fragments = fragment_loads(problem, tiling, swizzled)
+    shared = [*((steps, each) for each in stores), (steps * STEPS, fragments)]
     found = traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[*((steps, each) for each in stores), (steps * STEPS, fragments)],
-        update=update_c(problem, tiling),
-        barriers=0,
-        round_trips=1,
-        flops=flops(problem, tiling),
-    )
+        problem, tiling, loads, shared, update_c(problem, tiling),
+        barriers=0, round_trips=1, flops=flops(problem, tiling),
+    )  # fmt: skip
     zeros = sum(stores, fragments)
     more = {name: blocks * n for name, n in zeros.items() if name != "lane_bytes"}
     return replace(
@@ -273,14 +267,10 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
     bm, bn, bk = tiling.block
     if not (
-        computable(tiling)
-        and tiling.threads == CONSUMERS
-        and max(tiling.warp) <= BLOCK
-        and bm % BLOCK == bn % BLOCK == 0
-        and max(bm, bn) <= MOST
-        and bk == DEPTH
+        computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
+        and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
         and tiling.stages >= 2
-    ):
+    ):  # fmt: skip
         raise ValueError(
             f"tiling {tiling} does not fit mma_tma, which needs 8 warps of 8×4 threads with tiles "
             f"of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to {MOST}, "
@@ -289,6 +279,7 @@ def check(tiling: Tiling) -> None:
 
 
 DEFAULT = Tiling(block=(256, 128, DEPTH), warp=(64, 64), thread=(8, 16), stages=4)
+ACROSS = Tiling(block=(128, 256, DEPTH), warp=(64, 64), thread=(8, 16), stages=4)
 
 mma_tma = Kernel(
     name="mma_tma",
@@ -303,10 +294,7 @@ mma_tma = Kernel(
     operands=tensor_maps,
     variant=variant,
     compile=compile_options,
-    tilings=(
-        DEFAULT,
-        Tiling(block=(128, 256, DEPTH), warp=(64, 64), thread=(8, 16), stages=4),
-    ),
+    tilings=(DEFAULT, ACROSS),
     arithmetic=ARITHMETIC,
     layouts=LAYOUTS,
 )
