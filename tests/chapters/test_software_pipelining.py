@@ -101,6 +101,22 @@ def test_what_stages_cost():
     assert times[0] / times[4] < alone[0] / alone[1]
 
 
+def test_two_numbers_from_two_records_tell_the_third():
+    times = {
+        s: records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), s)).seconds
+        for s in range(1, 6)
+    }
+    at_best = {s: seconds(ringed((128, 128, 32), s), GPU) for s in times}
+    gained = [1 - t[2] / t[1] for t in (times, at_best)]
+    assert all(0.26 < gain < 0.3 for gain in gained)  # "nearly three tenths, as promised"
+    assert 0 < 1 - times[3] / times[2] < 0.03  # "the third hardly anything"
+    assert times[5] == pytest.approx(times[3], rel=0.01)
+    product, copy = times[4] / 2, times[1] - times[4] / 2
+    assert 1.8 < times[4] / at_best[4] < 2
+    assert 1.3 < copy / product / (at_best[4] / times[4]) * ONE.multiply / ONE.idle < 1.5
+    assert max(2 * product, copy) == pytest.approx(times[2], rel=0.03)
+
+
 def test_a_word_takes_some_thirty_cycles_from_shared_memory():
     assert 20 < facts("h200").shared_latency < 40
 
