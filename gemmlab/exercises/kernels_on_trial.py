@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,33 @@ from gemmlab.simt.report.notes import Note
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
-Grid = Callable[[Tiling, Gemm], tuple[int, int]]  # (x, y), of a tiling and a problem
-Sizes = Callable[[Case], tuple[int, ...]]  # of a case: what `build` is called with
+Grid = Callable[[Tiling, Gemm], tuple[int, ...]]  # (x, y) or (x, y, z), of a tiling and a problem
 
 
-def side_alone(case: Case) -> tuple[int, ...]:
-    """The side of the tile."""
-    return (case.tile,)
+def _product(case: Case) -> tuple[Any, ...]:
+    """α, A, B, β and C, as most kernels take them."""
+    p, (a, b, c) = case.problem, case.operands()
+    return c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a learner's kernel takes, and what its arguments say afterwards.
+
+    sizes : what `build` is called with; the side of the case's tile if nothing else is said
+    parameters : their names, A and B among them; arguments : of a case
+    result : of a case, from the arguments after the launch: αAB + βC where the kernel is right
+    telling : the diagnosis that the arguments of a wrong trial speak for, empty where there is none
+    """
+
+    parameters: Sequence[str] = tuple(PARAMETERS)
+    arguments: Callable[[Case], tuple[Any, ...]] = _product
+    result: Callable[[Case, tuple[Any, ...]], np.ndarray] = lambda case, after: after[-1]
+    telling: Callable[[Trial], str] = lambda trial: ""
+    sizes: Callable[[Case], tuple[int, ...]] = lambda case: (case.tile,)
+
+
+PRODUCT = Form()  # C ← αAB + βC by one launch
 
 
 @dataclass(frozen=True)
@@ -37,6 +57,7 @@ class Trial:
     run: Run
     tiling: Tiling
     launched: Launched
+    form: Form = PRODUCT
 
     @property
     def report(self) -> Report:
@@ -51,8 +72,8 @@ class Trial:
     @property
     def changed(self) -> str:
         """Where A or B is not what it was before the launch; empty where they are."""
-        _, a, b, _, _ = self.launched.arguments
-        before = self.run.operands
+        after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
+        a, b, before = after["A"], after["B"], self.run.operands
         return difference("A", before.a, a) or difference("B", before.b, b)
 
     @property
@@ -74,25 +95,25 @@ def judge(
     cases: tuple[Case, ...],
     tiling: Callable[[int], Tiling],
     grid: Grid = Tiling.grid,
-    sizes: Sizes = side_alone,
+    form: Form = PRODUCT,
 ) -> Finding | list[Trial]:
     """The trials, if every one is right; else what is wrong with the smallest case that is not.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
-    sizes : the arguments of `build`
+    form : of a kernel that is not a whole product
     After `cases` comes one more, drawn anew, which the list of trials leaves out.
     """
     trials: list[Trial] = []
     every = (*cases, matrices.drawn_anew(cases))
-    launches = [_launch(case, tiling(case.tile), grid, sizes) for case in every]
-    tried = launched(build, PARAMETERS, launches)
+    launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
+    tried = launched(build, list(form.parameters), launches)
     for case, item in zip(every, tried, strict=False):
         failed = any(not t.right for t in trials)
         if isinstance(item, Finding):
             if failed:
                 break
             return _without_trial(case, item)
-        trials.append(Trial(_run(case, item), tiling(case.tile), item))
+        trials.append(Trial(_run(case, item, form), tiling(case.tile), item, form))
         if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
             break
     for trial in trials:
@@ -117,16 +138,16 @@ def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
 
 
 def _launch(
-    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, sizes: Sizes = side_alone
-) -> Launch:
+    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, form: Form = PRODUCT
+) -> Launch:  # fmt: skip
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
-    p, (a, b, c) = case.problem, case.operands()
-    arguments = c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
-    return Launch(sizes(case), grid(tiling, p), (bn // tn, bm // tm), arguments)
+    blocks = grid(tiling, case.problem)
+    return Launch(form.sizes(case), blocks, (bn // tn, bm // tm), form.arguments(case))
 
 
-def _run(case: Case, item: Launched) -> Run:
-    return Run(case, case.operands(), item.arguments[-1].astype(np.float64))
+def _run(case: Case, item: Launched, form: Form = PRODUCT) -> Run:
+    result = form.result(case, item.arguments).astype(np.float64)
+    return Run(case, case.operands(), result)
 
 
 def _without_trial(case: Case, found: Finding) -> Finding:
@@ -186,9 +207,9 @@ def _of_hazard(hazard: Hazard | Note) -> str:
     if hazard.kind == "uninitialised-read":
         return "accumulator-not-zeroed" if hazard.space == "local" else "tile-not-filled"
     if hazard.kind == "out-of-bounds":
-        return {"A": "load-outside", "B": "load-outside", "C": "store-outside"}.get(
-            hazard.array, "tile-outside"
-        )
+        outside = {"A": "load-outside", "B": "load-outside"}
+        outside |= {"C": "store-outside", "W": "store-outside"}  # W: a workspace
+        return outside.get(hazard.array, "tile-outside")
     return {
         "divergent-barrier": "barrier-not-reached",
         "global-race": "two-writers",
@@ -215,6 +236,8 @@ def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
 def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
     facts, details = matrices.first_wrong(trial.run)
     facts += (_owner(trial, details),)
+    if told := trial.form.telling(trial):
+        return Finding(told, facts, details)
     problem = trial.run.case.problem
     stored = trial.report.counters["global_store_bytes"] // problem.memory[2].itemsize
     if stored < problem.m * problem.n and trial.run.untouched:

@@ -97,7 +97,8 @@ def sizes(case: Case) -> tuple[int, int]:
 
 def judge(answer: Any) -> Finding:
     """Values and hazards on every case, barriers and loads, and what is under way meanwhile."""
-    trials = kernels_on_trial.judge(answer, CASES, Tiling.square, sizes=sizes)
+    form = kernels_on_trial.Form(sizes=sizes)
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square, form=form)
     if isinstance(trials, Finding):
         not_waited = trials.details.get("kind") == "async-not-waited"
         return replace(trials, diagnosis="not-waited") if not_waited else trials

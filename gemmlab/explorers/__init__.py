@@ -12,6 +12,7 @@ from gemmlab.explorers.memories import Memories
 from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
+from gemmlab.explorers.split_k import SplitK
 from gemmlab.explorers.stages import Stages
 from gemmlab.explorers.thread_tiles import ThreadTiles
 from gemmlab.explorers.timeline import Timeline
@@ -25,6 +26,7 @@ __all__ = [
     "Quantization",
     "Roofline",
     "Rounding",
+    "SplitK",
     "Stages",
     "ThreadTiles",
     "Timeline",

@@ -20,9 +20,11 @@ from gemmlab.plots.memories import memories
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.ring import ring
 from gemmlab.plots.roofline import points, roofline
+from gemmlab.plots.schedule import schedule
 from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
+from gemmlab.plots.splits import splits
 from gemmlab.plots.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
@@ -54,11 +56,13 @@ __all__ = [
     "ring",
     "roofline",
     "sawtooth",
+    "schedule",
     "si",
     "size",
     "sizes",
     "slots",
     "speedups",
+    "splits",
     "thread_tiles",
     "tiles",
     "timeline",

@@ -17,7 +17,7 @@ from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer
 pytestmark = pytest.mark.browser
 
 TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
-WAVES = "05_tile_and_wave_quantization.ipynb"
+WAVES, SPLITS = "05_tile_and_wave_quantization.ipynb", "10_split_k.ipynb"
 PIPELINES = "09_software_pipelining.ipynb"
 
 
@@ -253,6 +253,42 @@ def test_errors_of_dot_products_follow_the_keyboard(console, screenshots: Path):
     box.screenshot(path=screenshots / "dot_error.png")
 
 
+def test_splits_follow_the_keyboard(console, screenshots: Path):
+    page = console(SPLITS)
+    box = explorer(page, "splitk")
+    until(page, box, "With 4 parts of k there are 128 blocks; 132 SMs take 1 wave, 128 steps.")
+    box.screenshot(path=screenshots / "split_k.png")
+    box.evaluate(TIMER)
+    split = box.locator(".noUi-handle").nth(3)
+    pictures = [digest(image) for image in box.locator("img").all()]
+    split.focus()
+    press(page, "ArrowRight")
+    until(page, box, "With 5 parts of k there are 160 blocks; 132 SMs take 2 waves, 206 steps.")
+    agrees(box)
+    now = [digest(image) for image in box.locator("img").all()]
+    assert all(new != old for new, old in zip(now, pictures, strict=True))
+    box.screenshot(path=screenshots / "split_k_two_waves.png")
+    kernel, _, backend = box.locator("select").all()
+    assert choose(page, kernel, "End") == "stream_k"
+    until(page, box, "stream_k, 1024×1024×8192 float32: 32 tiles of 128×256, 1,024 steps each.")
+    assert choose(page, backend, "ArrowUp") == "simulator"
+    until(page, box, "Not possible: 1024×1024×8192 float32 is too large to simulate")
+    box.locator("select").nth(1).select_option("64×64")
+    fields = box.locator("input[type=text]").all()
+    for field, size in zip(fields, (64, 64, 256, 4), strict=True):
+        field.fill(str(size))
+        page.keyboard.press("Enter")
+    until(
+        page,
+        box,
+        "stream_k, 64×64×256 float32: 1 tile of 64×64, 16 steps each. There are 4 blocks;",
+    )
+    box.get_by_role("button", name="Run").click()
+    until(page, box, "the result is right.")
+    agrees(box)
+    box.screenshot(path=screenshots / "split_k_counted.png")
+
+
 def test_lists_keep_their_keys(console):
     """Arrows would move through the notebook's cells, and b would insert one."""
     page = console(NUMBERS)
@@ -286,7 +322,8 @@ def test_a_burst_of_keys_ends_where_it_should(console):
 
 
 @pytest.mark.parametrize(
-    ("notebook", "names"), [(NUMBERS, ("rounding", "doterror")), (TILES, ("timeline",))]
+    ("notebook", "names"),
+    [(NUMBERS, ("rounding", "doterror")), (TILES, ("timeline",)), (SPLITS, ("splitk",))],
 )
 def test_explorers_fit_into_a_narrow_window(console, screenshots: Path, notebook, names):
     page = console(notebook)

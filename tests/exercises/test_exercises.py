@@ -32,12 +32,17 @@ def marked(name, label, wrong):
 RIGHT = [(name, label) for name in ANSWERS for label in ANSWERS[name].RIGHT]
 WRONG = [marked(name, *item) for name in ANSWERS for item in ANSWERS[name].WRONG.items()]
 FOOLING = [marked(name, *item) for name in ANSWERS for item in ANSWERS[name].FOOLING.items()]
-KERNELS = ("04.1", "04.2", "04.4", "04.5", "05.1", "05.3", "06.1", "06.2", "09.1", "09.3")
+KERNELS = (
+    *("04.1", "04.2", "04.4", "04.5", "05.1", "05.3"),
+    *("06.1", "06.2", "09.1", "09.3"),
+    *("10.1", "10.3"),
+)
 # Diagnoses of right results that cost too much, and of answers that are no kernels.
 NO_PLACE = (
     *("-over-budget", "-not-coalesced", "-not-used", "-at-once", "-conflict", "tile-size-fixed"),
     *("few-threads-copy", "few-threads-multiply", "wrong-type", "-over-limit"),
     *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
+    *("part-too-long", "shares-uneven", "added-too-often"),
 )
 
 

@@ -16,6 +16,7 @@ from gemmlab import (
     simulate,
 )
 from gemmlab.instructions import layout
+from gemmlab.model import schedule as dealing
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
 from gemmlab.plots import Span
@@ -185,6 +186,28 @@ def memories():
     return figure
 
 
+def schedule():
+    figure, (ax,) = plots.figure(8, 2.6, bottom=0.36)
+    placed = dealing.schedule(dealing.stream_k(5, 8, blocks=4), sms=4)
+    plots.schedule(ax, placed, 4)
+    plots.style.title(ax, "Equal shares of five tiles")
+    plots.provenance(ax, "predicted")
+    return figure
+
+
+def splits():
+    figure, (ax,) = plots.figure(8, 3.8, bottom=0.3)
+    problem = Gemm(1024, 1024, 8192)
+    runs = [m for m in records.load("h200", "split_k") if m.problem == problem]
+    seen = {m.tiling.split: m.seconds for m in runs}
+    bound = [float(in_tiles(problem, H200, (128, 256), s).seconds) for s in range(1, 17)]
+    marks = {"recorded": (sorted(seen), [seen[s] for s in sorted(seen)])}
+    plots.splits(ax, {"bound": (range(1, 17), bound)}, marks, library=seen[4])
+    plots.style.title(ax, "split_k, over the parts of k")
+    plots.provenance(ax, runs[0].source)
+    return figure
+
+
 def sizes():
     figure, (ax,) = plots.figure(8, 4.8)
     measured = recorded("naive", "coalesced", "tiled", "cublas")
@@ -257,7 +280,7 @@ DRAWINGS = {
     made.__name__: made
     for made in (
         *(access_map, alignment, bars, beside, counters, cover, fragment, ladder),
-        *(lane_map, memories, residual, resources, roofline, sawtooth, sizes, slots),
-        *(speedups, thread_tiles, tiles, timeline, warps, waves),
+        *(lane_map, memories, residual, resources, roofline, sawtooth, schedule, sizes),
+        *(slots, speedups, splits, thread_tiles, tiles, timeline, warps, waves),
     )
 }

@@ -8,10 +8,11 @@ from tests.support.paths import ROOT
 H200 = ROOT / "gemmlab" / "recorded" / "h200"
 
 
-def lines(rung, n):
-    """What is recorded of `rung` on an H200 for m = n = k, in the order of the file."""
+def lines(rung, m, n=None, k=None):
+    """What is recorded of `rung` on an H200 for m = n = k, or m×n×k, in the order of the file."""
     found = map(json.loads, (H200 / f"{rung}.jsonl").read_text("utf-8").splitlines())
-    return [line for line in found if line.get("problem") == {"m": n, "n": n, "k": n}]
+    sizes = {"m": m, "n": n or m, "k": k or m}
+    return [line for line in found if line.get("problem") == sizes]
 
 
 def nanoseconds(line):

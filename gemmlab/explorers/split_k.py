@@ -1,0 +1,257 @@
+"""The split explorer: time over the parts of k, and which SM computes which part when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from gemmlab import backends, kernels, plots
+from gemmlab.backends import simulator
+from gemmlab.device import RECORDED, Device
+from gemmlab.device import device as load_device
+from gemmlab.explorers import offers
+from gemmlab.explorers.base import row
+from gemmlab.explorers.controls import Number, Size, dropdown, offer
+from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.running import Choice, Runner
+from gemmlab.kernels import Kernel
+from gemmlab.measurement import Measurement
+from gemmlab.model import schedule
+from gemmlab.model.sharing import Sharing, sharing
+from gemmlab.plots import si, style
+from gemmlab.plots.schedule import LARGEST
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+KERNELS = kernels.SPLIT_K
+MOST = 1024  # parts, or blocks
+# Where the curve is drawn: every number up to 40, then those at which waves of an H200 end.
+CURVE = (*range(1, 41), 44, 48, 52, 56, 60, 64, 65, 66, 67, 80, 96, 112, 128, 131, 132, 133, 160,
+         192, 224, 256, 263, 264, 265, 330, 396, 397, 512, 768, MOST)  # fmt: skip
+FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # where traffic is counted beforehand
+HIGHEST = {"m": 12, "n": 12, "k": 16}  # powers of two at the ends of the sliders
+
+
+class SplitK(Runner):
+    """Share k among blocks: choose a kernel, a tile, sizes and a split; run it; compare.
+
+    kernel : one of `kernels.SPLIT_K`, by name; m, n, k : of the product
+    split : parts of k of each tile, or, of *stream_k*, blocks; what the kernel suggests where None
+    block : (bm, bn), of a tile that the kernel offers; what it suggests where None
+    backend : as in `gemmlab.run`
+    device : whose measurements are replayed, and for which times are predicted
+
+    Raises ValueError or RuntimeError for values that no control could show.
+    """
+
+    def __init__(
+        self,
+        kernel: str = "split_k",
+        m: int = 1024,
+        n: int = 1024,
+        k: int = 8192,
+        split: int | None = None,
+        block: tuple[int, int] | None = None,
+        backend: str = "recorded",
+        device: str = RECORDED,
+    ) -> None:
+        known = [one.name for one in KERNELS]
+        if kernel not in known:
+            raise ValueError(f"kernel={kernel!r} does not share k; use {', '.join(known)}")
+        chosen, target = kernels.get(kernel), load_device(device)
+        backends.choose(chosen, backend)
+        suggested = chosen.suggest(Gemm(m, n, k), target)
+        tiles = _tiles(chosen)
+        wanted = _name(block or suggested.block)
+        if wanted not in tiles:
+            raise ValueError(f"block={block!r} is not offered; use one of {', '.join(tiles)}")
+        curve, (self.left,) = plots.figure(5.6, 4.0, left=0.18, bottom=0.27)
+        over_sms, (self.right,) = plots.figure(4.2, 4.0, bottom=0.27)
+        super().__init__(Picture(curve, over_sms), target)
+        self._kind: tuple = ()
+        self.curve = self.origin = self.placed = None
+        self.kernel = dropdown("kernel", known, kernel)
+        self.tile = dropdown("tile", list(tiles), wanted, "14em")
+        sizes = {"m": m, "n": n, "k": k}
+        self.sizes = {s: Size(s, v, HIGHEST[s]) for s, v in sizes.items()}
+        self.split = Number("parts", split or suggested.split, CURVE, least=1)
+        self.backend = dropdown("backend", ("auto", *backends.available(chosen)), backend)
+        self.kernel.observe(self._offer, "value")
+        self.arrange(
+            [
+                row(self.kernel, self.tile, self.backend),
+                row(*self.sizes.values(), self.split),
+                self.buttons,
+            ],
+            (self.kernel, self.tile, self.backend, *self.sizes.values(), self.split),
+        )
+
+    @property
+    def problem(self) -> Gemm:
+        """The problem that the controls ask for."""
+        return Gemm(**{name: size.value for name, size in self.sizes.items()})
+
+    @property
+    def choice(self) -> Choice:
+        """The kernel, its tiling with its split, and the backend that runs it."""
+        kernel = kernels.get(self.kernel.value)
+        tiling = replace(_tiles(kernel)[self.tile.value], split=self.split.value)
+        return kernel, tiling, backends.choose(kernel, self.backend.value)
+
+    def show(self) -> str:
+        """Draw time or traffic over the split, and the schedule of the one that is chosen."""
+        problem, (kernel, tiling, backend) = self.problem, self.choice
+        target = self.target(backend)
+        if backend == "simulator":
+            simulator.check_size(problem, tiling)
+        seen = self._observed(kernel, problem, tiling, backend)
+        said = self._draw_curve(kernel, problem, tiling, target, backend, seen)
+        shared = sharing(kernel.name, problem, target, tiling)
+        self._draw_schedule(kernel, problem, tiling, target)
+        return "\n".join([*_said(kernel, problem, tiling, target, shared), *said])
+
+    def _draw_curve(
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, backend: str,
+        seen: Sequence[Measurement],
+    ) -> list[str]:  # fmt: skip
+        """Draw what is predicted and observed over the split; return the latter in words."""
+        counted = backend == "simulator"
+        at = sorted({*(FEW if counted else CURVE), tiling.split})
+        value = _sectors if counted else _seconds
+        values = [value(kernel, problem, replace(tiling, split=s), target) for s in at]
+        marks: dict[str, list[Measurement]] = {}
+        for m in seen:
+            origin = {"simulator": "counted", "gpu": "measured"}.get(m.backend, m.backend)
+            marks.setdefault(origin, []).append(m)
+        observed = {
+            name: ([m.tiling.split for m in found], [_value(m, counted) for m in found])
+            for name, found in marks.items()
+        }
+        library = None if counted else self._library(problem)
+        kind = counted, tuple(observed), library is None
+        if kind != self._kind:
+            self._kind, self.curve, self.origin = kind, None, None
+            self.left.clear()
+            style.title(self.left, "Traffic" if counted else "Time")
+            (self.here,) = self.left.plot([], [], "|", color=style.GREY, markersize=500)
+        self.moving = (self.here,)
+        marked = tuple((name, tuple(at), tuple(y)) for name, (at, y) in observed.items())
+        self.frames = (kernel, problem, tiling.unsplit, target, backend, tuple(at), marked), None
+        along = "blocks" if kernel is kernels.stream_k else "parts of k"
+        quantity = "sectors" if counted else "time"
+        name = "predicted" if counted else "predicted, at least"
+        curves = {name: (at, values)}
+        self.curve = plots.splits(self.left, curves, observed, quantity, library, along, self.curve)
+        self.here.set_data([tiling.split], [values[at.index(tiling.split)]])
+        sources = dict.fromkeys(["predicted", *(m.source for m in seen)])
+        self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
+        latest = next((m for m in seen[::-1] if m.tiling.split == tiling.split), None)
+        if latest is None:
+            return ["Press Run to compare."]
+        expected, shown = values[at.index(tiling.split)], _value(latest, counted)
+        if counted:
+            right = "right" if latest.passed else "WRONG"
+            return [f"Counted: {shown:,} sectors, predicted {expected:,}; the result is {right}."]
+        told = f"{latest.source}: {si(shown, 's')}, {shown / expected:.2f} of what is predicted"
+        return [told + (f"; cuBLAS takes {si(library, 's')}." if library else ".")]
+
+    def _draw_schedule(self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> None:
+        """Draw which SM has which piece when, where there are not too many."""
+        placed = _placed(kernel, problem, tiling, target.sms)
+        if len(placed) > LARGEST or self.placed is None:
+            self.right.clear()
+            self.placed = None
+            style.title(self.right, "Which SM computes which tile when")
+            plots.provenance(self.right, "predicted, if all steps take equally long")
+        if len(placed) > LARGEST:
+            self.right.set_axis_off()
+            told = f"{len(placed):,} pieces: too many to draw"
+            self.right.text(0, 0.5, told, fontsize=style.LABEL, color=style.INK)
+            plots.describe(self.right, told, "schedule")
+            return
+        self.right.set_axis_on()
+        self.placed = plots.schedule(self.right, placed, target.sms, artists=self.placed)
+
+    def _observed(
+        self, kernel: Kernel, problem: Gemm, tiling: Tiling, backend: str
+    ) -> list[Measurement]:
+        """Runs of this kernel, tile and problem in any split: of the history, or recorded."""
+        found = offers.recorded(self.device) if backend == "recorded" else self.history
+        return [
+            m
+            for m in found
+            if (m.kernel, m.problem, m.backend) == (kernel.name, problem, backend)
+            and m.tiling.unsplit == tiling.unsplit
+        ]
+
+    def _library(self, problem: Gemm) -> float | None:
+        """The recorded time of cuBLAS, where there is one."""
+        found = offers.recorded(self.device)
+        times = (m.seconds for m in found if (m.kernel, m.problem) == ("cublas", problem))
+        return next(times, None)
+
+    def _offer(self, _change: object) -> None:
+        """Offer the tiles of another kernel, and the split that it suggests."""
+        kernel = kernels.get(self.kernel.value)
+        with self.together():
+            offer(self.tile, {name: name for name in _tiles(kernel)}, self.tile.value)
+            self.split.slider.description = "blocks" if kernel is kernels.stream_k else "parts"
+            self.split.value = min(MOST, kernel.suggest(self.problem, self.device).split)
+
+
+def _tiles(kernel: Kernel) -> dict[str, Tiling]:
+    """A kernel's tilings by the size of their tile of C."""
+    return {_name(t.block): t for t in kernel.tilings}
+
+
+def _name(block: tuple[int, ...]) -> str:
+    return "×".join(map(str, block[:2]))
+
+
+@lru_cache(maxsize=4096)
+def _seconds(kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> float:
+    return sharing(kernel.name, problem, target, tiling).seconds
+
+
+@lru_cache(maxsize=4096)
+def _sectors(kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> int:
+    counters = kernel.work(problem, tiling).counters
+    return _global(counters)
+
+
+def _value(m: Measurement, counted: bool) -> float:
+    return _global(m.counters) if counted else m.seconds
+
+
+def _global(counters: dict) -> int:
+    """Sectors that pass between SMs and L2."""
+    return sum(counters.get(f"global_{op}_sectors", 0) for op in ("load", "store", "atomic"))
+
+
+def _placed(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> list[schedule.Placed]:
+    across, down = tiling.grid(problem)
+    deal = schedule.stream_k if kernel is kernels.stream_k else schedule.split_k
+    blocks = across * down * (1 if kernel is kernels.stream_k else tiling.split)
+    if blocks > 8 * LARGEST:
+        raise ValueError(f"{blocks:,} blocks are too many to deal out; use fewer parts")
+    return schedule.schedule(deal(across * down, tiling.steps(problem), tiling.split), sms)
+
+
+def _said(
+    kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, shared: Sharing
+) -> list[str]:
+    """Tiles, waves and sums in words."""
+    across, down = tiling.grid(problem)
+    many = style.count(across * down, "tile")
+    cut = f"With {tiling.split:,} parts of k there" if kernel is not kernels.stream_k else "There"
+    sums = "no sums wait" if not shared.stored else f"{si(shared.stored, 'B')} of sums wait"
+    if kernel is kernels.split_k_atomics:
+        sums = f"{si(tiling.split * problem.m * problem.n, '')} additions in L2"
+    return [
+        f"{kernel.name}, {problem}: {many} of {_name(tiling.block)}, {tiling.steps(problem):,} "
+        f"steps each. {cut} are {style.count(shared.blocks, 'block')}; {target.sms} SMs take "
+        f"{style.count(shared.waves, 'wave')}, {shared.longest:,} steps.",
+        f"Predicted on {target.title}: {si(shared.product, 's')} to multiply; {sums}, "
+        f"{si(shared.sums, 's')} to add up; {si(shared.seconds, 's')} at least.",
+    ]

@@ -1,0 +1,117 @@
+"""The explorer of splits: what controls, curves, schedules and sentences say."""
+
+import pytest
+
+from gemmlab import Gemm, kernels, records
+from gemmlab.explorers import SplitK
+from gemmlab.explorers.split_k import CURVE, KERNELS, MOST
+from gemmlab.plots import si
+
+SECONDS = 60  # that any run in here may take
+
+
+@pytest.fixture
+def counted():
+    return SplitK("split_k", 64, 64, 256, split=2, block=(64, 64), backend="simulator")
+
+
+def ran(explorer):
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    return explorer.message
+
+
+def test_it_begins_with_what_the_kernel_suggests(undrawn):
+    explorer = SplitK()
+    assert (explorer.split.value, explorer.tile.value) == (4, "128×256")
+    assert "32 tiles of 128×256, 512 steps each. With 4 parts of k there are 128 blocks; " in (
+        explorer.message
+    )
+    assert "132 SMs take 1 wave, 128 steps." in explorer.message
+    assert "16.8 MB of sums wait" in explorer.message
+
+
+def test_what_is_recorded_lies_on_the_picture(undrawn):
+    explorer = SplitK()
+    found = {
+        m.tiling.split: m.seconds
+        for m in records.load("h200", "split_k")
+        if m.problem == Gemm(1024, 1024, 8192)
+    }
+    at, values = explorer.curve.marks["recorded"].get_data()
+    assert dict(zip(at, values, strict=True)) == found
+    assert f": {si(found[4], 's')}, " in explorer.message
+    library = records.find(kernels.cublas, Gemm(1024, 1024, 8192)).seconds
+    assert explorer.curve.library.get_ydata()[0] == library
+    explorer.split.value = 7
+    assert "Press Run to compare." in explorer.message
+
+
+def test_the_second_wave_is_seen(undrawn):
+    explorer = SplitK(split=5)
+    assert "160 blocks; 132 SMs take 2 waves, 206 steps." in explorer.message
+    rows = [path.vertices for path in explorer.placed.parts.get_paths()]
+    assert len(rows) == 160
+    assert sum(corners[:, 0].min() > 0 for corners in rows) == 28
+
+
+@pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
+def test_a_run_lies_on_its_prediction(counted, kernel):
+    counted.kernel.value = kernel
+    counted.split.value = 3
+    assert "Press Run to compare." in counted.message
+    text = ran(counted)
+    assert "the result is right" in text
+    (at,), (sectors,) = counted.curve.marks["counted"].get_data()
+    assert at == 3
+    line = dict(zip(*counted.curve.lines["predicted"].get_data(), strict=True))
+    assert line[3] == sectors
+    assert counted.left.get_ylabel() == "sectors"
+
+
+def test_another_kernel_keeps_the_tile_and_suggests_its_split(undrawn):
+    explorer = SplitK()
+    explorer.kernel.value = "stream_k"
+    assert (explorer.tile.value, explorer.split.value) == ("128×256", 132)
+    assert explorer.split.slider.description == "blocks"
+    assert explorer.left.get_xlabel() == "blocks"
+    explorer.kernel.value = "split_k_atomics"
+    assert "additions in L2" in explorer.message
+    assert explorer.left.get_xlabel() == "parts of k"
+
+
+def test_schedules_with_too_many_pieces_are_named_not_drawn(undrawn):
+    explorer = SplitK(m=2048, n=2048, k=8192, split=64, block=(128, 256))
+    assert [text.get_text() for text in explorer.right.texts][-1] == (
+        "8,192 pieces: too many to draw"
+    )
+    explorer.split.value = 2
+    assert explorer.placed is not None
+    assert len(explorer.placed.parts.get_paths()) == 256
+
+
+def test_what_cannot_be_done_is_said(counted):
+    counted.sizes["k"].value = 2**16
+    counted.sizes["m"].value = 4096
+    counted.sizes["n"].value = 4096
+    assert "Not possible: 4096×4096×65536 float32 is too large to simulate" in counted.message
+    counted.backend.value = "recorded"
+    counted.split.value = MOST
+    assert "Not possible: " in counted.message
+    assert "blocks are too many to deal out; use fewer parts" in counted.message
+    counted.split.value = 4
+    assert "Press Run" in counted.message
+
+
+def test_bad_values_are_refused():
+    with pytest.raises(ValueError, match=r"kernel='tiled' does not share k; use split_k, "):
+        SplitK("tiled")
+    with pytest.raises(ValueError, match=r"block=\(32, 32\) is not offered; use one of 128×256"):
+        SplitK(block=(32, 32))
+    with pytest.raises(ValueError, match="backend='cuda'"):
+        SplitK(backend="cuda")
+
+
+def test_the_curve_has_the_splits_at_which_waves_end():
+    assert list(CURVE) == sorted(set(CURVE))
+    assert {131, 132, 133, 264, MOST} <= set(CURVE)
