@@ -5,6 +5,7 @@ import json
 import linecache
 import re
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -190,6 +191,19 @@ def test_a_gpu_could_run_the_chapters_kernels():
     for kernel in (scope["in_turn"], scope["specialised"](3)):
         _, taken = _cubin(kernel, signature, "sm_90", None, ())
         assert taken.local_bytes == 0
+
+
+def test_the_ladder_of_pipelines():
+    timed = {m.kernel: m for m in records.load(GPU.name) if m.problem == HALF}
+    climbed = (kernels.mma_swizzled, kernels.mma_pipelined, kernels.mma_tuned)
+    climbed += (*kernels.TENSOR_CORE_TMA, *kernels.HOPPER)
+    speeds = [records.find(k, HALF).flops_per_second for k in climbed if k.name in timed]
+    assert len(speeds) >= 4
+    gains = [after / before for before, after in pairwise(speeds)]
+    assert gains[0] == max(gains)
+    assert 1.7 < gains[0] < 2  # "nearly twice the speed"
+    one_stage = records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), 1))
+    assert speeds[0] < one_stage.flops_per_second < speeds[1]
 
 
 def test_registers_of_two_consumers():
