@@ -41,6 +41,7 @@ WALKS = (
         "Quantization, recorded", lambda: explorers.Quantization("h200"), "n", range(512, 8192, 512)
     ),
     Walk("ThreadTiles", lambda: explorers.ThreadTiles(backend="recorded"), "size", SIZES),
+    Walk("Swizzle", explorers.Swizzle, "piece", range(8)),
     Walk("Timeline", explorers.Timeline, "start", range(0, 512, 64)),
     Walk("Timeline, effects", explorers.Timeline, "left_out", ()),
     Walk("Rounding", explorers.Rounding, "x", (0.1, 1.5, 65519.0, 1e-40, 3e38, float("inf"))),

@@ -13,6 +13,7 @@ from gemmlab import (
     doctor,
     guide_figures,
     held_out,
+    held_out_families,
     kernels,
     microbenchmarks,
     recording,
@@ -113,6 +114,12 @@ def _parser() -> argparse.ArgumentParser:
         "--held-out",
         action="store_true",
         help="instead of sizes: the products on which the error of predictions is stated",
+    )
+    add.add_argument(
+        "--held-out-families",
+        action="store_true",
+        help="the products on which predictions are judged of kernels that divide k, and of those "
+        "on Tensor Cores",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
@@ -217,6 +224,9 @@ def _record(arguments: argparse.Namespace) -> int:
         folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
         judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
         points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
+    if arguments.held_out_families:
+        folder = arguments.out or records.ROOT / target.name / held_out_families.FOLDER
+        points = held_out_families.plan(target)
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

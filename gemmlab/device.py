@@ -85,6 +85,7 @@ class Device:
     block_interval: float | None = _quantity(
         "s", default=None
     )  # from one block's start to another's
+    block_spread: float | None = _quantity("", default=None)  # of blocks' times over SMs, as a part
 
     sources: Mapping[str, Source] = field(default=None, repr=False, compare=False)
 

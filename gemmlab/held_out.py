@@ -5,7 +5,8 @@ Once the errors of a set are known it has served; what is mended then is stated 
 Their sizes are drawn by a rule that was written before any of them was, so that nobody picked them:
 m, n and k each on its own, uniform on a logarithmic scale between two limits, and rounded down to a
 multiple. Most are large, two have one short side, some are small; most are multiples of 16, whose
-rows begin at multiples of 64 bytes, and the others are whatever comes. Layouts take turns.
+rows begin at multiples of 64 bytes, and the others are whatever comes. Layouts take turns. Where
+time on a GPU is short, a set has `HALF` as many.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gemmlab.product import LAYOUTS
 from gemmlab.recording import Point, point
 
 KERNELS = (*kernels.LADDER, kernels.REFERENCE)  # whose predictions are judged by them
-SETS = {"held_out": 20261122, "held_out_2": 20261123}  # name -> seed: the first day, the next one
+SETS = {"held_out": 20261122, "held_out_2": 20261123, "held_out_3": 20261124}  # seeds: days
 FOLDER = "held_out"  # of the measurements, below that of a device
 BUDGET = 0.1  # of predicted time for one launch [s]: a kernel that takes longer leaves it out
 LARGE, SMALL, SHORT = (1000, 8192), (128, 1000), (32, 256)
@@ -48,10 +49,19 @@ RULE = (
     Drawn(1, (SMALL, SMALL, SMALL), ALIGNED),
     Drawn(1, (SMALL, SMALL, SMALL), RAGGED),
 )
+HALF = (  # of it, for later sets, where time on a GPU is short
+    Drawn(2, (LARGE, LARGE, LARGE), ALIGNED),
+    Drawn(1, (LARGE, LARGE, LARGE), RAGGED),
+    Drawn(1, (SHORT, LARGE, LARGE), RAGGED),
+    Drawn(1, (SMALL, SMALL, SMALL), ALIGNED),
+)
+WHOLE = (SETS["held_out"], SETS["held_out_2"])
 
 
-def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
-    """The products of a set, in float32, in the order of `RULE`.
+def problems(
+    seed: int = SETS["held_out"], rule: Iterable[Drawn] | None = None
+) -> list[Gemm]:  # fmt: skip
+    """The products of a set, in float32, in the order of `rule`, or of the set's own where None.
 
     >>> for p in problems()[:2]:
     ...     print(p)
@@ -60,7 +70,7 @@ def problems(seed: int = SETS["held_out"]) -> list[Gemm]:
     """
     source = random.Random(seed)
     found = []
-    for count, limits, multiple in RULE:
+    for count, limits, multiple in rule or (RULE if seed in WHOLE else HALF):
         for _ in range(count):
             sizes = (_drawn(source, low, high, multiple) for low, high in limits)
             found.append(Gemm(*sizes, layout=LAYOUTS[len(found) % len(LAYOUTS)]))

@@ -78,6 +78,7 @@ def hazard(report: Report, case: str) -> Finding | None:
         "code": first.code,
         "threads": threads_of(first),
         "array": getattr(first, "array", ""),
+        "ops": getattr(first, "ops", ()),
     }
     return Finding(diagnosis, facts, details)
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.exercises import arrays_on_trial as trial
-from gemmlab.exercises import budgets, evidence
+from gemmlab.exercises import evidence, one_warp
 from gemmlab.exercises.exercise import Task
-from gemmlab.exercises.scaled import scaled
-from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
+from gemmlab.exercises.one_warp import OneWarp, product
+from gemmlab.exercises.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
-from gemmlab.simt import Report, cuda
+from gemmlab.simt import cuda
 
 element_c = layout("m16n8k16", "C").element
 CASES = (16, 32, 48)  # k, smallest first
-ANEW = 64  # k of the case whose numbers are drawn for each check
 WAVEFRONTS = 6  # of shared loads for 16 columns of A: one for each 8×8 matrix of A and B
 
 
@@ -54,45 +51,6 @@ def build_matrix_loads():
     return kernel
 
 
-def judge(answer: Any) -> Finding:
-    """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    kernel = trial.built(answer, ["A", "B", "C"])
-    for k in (*CASES, ANEW):
-        rng = np.random.default_rng(None if k == ANEW else k)
-        a = rng.integers(-4, 5, (16, k)).astype(np.float16)
-        b = rng.integers(-4, 5, (k, 8)).astype(np.float16)
-        c = np.full((16, 8), np.nan, np.float32)
-        case = f"A is 16×{k}, B is {k}×8, one warp"
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
-        if isinstance(report, Finding):
-            return report
-        found = trial.hazard(report, case)
-        if found:
-            return replace(found, diagnosis=_of_hazard(found))
-        found = trial.different("C", _product(a, b), c, case)
-        if found:
-            return found.anew if k == ANEW else replace(found, diagnosis=_why(a, b, c))
-        wasteful = _loads(report, k, case)
-        if wasteful:
-            return wasteful
-    ignored = _ignored(kernel)
-    if ignored:
-        return ignored
-    text = f"{WAVEFRONTS} wavefronts of shared loads for each step along k"
-    values = f"right for k = {', '.join(map(str, CASES))} and for numbers drawn anew"
-    return Finding("passed", (("Values", values), ("Counted", text)))
-
-
-def _of_hazard(found: Finding) -> str:
-    """The diagnosis of a hazard that has a meaning of its own here."""
-    own = {"shared-race": "no-barrier", "misaligned": "misaligned", "uninitialised-read": "unused"}
-    return own.get(found.details["kind"], found.diagnosis)
-
-
-def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a.astype(np.float64) @ b.astype(np.float64)
-
-
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     """The mistake that gives just this result."""
     if np.isnan(c).any():
@@ -101,17 +59,17 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     first = np.broadcast_to(a[0], a.shape)
     halves = b.reshape(-1, 8, 8).transpose(0, 2, 1)
     instead = {
-        "quadrants-exchanged": _product(quarters.swapaxes(0, 3).reshape(a.shape), b),
-        "left-half-twice": _product(_left(a), b),
-        "one-row": _product(first, b),
-        "one-row, its left half": _product(_left(first), b),
-        "not-transposed": _product(a, halves.reshape(b.shape)),
-        "last-step-only": _product(a[:, -16:], b[-16:]),
+        "quadrants-exchanged": product(quarters.swapaxes(0, 3).reshape(a.shape), b),
+        "left-half-twice": product(_left(a), b),
+        "one-row": product(first, b),
+        "one-row, its left half": product(_left(first), b),
+        "not-transposed": product(a, halves.reshape(b.shape)),
+        "last-step-only": product(a[:, -16:], b[-16:]),
     }
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name.partition(",")[0]
-    return evidence.of_array(_product(a, b), c)
+    return evidence.of_array(product(a, b), c)
 
 
 def _left(a: np.ndarray) -> np.ndarray:
@@ -119,49 +77,12 @@ def _left(a: np.ndarray) -> np.ndarray:
     return np.repeat(a.reshape(16, -1, 2, 8)[:, :, :1], 2, axis=2).reshape(a.shape)
 
 
-def _loads(report: Report, k: int, case: str) -> Finding | None:
-    """What a right kernel loads in another way than it should; None where it is as asked for."""
-    steps, counters = k // 16, report.counters
-    once = 2 * (16 * k + k * 8)
-    copied = report.shares.of("load", "A", "B")
-    loaded, wavefronts = counters["global_load_bytes"], counters["shared_load_wavefronts"]
-    if loaded > once:
-        fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
-        return Finding("loaded-twice", ((FAILING, case), fact))
-    if budgets.uneven(copied):
-        fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
-        return Finding("few-lanes-copy", ((FAILING, case), fact))
-    if not report.instructions["inst_mma"]:
-        return Finding("no-mma", ((FAILING, case),))
-    if single := report.instructions["inst_shared_load"]:
-        fact = ("Shared loads", f"{single} of single elements, where ldmatrix needs none")
-        return Finding("elements-loaded", ((FAILING, case), fact))
-    if wavefronts > WAVEFRONTS * steps:
-        fact = ("Wavefronts", f"{wavefronts} of shared loads, at most {WAVEFRONTS * steps} asked")
-        return Finding("bank-conflicts", ((FAILING, case), fact), {"wavefronts": wavefronts})
-    return None
+ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why)
 
 
-def _ignored(kernel: trial.Kernel) -> Finding | None:
-    """Which instruction's result C does not depend on; None where it depends on all.
-
-    With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
-    2·2·3 times A·B, if both operands come by the one and the products from the other.
-    """
-    rng = np.random.default_rng()
-    a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((16, ANEW), (ANEW, 8)))
-    c = np.full((16, 8), np.nan, np.float32)
-    case = "each ldmatrix brings twice its values, each mma takes three times its A"
-    with scaled("ldmatrix", 2), scaled("mma", 3):
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
-    if isinstance(report, Finding):
-        return report
-    product = _product(a, b)
-    found = trial.different("C", 12 * product, c, case)
-    if not found:
-        return None
-    by_mma = any(np.array_equal(c, by * product) for by in (3, 6))
-    return replace(found, diagnosis="matrices-ignored" if by_mma else "mma-ignored")
+def judge(answer: Any) -> Finding:
+    """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
+    return one_warp.judge(answer, ASKED)
 
 
 TASK = Task(

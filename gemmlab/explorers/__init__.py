@@ -14,6 +14,7 @@ from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.split_k import SplitK
 from gemmlab.explorers.stages import Stages
+from gemmlab.explorers.swizzle import Swizzle
 from gemmlab.explorers.thread_tiles import ThreadTiles
 from gemmlab.explorers.timeline import Timeline
 
@@ -28,6 +29,7 @@ __all__ = [
     "Rounding",
     "SplitK",
     "Stages",
+    "Swizzle",
     "ThreadTiles",
     "Timeline",
 ]

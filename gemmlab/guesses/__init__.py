@@ -31,6 +31,7 @@ _MODULES = {
     "05": "tile_and_wave_quantization",
     "06": "register_tiles",
     "07": "warps_and_fragments",
+    "08": "tensor_core_gemm",
     "09": "software_pipelining",
     "10": "split_k",
     "11": "number_formats",

@@ -151,26 +151,6 @@ def wavefronts() -> Answer:
     )
 
 
-def fed() -> Answer:
-    """Cycles of an H200's shared memory for A and B of one `mma.m16n8k16`."""
-    gpu = device("h200")
-    a, b, c = 2 * M * K, 2 * K * N, 4 * M * N
-    per_cycle = gpu.shared_bytes_per_cycle_per_sm
-    share = (2 * M * N * K / gpu.flop_per_cycle_per_sm["float16"]) / ((a + b) / per_cycle)
-    return Answer(
-        (a + b) / per_cycle,
-        f"A has {a} bytes and B {b}: {a + b} bytes at {per_cycle} in a cycle. Shared memory alone "
-        f"would hold the Tensor Cores to {share * gpu.peak_of('float16') / 1e12:.0f} TFLOP/s.",
-        {
-            a / per_cycle: "You counted A alone.",
-            (a + b + c) / per_cycle: "You counted C, which stays in registers.",
-            (a + b + 2 * c) / per_cycle: "You counted C and D, which stay in registers.",
-            2 * (a + b) / per_cycle: "You took four bytes for an element; float16 has two.",
-            1: "You let shared memory keep up; it does not.",
-        },
-    )
-
-
 def gain() -> Answer:
     """How often the prefix sums in registers run while the better baseline runs once."""
     rows = [u for u in fragment_uses("h200").rows if (u.name, u.m) == ("prefix sum", 16)]

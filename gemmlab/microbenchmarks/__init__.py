@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from gemmlab.microbenchmarks import (
     arithmetic,
+    asynchronous,
     control,
     exchange,
     global_memory,
+    hand_out,
     launch,
     mixed,
     shared_memory,
@@ -17,7 +19,10 @@ from gemmlab.microbenchmarks.loop import Loop
 
 __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 
-_KINDS = (arithmetic, shared_memory, global_memory, exchange, control, mixed, tensor_cores)
+_KINDS = (
+    *(arithmetic, shared_memory, global_memory, exchange, control, mixed, hand_out, tensor_cores),
+    asynchronous,
+)
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES
 

@@ -212,15 +212,15 @@ def _store_everywhere(pattern: str) -> Loop:
 
 
 # Copies that go on while the warp does; each thread to its own place.
-def _copy(width: int, text: str, count: int) -> tuple[str, str]:
+def copies(width: int, text: str, count: int) -> tuple[list[str], str]:
+    """PTX of each of so many copies of a warp, and what comes before the loop."""
     setup = (
         f"mul.wide.u32 w, tid, {width}; add.u64 v0, data, w; add.u64 v0, v0, {ZEROS_AT}; "
         f"mul.lo.u32 y, lane, {width}; add.u32 y, y, s;"
     )
     one = f"cp.async.{text}.shared.global [y+{{to}}], [v0+{{at}}], {width};"
     room = 16_384 // (WARP * width)
-    copies = [one.format(to=k % room * WARP * width, at=512 * k) for k in range(count)]
-    return lines(copies), setup
+    return [one.format(to=k % room * WARP * width, at=512 * k) for k in range(count)], setup
 
 
 def _around(addresses: int) -> dict[str, int]:
@@ -229,7 +229,7 @@ def _around(addresses: int) -> dict[str, int]:
 
 
 def _copy_latency(width: int, text: str) -> Loop:
-    one, setup = _copy(width, text, 1)
+    (one,), setup = copies(width, text, 1)
     return Loop(
         f"ldgsts_{8 * width}_latency",
         f"cycles for a copy of {width} bytes a lane to shared memory and the wait for it",
@@ -243,11 +243,11 @@ def _copy_latency(width: int, text: str) -> Loop:
 
 
 def _copy_rate(width: int, text: str) -> Loop:
-    copies, setup = _copy(width, text, 16)
+    begun, setup = copies(width, text, 16)
     return Loop(
         f"ldgsts_{8 * width}_rate",
         f"cycles of a warp for each of 16 copies of {width} bytes a lane to shared memory",
-        copies + "\ncp.async.commit_group;\ncp.async.wait_group 1;",
+        lines([*begun, "cp.async.commit_group;\ncp.async.wait_group 1;"]),
         16,
         {"LDGSTS": 16, "LDGDEPBAR": 1, "DEPBAR": 1} | _around(3),
         setup,

@@ -113,7 +113,7 @@ def span(clocks: np.ndarray) -> list[int]:
 
     clocks : `CLOCKS` of each (block, warp) of a launch
     """
-    return [max(int(on["end"].max() - on["start"].min()) for on in _by_sm(clocks))]
+    return [max(int(on["end"].max() - on["start"].min()) for on in by_sm(clocks))]
 
 
 def each_warp(clocks: np.ndarray) -> list[int]:
@@ -127,7 +127,7 @@ def between_blocks(clocks: np.ndarray) -> list[int]:
     Of an SM that holds n blocks the first to end makes room for the one that comes after n.
     """
     gaps, prologues = [], []
-    for on in _by_sm(clocks):
+    for on in by_sm(clocks):
         order = np.argsort(on["entry"].min(axis=1))
         entries, starts = (on[name].min(axis=1)[order] for name in ("entry", "start"))
         ends = np.sort(on["end"].max(axis=1))
@@ -139,10 +139,10 @@ def between_blocks(clocks: np.ndarray) -> list[int]:
 
 def on_one_sm(clocks: np.ndarray) -> np.ndarray:
     """The clocks of the blocks of one SM, the first that has most of them."""
-    return max(_by_sm(clocks), key=len)
+    return max(by_sm(clocks), key=len)
 
 
-def _by_sm(clocks: np.ndarray) -> list[np.ndarray]:
+def by_sm(clocks: np.ndarray) -> list[np.ndarray]:
     """The clocks of each SM's blocks."""
     sms = clocks["sm"][:, 0]
     return [clocks[sms == sm] for sm in np.unique(sms)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.microbenchmarks.global_memory import ADDRESS, L2_BYTES
-from gemmlab.microbenchmarks.loop import Loop, lines, on_one_sm
+from gemmlab.microbenchmarks.global_memory import ADDRESS, L2_BYTES, copies
+from gemmlab.microbenchmarks.loop import Loop, lines, on_one_sm, registers
 from gemmlab.microbenchmarks.patterns import SHARED
-from gemmlab.microbenchmarks.shared_memory import SHARED_ADDRESS, load
+from gemmlab.microbenchmarks.shared_memory import SHARED_ADDRESS, load, load_matrices
 
 LOADS, OTHERS = 16, 4  # of shared memory in a turn, and of another kind among them
 OWN_LANES = SHARED["32_own"].lanes
@@ -18,7 +18,7 @@ _KINDS = {  # PTX of one, its opcode, and what it is
     "sts": ("st.volatile.shared.u32 [y+128], r101;", "STS", "stores to shared memory"),
     "stg": ("st.global.u32 [v0+{at}], r101;", "STG", "stores to L2"),
 }
-_OWN_WARP = f"shr.u32 x, tid, 5; mul.wide.u32 w, x, {OTHERS * APART}; add.u64 v0, v0, w; "
+OWN_WARP = f"shr.u32 x, tid, 5; mul.wide.u32 w, x, {OTHERS * APART}; add.u64 v0, v0, w; "
 
 
 def _mixed(kind: str) -> Loop:
@@ -39,9 +39,33 @@ def _mixed(kind: str) -> Loop:
         lines(body),
         1,
         {"LDS": LOADS, opcode: OTHERS} | ({"LOP3": 3} if loaded else {}),
-        f"{ADDRESS} {SHARED_ADDRESS} mov.u32 r101, tid; {_OWN_WARP}",
+        f"{ADDRESS} {SHARED_ADDRESS} mov.u32 r101, tid; {OWN_WARP}",
         ("r0", "r100"),
         lanes=OWN_LANES,
+    )
+
+
+MATRICES = 8  # ldmatrix of a turn, each of four matrices
+
+
+def _copying(others: int) -> Loop:
+    """Loads of matrices among which come copies of 16 bytes a lane, as a pipeline has them."""
+    begun, setup = copies(16, "cg", others)
+    body = [load_matrices(k) for k in range(MATRICES)]
+    for k, one in enumerate(begun):
+        body.insert((k + 1) * MATRICES // others + k, one)
+    return Loop(
+        f"ldsm{MATRICES}_with_{others}_ldgsts",
+        f"cycles of a warp for {MATRICES} LDSM of four matrices among which come {others} copies "
+        "of 16 bytes a lane from L2 to shared memory",
+        lines([*body, "cp.async.commit_group; cp.async.wait_group 1;"]),
+        1,
+        {"LDSM": MATRICES, "LDGSTS": others, "LDGDEPBAR": 1, "DEPBAR": 1, "LDS": 3 * others},
+        setup,
+        registers("r", 4 * MATRICES),
+        (4, 8, 16),
+        requires=(8, 0),
+        shared_bytes=32_768,
     )
 
 
@@ -53,7 +77,7 @@ def block_ends(clocks: np.ndarray) -> list[int]:
 
 # A step of a tile: its words come from L2, and each is used by all warps.
 _STEP_LOADS = 16
-_PHASES = lines(
+PHASES = lines(
     [
         "ld.global.cg.u32 r40, [v0]; ld.global.cg.u32 r41, [v0+512];",
         "st.volatile.shared.u32 [y], r40; st.volatile.shared.u32 [y+1024], r41;",
@@ -74,10 +98,10 @@ def _phases(blocks: int) -> Loop:
         f"phases_of_{blocks}_blocks",
         f"when each of {blocks} blocks on every SM ends, in cycles for each step: it loads from "
         "L2, stores to shared memory, and loads from there, with a barrier after each",
-        _PHASES,
+        PHASES,
         1,
         {"LDG": 2, "STS": 2, "LDS": 2 * _STEP_LOADS, "BAR": 2, "IMAD": _STEP_LOADS},
-        f"{ADDRESS} {SHARED_ADDRESS} {_OWN_WARP} {_OWN_BLOCK}",
+        f"{ADDRESS} {SHARED_ADDRESS} {OWN_WARP} {_OWN_BLOCK}",
         ("r100",),
         (8,),
         blocks_per_sm=blocks,
@@ -90,4 +114,4 @@ def _phases(blocks: int) -> Loop:
     )
 
 
-LOOPS = (*map(_mixed, _KINDS), *map(_phases, (1, 2, 4, 8)))
+LOOPS = (*map(_mixed, _KINDS), *map(_copying, (2, 4, 8)), *map(_phases, (1, 2, 4, 8)))

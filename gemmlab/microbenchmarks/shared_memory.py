@@ -121,6 +121,13 @@ def _ffma_and_load(ffma: int) -> Loop:
 
 
 _LDMATRIX = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{{0}, {1}, {2}, {3}}}, [{4}];"
+
+
+def load_matrices(k: int) -> str:
+    """PTX that loads four matrices from the lane's address, the k-th time."""
+    return _LDMATRIX.format(*registers("r", 4, 4 * k), f"y+{512 * k}")
+
+
 _LDMATRIX_LATENCY = Loop(
     "ldmatrix_x4_latency",
     "cycles from an LDSM of four matrices to one at the address that it loaded",
@@ -135,7 +142,7 @@ _LDMATRIX_LATENCY = Loop(
 _LDMATRIX_RATE = Loop(
     "ldmatrix_x4_rate",
     "cycles of a warp for each LDSM of four matrices without bank conflicts",
-    lines(_LDMATRIX.format(*registers("r", 4, 4 * k), f"y+{512 * k}") for k in range(8)),
+    lines(map(load_matrices, range(8))),
     8,
     {"LDSM": 8},
     SHARED_ADDRESS,

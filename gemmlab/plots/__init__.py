@@ -17,6 +17,7 @@ from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
+from gemmlab.plots.pieces import pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.ring import ring
 from gemmlab.plots.roofline import points, roofline
@@ -49,6 +50,7 @@ __all__ = [
     "lane_map",
     "memories",
     "number",
+    "pieces",
     "points",
     "provenance",
     "residual",

@@ -16,9 +16,9 @@ from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model.transactions import SECTOR
 from gemmlab.prediction.rungs import dram_time, execute_rung, extended
-from gemmlab.prediction.time import Executed, known_device
+from gemmlab.prediction.time import Executed, clock, known_device, sm_facts
 from gemmlab.problem import Gemm
-from gemmlab.sm.facts import Facts, facts
+from gemmlab.sm.facts import Facts
 from gemmlab.sm.pipes import Pipe, Unit
 from gemmlab.sm.program import Program, program
 from gemmlab.sm.result import SCHEDULERS
@@ -38,9 +38,12 @@ def count_rung(
     target = known_device(device)
     rounds = execute_rung(problem, target, kernel, tiling)
     counted = [cycles(executed) for executed in rounds.values()]
-    blocks = next(iter(rounds.values())).share.blocks
+    one = next(iter(rounds.values()))
+    blocks, known = one.share.blocks, one.code
     times = {
-        part: blocks * extended([c[part] for c in counted], list(rounds), problem.k) / target.clock
+        part: blocks
+        * extended([c[part] for c in counted], list(rounds), problem.k)
+        / clock(known, target)
         for part in counted[-1]
     }
     return times | {"dram": dram_time(problem, target)}
@@ -53,7 +56,7 @@ def cycles(executed: Executed) -> dict[str, float]:
     that is read more often; "way" : of accesses from a scheduler to the LSU. "l1" : wavefronts of
     L1 and shared memory; "l2" : sectors from L2; "of_all", "barrier" : what the SM has once
     """
-    known = facts(executed.device.name)
+    known = sm_facts(executed)
     code = program(executed.code, known)
     total: Counter[str] = Counter()
     for block in executed.blocks(cold=False):

@@ -1,105 +1,85 @@
-"""The time of the library's products, whose code is not here: tiles, at rates that were measured.
+"""The time of the library's products, whose code is not here: tiles that take what they took.
 
-`gemmlab.model.in_tiles` divides whole tiles by the peak. What the library's own code reaches of the
-peak is a fact of the library and the GPU, and two of the guide's figures measure it. Figure 5: four
-full waves of its largest tile, in which nothing is lost but what the code loses. Figure 2: one
-product after the other whose rows begin at other multiples, for which the library has other code.
+`gemmlab.model.in_tiles` divides whole tiles by the peak. The library's own kernels reach less of
+it, need a while to begin, and are others for each format, layout and alignment of rows. All that
+is a fact of the library and the GPU, see `gemmlab.prediction.library_tiles`. Which of its tiles the
+library takes is its secret: here it is the one that takes least.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+
+import numpy as np
 
 from gemmlab import records
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.kernels import REFERENCE
-from gemmlab.measurement import Measurement
-from gemmlab.model.alignment import WIDEST, row_alignment
-from gemmlab.model.in_tiles import InTiles, choose
-from gemmlab.model.quantization import quantization
-from gemmlab.model.tiles import TILES
+from gemmlab.model.in_tiles import adding_up, partial_sums
+from gemmlab.prediction.library_tiles import TileTimes, kind, tiles
 from gemmlab.prediction.time import launch_latency, stream_bandwidth
 from gemmlab.problem import Gemm
-from gemmlab.records.series import ALIGNMENTS, figures
 
-WAVES = 4  # of figure 5
+MOST = 32  # parts of k
 
 
 @dataclass(frozen=True, eq=False)
 class LibraryForecast:
-    """What the model of tiles says of a launch of the library.
+    """What tiles say of a launch of the library.
 
-    launch : what a launch takes that does nothing [s], 0 where that was not measured
+    times : what each resource needs alone [s]: "math" for the tiles of the SM that has most, and
+        "dram" for moving each matrix once
+    launch : what a launch takes that does nothing, and what tiles take before and after they
+        multiply [s]
+    reduction : time to store partial sums and to add them up, 0 where k is not split [s]
     """
 
-    in_tiles: InTiles
+    row: TileTimes
+    split: int
+    times: dict[str, float]
     launch: float
+    reduction: float
 
     @property
     def seconds(self) -> float:
         """Predicted duration [s]."""
-        return self.launch + float(self.in_tiles.seconds)
+        return self.launch + max(self.times.values()) + self.reduction
 
     @property
     def limiter(self) -> str:
-        """What limits the speed, in words as in `Prediction`."""
-        return str(self.in_tiles.limiter)
-
-
-def full_waves(device: Device, dtype: str, root: str | Path = records.ROOT) -> Measurement:
-    """The record of figure 5 in a format: four full waves of the library's largest tile.
-
-    Raises LookupError where there is none, RecordError for a file that was edited.
-    """
-    for m in figures(device.name, root):
-        q = quantization(m.problem, device, TILES[0], per_sm=1)
-        wanted = REFERENCE.name, dtype, 1, WAVES
-        if (m.kernel, m.problem.dtype, q.use, q.waves) == wanted:
-            return m
-    raise LookupError(
-        f"figure 5 in {dtype} is not recorded on {device.name}; "
-        "`gemmlab record --figures 5 --kernels cublas` measures it"
-    )
-
-
-def efficiency(problem: Gemm, device: Device, root: str | Path = records.ROOT) -> float:
-    """The speed that the alignment of a problem's rows leaves, as a part of that of aligned ones.
-
-    The matrix counts whose rows are aligned worst. The speeds are medians of figure 2; where that
-    is not recorded, all rows are taken for aligned ones.
-    """
-    speeds: dict[int, list[float]] = {}
-    of_figure_2 = {Gemm(*sizes, dtype=problem.dtype) for sizes in ALIGNMENTS}
-    for m in figures(device.name, root):
-        if m.kernel == REFERENCE.name and m.problem in of_figure_2:
-            speeds.setdefault(aligned_bytes(m.problem), []).append(m.flops_per_second)
-    worst = aligned_bytes(problem)
-    return median(speeds[worst]) / median(speeds[WIDEST]) if worst in speeds else 1.0
-
-
-def aligned_bytes(problem: Gemm) -> int:
-    """The multiple of bytes at which the rows of all three matrices begin, at most `WIDEST`."""
-    return min(WIDEST, *row_alignment(problem))
+        """What limits the speed, a key of `times`."""
+        return max(self.times, key=self.times.__getitem__)
 
 
 def predict_library(
     problem: Gemm, device: str | Device, root: str | Path = records.ROOT
 ) -> LibraryForecast:
-    """The library's product in the tile and the parts of k that take least, see `choose`.
+    """The library's product in the tile and the parts of k that take least.
 
-    Whole tiles take their time at the rate of `full_waves` times the `efficiency`, in the place of
-    the peak; memory moves what streams do.
-    Raises LookupError as `full_waves` does, and ValueError for an unknown device or format.
+    Raises LookupError where nothing is recorded of the device or of the problem's kind, and
+    ValueError for an unknown device.
     """
     target = load_device(device)
-    rate = full_waves(target, problem.dtype, root).flops_per_second
-    reached = rate * efficiency(problem, target, root)
-    measured = replace(
-        target,
-        peak={**target.peak, problem.dtype: reached},
-        dram_bandwidth=stream_bandwidth(target),
-    )
-    return LibraryForecast(choose(problem, measured), launch_latency(target))
+    known = tiles(target.name, root).get(kind(problem))
+    if not known:
+        raise LookupError(
+            f"no tile of the library is recorded on {target.name} for {kind(problem)}; formats are "
+            f"{', '.join(sorted({k.dtype for k in tiles(target.name, root)}))}"
+        )
+    parts = range(1, min(MOST, problem.k) + 1)
+    found = [in_tile(problem, target, row, split) for row in known for split in parts]
+    return min(found, key=lambda one: one.seconds)
+
+
+def in_tile(problem: Gemm, device: Device, row: TileTimes, split: int = 1) -> LibraryForecast:
+    """The product in one of the library's tiles, with k in `split` parts."""
+    waves = row.waves(device.sms, problem.m, problem.n, split)
+    launch = launch_latency(device)
+    begin = row.begin(device.sms, launch) * (1 if row.stays else waves)
+    times = {
+        "math": row.step(device.sms) * waves * -(-problem.k // split),
+        "dram": problem.dram_bytes / stream_bandwidth(device),
+    }
+    reduction = adding_up(partial_sums(problem, split), device) if split > 1 else 0.0
+    return LibraryForecast(row, split, times, launch + begin, float(np.asarray(reduction)))

@@ -57,7 +57,10 @@ def repeated(short: Stream, long: Stream, periods: int) -> Stream:
     [0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3]
     """
     more = stretch(short, long)
-    columns = long.instructions, long.cycles, long.sectors, long.levels
+    columns = (
+        *(long.instructions, long.cycles, long.sectors, long.levels),
+        *(long.mbarriers, long.amounts),
+    )
     return Stream(
         *(np.concatenate([c[: more.start], *[c[more]] * periods, c[more.stop :]]) for c in columns)
     )

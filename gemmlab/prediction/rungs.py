@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.instructions.tensor_maps import TensorMap
+from gemmlab.kernels.kernel import Kernel, Launch, Launched
 from gemmlab.prediction import recorded
 from gemmlab.prediction.compiling import listing, with_lines
 from gemmlab.prediction.periods import longer, repeats
@@ -20,12 +22,14 @@ from gemmlab.prediction.time import (
     ALL,
     Executed,
     Forecast,
+    busiest,
     execute,
     forecast,
     known_device,
     stream_bandwidth,
 )
 from gemmlab.problem import Gemm
+from gemmlab.sass.execution.asynchronous import standing_for
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.tiling import Tiling
@@ -33,6 +37,7 @@ from gemmlab.tiling import Tiling
 ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
 SHORT = 8  # steps along k after which a loop is in its stride
 SIMULATED = 2, 5  # periods: blocks are in or out of step by then
+_LISTINGS: dict[tuple, Listing] = {}  # that were compiled here
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
 
@@ -46,7 +51,7 @@ def rung_listing(
     """
     tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
     found = recorded.find(kernel, problem, tiling, capability)
-    return found or compiled_rung(kernel, problem, tiling, capability)
+    return found or _compiled(kernel, kernel, problem, tiling, capability)
 
 
 def compiled_rung(
@@ -60,12 +65,24 @@ def compiled_rung(
 
     compiled : how, `listing` or `with_lines`
     """
+    return compiled_launch(kernel, kernel, problem, tiling, capability, compiled)
+
+
+def compiled_launch(
+    one: Launched,
+    kernel: Kernel,
+    problem: Gemm,
+    tiling: Tiling,
+    capability: tuple[int, int],
+    compiled: Callable[..., Listing] = listing,
+) -> Listing:
+    """What the compiler makes of one launch of a kernel; see `compiled_rung`."""
     options = {
-        "launch_bounds": math.prod(kernel.launch(problem, tiling)[1]),
-        **kernel.compile(tiling),
+        "launch_bounds": math.prod(one.launch(problem, tiling)[1]),
+        **one.compile(tiling),
     }
     return compiled(
-        kernel.function(problem, tiling, capability), _arguments(kernel, problem, tiling),
+        one.function(problem, tiling, capability), _arguments(kernel, problem, tiling),
         name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
 
@@ -92,10 +109,39 @@ def predict_rung(
     The blocks of a product are alike, so that one round of resident blocks is executed and stands
     for all. Where k is long two shorter products are executed, whose difference is a period of the
     loop: some more periods are simulated, beyond which each one takes the same. The first round
-    waits for device memory, if L2 keeps the matrices for the later ones.
+    waits for device memory, if L2 keeps the matrices for the later ones. What further launches
+    take is added, and the time from one to the next.
     Raises what `predict` and `predict_time` raise.
     """
-    return forecast_rung(problem, execute_rung(problem, device, kernel, tiling), effects)
+    target = known_device(device)
+    tiling = kernel.choose(tiling, problem, target)
+    found = forecast_rung(problem, execute_rung(problem, target, kernel, tiling), effects)
+    others = [forecast_other(problem, target, kernel, tiling, one, effects)
+              for one in kernel.launches if one is not kernel]  # fmt: skip
+    return replace(found, others=tuple(others))
+
+
+def forecast_other(
+    problem: Gemm,
+    device: Device,
+    kernel: Kernel,
+    tiling: Tiling,
+    one: Launch,
+    effects: Effects = ALL,
+) -> Forecast:
+    """What a launch takes before or after the one that multiplies; `launch` is the time between.
+
+    It has nothing to do with A and B; what the launch before it wrote is in L2, if that holds it.
+    """
+    code = _compiled(one, kernel, problem, tiling, device.compute_capability)
+    given = _arguments(kernel, problem, tiling)[4:]  # C and the workspace
+    executed = execute(
+        code, device, *one.launch(problem, tiling), *_arguments(kernel, problem, tiling),
+        shared_bytes=one.dynamic_shared_bytes(problem, tiling),
+    )  # fmt: skip
+    executed = replace(executed, footprint=sum(a.nbytes for a in given))
+    found = forecast(executed, cold=one in kernel.before, effects=effects)
+    return replace(found, launch=device.launch_interval or found.launch)
 
 
 def execute_rung(
@@ -103,17 +149,13 @@ def execute_rung(
 ) -> dict[int, Executed]:
     """Execute one round of blocks: k -> what was done, for `problem.k` or for two that are shorter.
 
-    Raises what `predict_rung` raises.
+    Of several launches it is the one that multiplies. Raises what `predict_rung` raises.
     """
-    target, tiling = known_device(device), kernel.choose(tiling)
+    target = known_device(device)
+    tiling = kernel.choose(tiling, problem, target)
     kernel.check_problem(problem)
-    if len(kernel.launches) > 1:
-        raise ValueError(
-            f"{kernel.name} takes {len(kernel.launches)} launches, and one is executed; "
-            "use gemmlab.predict, which counts them all"
-        )
     code = rung_listing(kernel, problem, tiling, target)
-    period = _period(tiling)
+    period = _period(tiling) * _parts(problem, kernel, tiling)
     shorter = [problem.k % period + period * n for n in (1, 2)]
     depths = shorter if problem.k > shorter[1] else [problem.k]
     return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
@@ -123,11 +165,20 @@ def execute_whole(
     problem: Gemm, code: Listing, device: Device, kernel: Kernel, tiling: Tiling
 ) -> Executed:
     """Execute one round of blocks of a product, with all of its k."""
-    return execute(
+    executed = execute(
         code, device, *kernel.launch(problem, tiling), *_arguments(kernel, problem, tiling),
         rounds=1,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
+    return replace(executed, footprint=footprint(problem, kernel, tiling))
+
+
+def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """Bytes of all arrays, the workspace among them."""
+    shared = kernel.workspace(problem, tiling)
+    return sum(problem.array_bytes) + sum(
+        math.prod(w.shape) * number_format(w.dtype).bytes for w in shared
+    )
 
 
 def forecast_rung(
@@ -135,13 +186,23 @@ def forecast_rung(
 ) -> Forecast:
     """What `execute_rung` says of a problem."""
     runs = _simulated(problem, executed)
-    found = [forecast(run, effects=effects) for run in runs.values()]
+    share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
+    found = [forecast(run, effects=effects, most=share.blocks) for run in runs.values()]
+    most = busiest(device, share, _ends(found, list(runs), problem.k))
+    if most != share.blocks:
+        found = [forecast(run, effects=effects, most=most) for run in runs.values()]
     times = {
         name: extended([f.times[name] for f in found], list(runs), problem.k)
         for name in found[-1].times
     }
-    times["dram"] = dram_time(problem, next(iter(executed.values())).device)
+    times["dram"] = dram_time(problem, device)
     return replace(found[-1], times=times)
+
+
+def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
+    """When the blocks of an SM end at `k`, from runs that are shorter."""
+    ends = [np.sort(f.result.block_ends) for f in found]
+    return extended(ends, sizes, k)
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
@@ -164,7 +225,7 @@ def dram_time(problem: Gemm, device: Device) -> float:
     return footprint / stream_bandwidth(device)
 
 
-def extended(values: list[float], sizes: list[int], k: int) -> float:
+def extended(values: list, sizes: list[int], k: int) -> Any:
     """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
     if len(values) == 1:
         return values[0]
@@ -177,9 +238,34 @@ def _period(tiling: Tiling) -> int:
     return step * max(1, SHORT * tiling.block[2] // step)
 
 
+def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """Steps along k for which blocks that divide it get a whole number more each."""
+    if not kernel.splits:
+        return 1
+    blocks = math.prod(kernel.launch(problem, tiling)[0])
+    return blocks // math.gcd(blocks, math.prod(tiling.grid(problem)))
+
+
+def _compiled(
+    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Listing:
+    """The listing of one launch, compiled once for all problems for which it is the same."""
+    key = one, *recorded.key_of(kernel, problem, tiling.unsplit, capability), capability
+    if key not in _LISTINGS:
+        _LISTINGS[key] = compiled_launch(one, kernel, problem, tiling, capability)
+    return _LISTINGS[key]
+
+
 def _arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
     """Scalars and arrays of zeros, which take no memory until they are written to."""
     alpha, beta = problem.scalars()
     a, b, c = map(np.zeros, problem.shapes, problem.memory)
     shared = kernel.workspace(problem, tiling)
-    return alpha, a, b, beta, c, *(np.zeros(w.shape, number_format(w.dtype).memory) for w in shared)
+    operands = (
+        standing_for(o) if isinstance(o, TensorMap) else o
+        for o in kernel.operands(problem, tiling, a, b)
+    )
+    return (
+        *(alpha, *operands, beta, c),
+        *(np.zeros(w.shape, number_format(w.dtype).memory) for w in shared),
+    )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gemmlab.prediction.time import ALL, Executed
+from gemmlab.prediction.time import ALL, Executed, sm_facts
 from gemmlab.sass.listing import Line, Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.pipes import Kind
@@ -98,7 +98,7 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
 
     def run(one: Executed, window: tuple[int, int] | None) -> Result:
         return simulate(
-            one.code, one.blocks(cold=False), one.share.resident, one.device.name, effects, window
+            one.code, one.blocks(cold=False), one.share.resident, sm_facts(one), effects, window
         )  # fmt: skip
 
     second = run(long, None)

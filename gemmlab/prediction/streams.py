@@ -14,33 +14,43 @@ from gemmlab.sm.streams import Level, Stream
 
 
 def streams(
-    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1, partial: float = 1.0
-) -> list[Stream]:
+    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1,
+    partial: float = 1.0, addition: float = 0.0,
+) -> list[Stream]:  # fmt: skip
     """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`.
 
     partial : as how many sectors one counts that is stored in part
+    addition : as how many at least an atomic addition does
     """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
     cached = [_is_cached(i.opcode) for i in listing.instructions]
     for visit in visits:
         cache.round += 1
         length = visit.stop - visit.start
-        rows = np.zeros((4, len(visit.warps), length), np.int32)
+        rows = np.zeros((6, len(visit.warps), length), np.int32)
         rows[0] = np.arange(visit.start, visit.stop)
         for at, cost in visit.costs:
             where = np.searchsorted(visit.warps, cost.warps)
             rows[1, where, at - visit.start] += cost.cycles
+            if cost.mbarrier is not None:
+                rows[4, where, at - visit.start] = cost.mbarrier
+                rows[5, where, at - visit.start] = cost.amount
+                rows[2, where, at - visit.start] = cost.sectors
+                rows[3, where, at - visit.start] = beyond[cost.warps]
             if cost.pieces is None:
                 continue
             asked, waits = _asked(cost, cache if cached[at] else None)
             if cost.partial is not None:
                 asked = asked + np.rint((partial - 1) * cost.partial).astype(np.int64)
+            if cost.op == "atomic":
+                additions = np.count_nonzero(cost.pieces >= 0, axis=1)
+                asked = np.maximum(asked, np.rint(addition * additions).astype(np.int64))
             rows[2, where, at - visit.start] += asked
             rows[3, where, at - visit.start] = np.where(waits, beyond[cost.warps], int(Level.L1))
         for row, warp in enumerate(visit.warps):
             parts[warp].append(rows[:, row])
     return [
-        Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8))
+        Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8), whole[4], whole[5])
         for whole in (np.concatenate(part, axis=1) for part in parts if part)
     ]
 

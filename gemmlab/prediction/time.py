@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any
@@ -16,6 +16,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
 from gemmlab.prediction.compiling import listing as compiled
+from gemmlab.prediction.hand_out import most_blocks
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share, share
 from gemmlab.prediction.streams import streams
@@ -24,7 +25,7 @@ from gemmlab.sass.execution.machine import Visit
 from gemmlab.sass.execution.memory import SHARED_START
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
-from gemmlab.sm.facts import facts
+from gemmlab.sm.facts import Facts, facts
 from gemmlab.sm.result import Result
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level, Stream
@@ -43,6 +44,7 @@ class Forecast:
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
     launch : what a launch takes that does nothing [s], 0 where that was not measured
+    others : of a kernel's further launches, whose `launch` is the time from one to the next
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
@@ -55,11 +57,12 @@ class Forecast:
     share: Share
     sampled: int
     result: Result = field(repr=False)
+    others: tuple[Forecast, ...] = ()
 
     @property
     def seconds(self) -> float:
-        """Predicted duration [s], as two events around the launch would tell it."""
-        return self.launch + max(self.times.values())
+        """Predicted duration [s], as two events around the launch, or all launches, would tell."""
+        return self.launch + max(self.times.values()) + sum(other.seconds for other in self.others)
 
     @property
     def bottleneck(self) -> str:
@@ -140,7 +143,10 @@ class Executed:
             levels[self.share.resident * self.warps * cold :] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
         cache = L1(L1_BYTES - taken)
-        made = streams(self.visits, self.code, levels, cache, partial_sector(self.device))
+        made = streams(
+            self.visits, self.code, levels, cache,
+            partial_sector(self.device), addition_sectors(self.device),
+        )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
 
@@ -167,23 +173,29 @@ def execute(
     return Executed(code, target, mine, visits, count, -(-threads // WARP), footprint, used)
 
 
-def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> Forecast:
+def forecast(
+    executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None
+) -> Forecast:
     """What blocks that were executed say of the launch.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
+    most : blocks of the SM that gets most; None to find out from when they end
     """
     target, mine = executed.device, executed.share
-    blocks = executed.blocks(cold)
-    missing = min(mine.blocks, ROUNDS * mine.resident) - len(blocks)
-    if missing > 0:
-        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
-    result = simulate(
-        executed.code, blocks, resident=mine.resident, on=target.name, effects=effects
-    )
+    if most is None:
+        result = simulated(executed, mine.blocks, cold, effects)
+        most = busiest(target, mine, result.block_ends)
+        if most != mine.blocks:
+            return forecast(executed, cold, effects, most)
+    else:
+        result = simulated(executed, most, cold, effects)
+    mine = replace(mine, blocks=most)
     all_blocks = math.prod(mine.grid)
+    blocks = executed.blocks(cold)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    times = {"sm": total_cycles(result, mine) / target.clock}
+    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
+    times = {"sm": cycles / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
     times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
@@ -194,11 +206,52 @@ def forecast(executed: Executed, cold: bool = True, effects: Effects = ALL) -> F
     )
 
 
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects) -> Result:
+    """One SM with `count` blocks, or with as many as show how they follow each other."""
+    blocks = executed.blocks(cold)
+    missing = min(count, ROUNDS * executed.share.resident) - len(blocks)
+    if missing > 0:
+        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
+    return simulate(
+        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed),
+        effects=effects,
+    )  # fmt: skip
+
+
+def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
+    """Blocks of the SM that gets most, where it is known how far SMs are apart."""
+    if device.block_spread is None:
+        return share.blocks
+    return most_blocks(share, ends, device.block_spread)
+
+
+def clock(code: Listing, device: Device) -> float:
+    """The SMs' clock while they run such code [Hz]: Tensor Cores lower it."""
+    names, known = {i.name for i in code.instructions}, facts(device.name)
+    if "HGMMA" in names:
+        return known.wgmma_clock
+    return known.tensor_clock if "HMMA" in names else device.clock
+
+
+def sm_facts(executed: Executed) -> Facts:
+    """The facts of an SM at the clock of the code. L2 has its own, and gives as much a second."""
+    known, device = facts(executed.device.name), executed.device
+    share = known.l2_bytes_per_cycle * device.clock / clock(executed.code, device)
+    return replace(known, l2_bytes_per_cycle=share)
+
+
 def partial_sector(device: Device) -> float:
     """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
     if not (device.l2_bandwidth and device.l2_partial_writes):
         return 1.0
     return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
 
 
 def launch_latency(device: Device) -> float:

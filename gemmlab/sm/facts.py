@@ -47,6 +47,10 @@ class Facts:
     fp64_latency: int = _cycles()
     xu_latency: int = _cycles()
     tensor_latency: int = _cycles()
+    wgmma_columns: int = _quantity("column/cycle")  # of B, of a product of 64 rows and 16 of k
+    wgmma_latency: int = _cycles()  # from its last column to the end of the wait for it
+    tensor_clock: float = _quantity("Hz")  # of the SMs while all of them run `mma.sync`
+    wgmma_clock: float = _quantity("Hz")  # and `wgmma`
     constant_latency: int = _cycles()
     special_latency: int = _cycles()
     reduction_latency: int = _cycles()
@@ -66,6 +70,7 @@ class Facts:
     barrier_latency: int = _cycles()  # from the last warp that comes
     barrier_delay: int = _cycles()  # before a warp that comes waits
     barrier_interval: int = _cycles()  # of each warp that comes
+    mbarrier_latency: int = _cycles()  # from an arrival to the end of the wait for it
 
     operand_window: int = _cycles()  # in which an instruction reads all its operands
 

@@ -3,7 +3,7 @@
 A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
 interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
 queues in turn. A barrier is a unit of the SM, too. An instruction that only starts something
-(LDGSTS now; wgmma and TMA are of the same kind) goes to a `Unit` and is done when that says so, by
+(LDGSTS, copies by the TMA) goes to a `Unit` and is done when that says so, by
 a scoreboard or by a barrier in shared memory; the scheduler's loop needs to know no more of it.
 """
 
@@ -41,6 +41,11 @@ class Unit(IntEnum):
     WAIT = 5  # DEPBAR: until at most so many are under way
     BARRIER = 6
     ARRIVAL = 7  # a barrier for which the warp does not wait
+    MBARRIER_INIT = 8
+    MBARRIER_ARRIVAL = 9
+    MBARRIER_EXPECTS = 10  # an arrival, and bytes that are to come
+    MBARRIER_WAIT = 11
+    BULK = 12  # the TMA
 
 
 class Kind(IntEnum):
@@ -89,7 +94,10 @@ OPCODES = {
     "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX",
     "copy": "LDGSTS",
     "copies": "LDGDEPBAR",
-    "wait": "DEPBAR",
+    "wait": "DEPBAR WARPGROUP",
+    "warpgroup": "HGMMA QGMMA",
+    "mbarrier": "SYNCS",
+    "bulk": "UTMALDG UBLKCP",
     "barrier": "BAR",
     "branch": """
         BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
@@ -131,6 +139,13 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             short = instruction.opcode == "HMMA.1688.F32"
             interval = f.tensor_short_interval if short else f.tensor_interval
             return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, f.tensor_latency)
+        case "warpgroup":  # it goes on while the warp does
+            interval = _columns(instruction) // f.wgmma_columns
+            return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, interval + f.wgmma_latency)
+        case "mbarrier":
+            return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
+        case "bulk":
+            return Use(Kind.COPY, unit=Unit.BULK)
         case "constant":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
         case "register":
@@ -143,7 +158,7 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             return Use(Kind.COPY, unit=Unit.COPY)
         case "copies":
             return Use(Kind.COPY, unit=Unit.COPIES)
-        case "wait":
+        case "wait" if "DEPBAR" in instruction.opcode:
             return Use(Kind.OTHER, unit=Unit.WAIT)
         case "barrier":
             arrives = "ARV" in instruction.modifiers
@@ -153,3 +168,18 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         case "U":  # UIADD3, UMOV, ...: one for the whole warp
             return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
     return Use(Kind.OTHER)
+
+
+def _columns(instruction: Instruction) -> int:
+    """Columns of a product of a warpgroup, "64x256x16" say."""
+    shape = next(m for m in instruction.modifiers if m.startswith("64x"))
+    return int(shape.split("x")[1])
+
+
+def _of_mbarrier(instruction: Instruction) -> Unit:
+    flags = instruction.modifiers
+    if "EXCH" in flags:
+        return Unit.MBARRIER_INIT
+    if "TRYWAIT" in flags:
+        return Unit.MBARRIER_WAIT
+    return Unit.MBARRIER_ARRIVAL if "A1T0" in flags else Unit.MBARRIER_EXPECTS

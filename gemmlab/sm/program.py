@@ -11,11 +11,13 @@ import numpy as np
 from gemmlab.sass.listing import BYTES, Instruction, Listing
 from gemmlab.sass.operands import Immediate, Name, parse
 from gemmlab.sm.facts import Facts
-from gemmlab.sm.pipes import Pipe, Unit, Use, is_wide, use
+from gemmlab.sm.pipes import Kind, Pipe, Unit, Use, is_wide, use
 from gemmlab.sm.registers import PLACES, reads
+from gemmlab.sm.scoreboards import GROUPS
 from gemmlab.tiling import WARP
 
 NO = -1  # in a table: there is none
+GROUP = "gsb0"  # what products of a warpgroup are grouped by
 _WIDTHS = {"64": 2, "128": 4}
 
 
@@ -27,6 +29,7 @@ class Program(NamedTuple):
     words, stores : registers of a lane that a load fills or a store reads, and whether it is that
     barrier, expected : of BAR, its number, and the warps that it is for (0: the whole block)
     board, left : of DEPBAR, the scoreboard, and how many may still be under way
+    group : the scoreboard of a warp's groups of products, of the last product of one
     line : of instructions that are fetched together
     registers, reused : (n, 3), what it reads by places, and whether that stays in the cache
     wide : each of them is the first of two
@@ -48,6 +51,7 @@ class Program(NamedTuple):
     expected: np.ndarray
     board: np.ndarray
     left: np.ndarray
+    group: np.ndarray
     line: np.ndarray
     registers: np.ndarray
     reused: np.ndarray
@@ -87,6 +91,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         expected,
         board,
         left,
+        GROUPS if used.kind == Kind.TENSOR and GROUP in instruction.operands else NO,
         instruction.address // facts.line_bytes,
         registers,
         reused,
@@ -125,7 +130,9 @@ def _limit(instruction: Instruction, unit: Unit) -> tuple[int, int]:
     if unit != Unit.WAIT:
         return NO, NO
     match [parse(text) for text in instruction.operands]:
-        case [Name(text), Immediate() as left, *_]:
+        case [Name(text), Immediate() as left, *_] if text == GROUP:
+            return GROUPS, left.integer
+        case [Name(text), Immediate() as left, *_] if text.startswith("SB"):
             return int(text.removeprefix("SB")), left.integer
     return NO, NO
 

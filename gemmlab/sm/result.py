@@ -52,6 +52,7 @@ class Result:
     kinds : int8 (n,), the `Kind` of each instruction
     block_ends : int64, the cycle after each block's last instruction
     issued_then : int64, how many instructions had been issued by then
+    drained : the cycle by which L2 has taken all that was asked of it
     """
 
     cycles: int
@@ -61,6 +62,7 @@ class Result:
     block_ends: np.ndarray
     issued_then: np.ndarray
     timeline: Timeline | None = field(default=None, repr=False)
+    drained: int = 0
 
     @property
     def slots(self) -> int:

@@ -20,6 +20,7 @@ from gemmlab.sm.banks import read_operands
 from gemmlab.sm.blocks import arrive, leave, start
 from gemmlab.sm.compiled import VERSION, compiled, kept
 from gemmlab.sm.fetching import enter
+from gemmlab.sm.mbarriers import ask, passes
 from gemmlab.sm.memory import dispatch, enqueue, next_dispatch
 from gemmlab.sm.pipes import Pipe, Unit
 from gemmlab.sm.result import SCHEDULERS, Reason
@@ -31,6 +32,9 @@ LAST = NEVER  # a rank above those of all warps
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE = int(Pipe.NONE)
+MBARRIERS, MBARRIER_WAIT, BULK = (
+    int(u) for u in (Unit.MBARRIER_INIT, Unit.MBARRIER_WAIT, Unit.BULK)
+)
 FIRST_QUEUED, LAST_QUEUED, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
 
@@ -90,6 +94,16 @@ def obstacle(now, code, flow, facts, on, warp, t):
         cycle, _ = pipe_free(now.schedulers, code, facts, scheduler, i)
         if cycle > at:
             at, reason, by = cycle, PIPE, i
+    if on.barriers and code.unit[i] == MBARRIER_WAIT and flow.amounts[position] > 0:
+        place = now.warps.block[warp]
+        cycle = passes(now.mbarriers, flow, place, position, t)
+        if cycle > at:
+            by = now.mbarriers.cause[place, flow.mbarriers[position]]
+            at, reason = cycle, BARRIER
+            if code.unit[by] == BULK:
+                reason = SCOREBOARD
+            else:
+                by = i
     if now.warps.blocked[warp] <= at < now.warps.opens[warp]:
         at, reason, by = now.warps.opens[warp], BARRIER, i
     return at, reason, by
@@ -151,6 +165,10 @@ def issue(now, code, flow, facts, on, warp, t):
     else:
         complete(now.boards, warp, code.write[i], i, t + code.latency[i])
         complete(now.boards, warp, code.read[i], i, t + 2)
+        complete(now.boards, warp, code.group[i], i, t + code.latency[i])
+    if on.barriers and code.unit[i] >= MBARRIERS:
+        place = now.warps.block[warp]
+        ask(now.mbarriers, now.lsu, now.schedulers, code, flow, facts, place, i, position, t)
     if on.barriers and (code.unit[i] == MEETS or code.unit[i] == ARRIVES):
         arrive(now.blocks, now.warps, now.schedulers, code, facts, warp, i, t)
     if position + 1 == now.warps.end[warp]:

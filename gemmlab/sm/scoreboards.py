@@ -10,6 +10,7 @@ from gemmlab.sass.listing import BARRIERS
 from gemmlab.sm.compiled import compiled
 
 NEVER = 1 << 60  # a cycle that does not come: something else has to happen first
+GROUPS = BARRIERS  # behind the six: groups of products of a warpgroup, as if they held one
 HISTORY = 64  # completions that are remembered: DEPBAR counts up to 63
 
 
@@ -31,7 +32,7 @@ class Scoreboards(NamedTuple):
 
 def free_scoreboards(warps: int) -> Scoreboards:
     """Scoreboards that nothing holds."""
-    shape = warps, BARRIERS
+    shape = warps, BARRIERS + 1
     return Scoreboards(
         *(np.zeros(shape, np.int64) for _ in range(3)),
         history=np.zeros((*shape, HISTORY), np.int64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -69,6 +70,7 @@ def simulate(
         account.block_ends,
         account.issued_then,
         timeline,
+        math.ceil(now.lsu.share[0]),
     )
 
 
@@ -79,7 +81,10 @@ def _flow(blocks: Sequence[Block]) -> Flow:
     return Flow(
         *(
             np.concatenate([getattr(s, name) for s in streams.values()]).astype(np.int64)
-            for name in ("instructions", "cycles", "sectors", "levels")
+            for name in (
+                *("instructions", "cycles", "sectors", "levels"),
+                *("mbarriers", "amounts"),
+            )
         ),
         starts=np.array([[ends[id(s)] - len(s) for s in block] for block in blocks]),
         ends=np.array([[ends[id(s)] for s in block] for block in blocks]),

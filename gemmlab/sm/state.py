@@ -9,6 +9,7 @@ import numpy as np
 from gemmlab.sm.banks import Ports, free_ports
 from gemmlab.sm.facts import Facts
 from gemmlab.sm.fetching import Lines, empty_lines
+from gemmlab.sm.mbarriers import Mbarriers, idle_mbarriers
 from gemmlab.sm.memory import Lsu, idle_lsu
 from gemmlab.sm.pipes import Pipe
 from gemmlab.sm.result import SCHEDULERS, Reason
@@ -20,7 +21,7 @@ NAMED = 16  # barriers of a block
 class Flow(NamedTuple):
     """All streams one after the other, and where those of each block begin and end.
 
-    instructions, cycles, sectors, levels : as in `Stream`
+    instructions, cycles, sectors, levels, mbarriers, amounts : as in `Stream`
     starts, ends : (blocks, warps)
     """
 
@@ -28,6 +29,8 @@ class Flow(NamedTuple):
     cycles: np.ndarray
     sectors: np.ndarray
     levels: np.ndarray
+    mbarriers: np.ndarray
+    amounts: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
 
@@ -119,6 +122,7 @@ class State(NamedTuple):
     ports: Ports
     lines: Lines
     blocks: Blocks
+    mbarriers: Mbarriers
     account: Account
 
 
@@ -149,6 +153,7 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
         free_ports(facts),
         empty_lines(lines, facts),
         Blocks(zeros(resident), zeros(resident), zeros(resident, NAMED), zeros(2), zeros(1)),
+        idle_mbarriers(resident, int(flow.mbarriers.max()) + 1),
         Account(
             zeros(code_size),
             zeros(len(Reason), code_size),

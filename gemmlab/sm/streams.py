@@ -26,6 +26,9 @@ class Stream:
         wavefronts); 0 for an instruction that makes no request
     sectors : int32 (n,), 32-byte sectors that a global access asks of L2
     levels : int8 (n,), the `Level` that answers a global access
+    mbarriers : int32 (n,), of what is asynchronous, the number of its mbarrier in the block
+    amounts : int32 (n,), how many arrivals or else bytes that counts; of a wait, 1 and the parity;
+        0 where nothing is asked of one
     Raises ValueError where these differ in length or where there is nothing to execute.
     """
 
@@ -33,8 +36,13 @@ class Stream:
     cycles: np.ndarray
     sectors: np.ndarray
     levels: np.ndarray
+    mbarriers: np.ndarray | None = None
+    amounts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        for name in ("mbarriers", "amounts"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.zeros(len(self.instructions), np.int32))
         lengths = {name: len(array) for name, array in vars(self).items()}
         if len(set(lengths.values())) > 1 or not len(self.instructions):
             raise ValueError(f"arrays of one length, at least 1, are needed, not {lengths}")

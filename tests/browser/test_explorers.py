@@ -17,7 +17,8 @@ from tests.browser.test_notebooks import ERROR, TIMER, caption, digest, explorer
 pytestmark = pytest.mark.browser
 
 TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
-WAVES, SPLITS = "05_tile_and_wave_quantization.ipynb", "10_split_k.ipynb"
+WAVES, PIECES = "05_tile_and_wave_quantization.ipynb", "08_tensor_core_gemm.ipynb"
+SPLITS = "10_split_k.ipynb"
 PIPELINES = "09_software_pipelining.ipynb"
 
 
@@ -179,6 +180,23 @@ def test_stages_follow_the_keyboard_and_run(console, screenshots: Path):
         arg=box.element_handle(), timeout=60_000,
     )  # fmt: skip
     box.screenshot(path=screenshots / "stages_run.png")
+
+
+def test_the_swizzle_follows_the_keyboard(console, screenshots: Path):
+    page = console(PIECES)
+    box = explorer(page, "swizzle")
+    until(page, box, "lies in 1 place of a line: it takes 8 wavefronts.")
+    kernel, length, piece = box.locator("select").all()
+    picture = digest(box.locator("img").first)
+    assert choose(page, piece, "ArrowDown") == "piece 3"
+    until(page, box, "Piece 3 of the rows 0 to 7")
+    assert digest(box.locator("img").first) != picture
+    assert choose(page, kernel, "ArrowDown") == "mma_swizzled"
+    until(page, box, "2 predicted, 2 counted (simulated)")
+    assert choose(page, length, "ArrowUp") == "32 elements, 64 bytes"
+    until(page, box, "Rows of 32 elements, pieces as mma_swizzled lays them.")
+    agrees(box)
+    box.screenshot(path=screenshots / "swizzle.png")
 
 
 def test_the_timeline_follows_the_keyboard(console, screenshots: Path):

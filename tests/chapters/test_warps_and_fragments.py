@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from gemmlab import device, simulate
-from gemmlab.device import sources
 from gemmlab.exercises import matrix_loads, register_rule
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16
 from gemmlab.kernels.fragments import WHERE, launch, prefix_sum
@@ -89,28 +88,6 @@ def test_the_formulas_of_the_three_maps():
 
 def test_six_wavefronts_are_as_few_as_the_bytes_allow():
     assert matrix_loads.WAVEFRONTS == 2 * 16 * (16 + 8) / 128
-
-
-def test_the_peak_is_one_mma_in_a_cycle():
-    flop = 2 * 16 * 8 * 16
-    assert flop == GPU.flop_per_cycle_per_sm["float16"] == 4096
-    assert f"{GPU.clock_of('float16') / 1e9:.2f}" == "1.83"
-    assert f"{GPU.peak_of('float16') / 1e12:.0f}" == "989"
-    assert GPU.sms * flop * GPU.clock_of("float16") == pytest.approx(GPU.peak_of("float16"), 1e-3)
-    assert GPU.shared_bytes_per_cycle_per_sm == 128
-    assert "dense" in sources("h200")["peak.float16"].text
-
-
-def test_the_block_that_shared_memory_can_feed():
-    n = 2 * GPU.flop_per_cycle_per_sm["float16"] / GPU.shared_bytes_per_cycle_per_sm
-    assert n == 64
-    assert n * n / 32 == 128 < GPU.registers_per_thread == 255
-    assert n * 2 * n / 32 > GPU.registers_per_thread  # twice as wide
-
-
-def test_wgmma_needs_shared_memory_for_less_time_than_it_computes():
-    arithmetic = 2 * 64 * 256 * 16 / GPU.flop_per_cycle_per_sm["float16"]
-    assert 2 * 16 * (64 + 256) / GPU.shared_bytes_per_cycle_per_sm < arithmetic
 
 
 def test_what_fits_into_l2():

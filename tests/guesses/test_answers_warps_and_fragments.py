@@ -7,7 +7,6 @@ import pytest
 from numpy import float16, float32, uint32
 
 from gemmlab import cuda, simulate
-from gemmlab.exercises import matrix_loads
 from gemmlab.guesses import warps_and_fragments as answers
 from gemmlab.instructions import (
     layout,
@@ -125,14 +124,6 @@ def test_requests():
 
 def test_wavefronts():
     assert answers.wavefronts().number == of_a_fragment(by_matrix=True)["shared_load_wavefronts"]
-
-
-def test_fed():
-    """A wavefront a cycle: those of one `mma` whose operands `ldmatrix` loads."""
-    a, b, c = (np.ones(shape, float16) for shape in ((16, 16), (16, 8), (16, 8)))
-    report = simulate(matrix_loads.build_matrix_loads(), 1, 32, a, b, c.astype(float32))
-    assert report.instructions["inst_mma"] == 1
-    assert answers.fed().number == report.counters["shared_load_wavefronts"]
 
 
 def test_gain():

@@ -63,6 +63,15 @@ def test_what_each_rung_no_longer_does():
     assert counted[2]["tensor_store_bytes"] == 128 * 64 * 4
 
 
+def test_the_wavefronts_of_a_step_and_of_c():
+    """Of 128 B: tiles come, two warpgroups read A's half and B, slabs are filled and read."""
+    problem = product(128, 64, 64)
+    come, read, c = 128 + 64, 2 * (64 + 64), 128 * 64 * 4 // 128
+    assert tma_stored.work(problem, SMALL).l1_wavefronts == come + read + 2 * c + c
+    filled = 2 * c  # eight rows of 32 bytes meet in half of the banks
+    assert tma_stored.work(problem, SMALL).counters["shared_store_wavefronts"] == filled
+
+
 def test_two_stages_are_enough_where_a_thread_copies():
     tiling = Tiling(block=(128, 64, 64), stages=2)
     for kernel in (warp_specialised, tma_stored):

@@ -13,7 +13,6 @@ import pytest
 from gemmlab import Gemm, device, kernels, predict, run
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Workspace
-from gemmlab.prediction.rungs import predict_rung
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
@@ -142,12 +141,6 @@ def test_the_simulator_runs_all_launches(kernel):
     m = run(kernel, problem, "simulator", tiling=replace(ONE, split=3))
     assert m.passed
     assert m.counters == predict(problem, H200, kernel, m.tiling).counters
-
-
-@KERNELS
-def test_one_launch_alone_is_executed_as_compiled_code(kernel):
-    with pytest.raises(ValueError, match=f"{kernel.name} takes 2 launches, and one is executed"):
-        predict_rung(Gemm(256, 256, 4096), H200, kernel)
 
 
 def test_kernels_that_take_k_whole_refuse_a_split():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
+from gemmlab.microbenchmarks.hand_out import taken
 from gemmlab.microbenchmarks.loop import (
     CLOCKS,
     LANES_AT,
@@ -61,7 +62,7 @@ def test_a_ring_leads_through_all_its_places_and_back(name):
 
 
 def test_a_cold_ring_is_longer_than_the_loop():
-    (loop,) = [loop for loop in LOOPS if loop.cold]
+    (loop,) = [loop for loop in LOOPS if loop.cold and loop.ring]
     assert loop.passes == 1
     assert loop.count * loop.turns < loop.ring.bytes // loop.ring.stride
 
@@ -97,3 +98,9 @@ def test_blocks_follow_each_other():
     one = clocks([(0, 20, 100, 0), (1, 21, 130, 0), (105, 125, 200, 0), (137, 157, 230, 0)], 4)
     assert between_blocks(one) == [6, 20]
     assert between_blocks(one[::-1]) == [6, 20]
+
+
+def test_an_sm_takes_so_many_blocks_and_ends_its_first_one_then():
+    """Of three blocks SM 0 takes two; its first begins at 5 and the second ends sooner."""
+    rows = [(5, 10, 90, 0), (7, 11, 85, 0), (2, 10, 60, 1)]
+    assert taken(clocks(rows, 3)) == [2, 1, 80, 58]

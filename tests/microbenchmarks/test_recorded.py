@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 from gemmlab import device
@@ -114,6 +115,20 @@ def test_the_clock_is_the_one_that_the_peak_needs():
 
 
 # --------------------------------------------------------------------- facts of devices/h200.toml
+
+
+def block_spread():
+    """Of the first ends on all SMs, in the median of the launches."""
+    launches = np.array(H200.loop("blocks_that_load", 8).cycles)
+    ends = launches[:, GPU.sms :]
+    return np.median(ends.std(axis=1) / ends.mean(axis=1))
+
+
+def test_blocks_are_as_far_apart_as_recorded():
+    fact = sources(GPU)["block_spread"].text
+    assert GPU.block_spread == float(f"{block_spread():.3g}")
+    assert "`blocks_that_load`" in fact
+    assert H200.provenance["date"][:10] in fact
 
 
 def block_interval(recorded, gpu):

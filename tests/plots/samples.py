@@ -16,6 +16,7 @@ from gemmlab import (
     simulate,
 )
 from gemmlab.instructions import layout
+from gemmlab.kernels.tensor_core.pieces import in_rows, swizzled
 from gemmlab.model import schedule as dealing
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
@@ -151,6 +152,16 @@ def lane_map():
     return figure
 
 
+def pieces():
+    figure, axes = plots.figure(9, 4.6, columns=2, bottom=0.17)
+    rows, each = np.arange(16)[:, None], np.arange(8)
+    for ax, placed in zip(axes, (in_rows, swizzled), strict=True):
+        marked = [(row, 2) for row in range(8)]
+        plots.pieces(ax, placed(64)(rows, each), placed.__name__, marked)
+    plots.provenance(axes[1], "predicted")
+    return figure
+
+
 def residual():
     figure, (ax,) = plots.figure(7, 4)
     measured = recorded("naive", "coalesced", "tiled")
@@ -280,7 +291,7 @@ DRAWINGS = {
     made.__name__: made
     for made in (
         *(access_map, alignment, bars, beside, counters, cover, fragment, ladder),
-        *(lane_map, memories, residual, resources, roofline, sawtooth, schedule, sizes),
+        *(lane_map, memories, pieces, residual, resources, roofline, sawtooth, schedule, sizes),
         *(slots, speedups, splits, thread_tiles, tiles, timeline, warps, waves),
     )
 }

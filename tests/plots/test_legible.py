@@ -32,6 +32,7 @@ WORDS = {
     "ladder": ["Speed of 7 kernels", "of that of cublas", "53 times the speed of naive"],
     "lane_map": ["32 lanes own", "Lane 5: (1, 2)."],
     "memories": ["tiled, recorded, runs at 7.86 TFLOP/s", "683 FLOP/B at DRAM", "at shared memory"],
+    "pieces": ["lie in 1 place: 8 wavefronts", "7.2 lie in 8 places: 1 wavefront."],
     "residual": ["Measured over predicted time", "naive 16×16×1, recorded: "],
     "resources": ["L1 and shared", "shared memory decides"],
     "roofline": ["139 FLOP/B", "thin, predicted, at 124 FLOP/B", "DRAM's 900 GB/s"],

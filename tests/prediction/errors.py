@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gemmlab import kernels
+from gemmlab import held_out_families, kernels
 from gemmlab.held_out import size
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.measurement import Measurement
@@ -22,8 +22,10 @@ FAMILIES = {
     "naive, coalesced, tiled": kernels.LADDER[:3],
     "register_tiled, vectorised, warp_tiled": kernels.LADDER[3:6],
     "pipelined": kernels.LADDER[6:],
+    **held_out_families.FAMILIES,
     "cuBLAS": (kernels.REFERENCE,),
 }
+OURS = [kernel for family in FAMILIES.values() for kernel in family if not kernel.library]
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def compared(predictions: Written, measurements: Iterable[Measurement]) -> list[
     Raises ValueError where a kernel's source has changed between the two, or since.
     """
     known = {(m.kernel, str(m.problem), str(m.tiling or "")): m for m in measurements}
-    now = {kernel.name: source_hash(kernel) for kernel in kernels.LADDER}
+    now = {kernel.name: source_hash(kernel) for kernel in OURS}
     found = []
     for row in predictions.rows:
         measured = known.get((row["kernel"], row["problem"], row["tiling"]))
@@ -112,7 +114,7 @@ def by_family(cases: Iterable[Compared]) -> dict[tuple[str, bool], list[Compared
 
 
 def _place(case: Compared) -> int:
-    names = [kernel.name for kernel in (*kernels.LADDER, kernels.REFERENCE)]
+    names = [kernel.name for kernel in (*OURS, kernels.REFERENCE)]
     return names.index(case.kernel)
 
 

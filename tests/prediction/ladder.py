@@ -1,11 +1,12 @@
 """Predicted times of the ladder and of cuBLAS, written down.
 
-    python -m tests.prediction.ladder held_out_2 FILE [--device h100_sxm] [--jobs 2]
+    python -m tests.prediction.ladder held_out_3 FILE [--device h100_sxm] [--jobs 2]
     python -m tests.prediction.ladder looked_at FILE
 
-The rungs are predicted from their compiled code, cuBLAS by the model of tiles at the rate of its
-full waves. `held_out` and `held_out_2` have the points of `gemmlab.held_out`, `looked_at` those
-that are recorded already: rules and facts may have been chosen with an eye on them.
+The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
+`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families` those
+of the module of that name, of kernels that divide k and on Tensor Cores, `looked_at` those that are
+recorded already: rules and facts may have been chosen with an eye on them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gemmlab import held_out, kernels, predict, records
+from gemmlab import held_out, held_out_families, kernels, predict, records
 from gemmlab.device import device
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.library import predict_library
@@ -47,6 +48,12 @@ def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 
+def families_cases(on: str) -> list[Case]:
+    """The held-out set of kernels that divide k, and of those on Tensor Cores."""
+    points = held_out_families.plan(device(on))
+    return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
+
+
 def looked_at_cases(on: str) -> list[Case]:
     """What is recorded of the ladder and of cuBLAS."""
     return [Case(m.kernel, m.problem, m.tiling) for m in records.load(on)]
@@ -54,6 +61,7 @@ def looked_at_cases(on: str) -> list[Case]:
 
 SETS = {which: partial(held_out_cases, which=which) for which in held_out.SETS}
 SETS["looked_at"] = looked_at_cases
+SETS[held_out_families.NAME] = families_cases
 
 
 def row(case: Case, on: str) -> dict[str, Any]:
@@ -67,7 +75,7 @@ def row(case: Case, on: str) -> dict[str, Any]:
             "seconds": found.seconds,
             "by": found.limiter,
             "bound": predict(case.problem, on).seconds,
-            "tile": [*found.in_tiles.tile, found.in_tiles.split],
+            "tile": [*found.row.tile, found.split],
         }
     found = predict_rung(case.problem, on, kernel, case.tiling)
     return said | {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from gemmlab import held_out, records
+from gemmlab import held_out, held_out_families, records
 from gemmlab.device import device
 from gemmlab.measurement import Measurement
 from tests.prediction import sawtooth
@@ -132,6 +132,9 @@ def measurements(which: str, name: str) -> list[Measurement]:
     """What is recorded of a set on a device."""
     if which == "looked_at":
         return records.load(name) if name in records.devices() else []
+    if which == held_out_families.NAME:
+        folder = records.ROOT / name / held_out_families.FOLDER
+        return [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
     folder = records.ROOT / name / held_out.FOLDER
     drawn = {(p.m, p.n, p.k) for p in held_out.problems(held_out.SETS[which])}
     found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
@@ -177,7 +180,11 @@ def family_by_family(found: list[Compared]) -> str:
 
 def worst_cases(name: str) -> str:
     """The largest errors of the last held-out set, of each family and size."""
-    found = cases(blind(name), name)
+    return worst_of(cases(blind(name), name), name)
+
+
+def worst_of(found: list[Compared], name: str) -> str:
+    """A row for each of the largest errors of each family and size."""
     if not found:
         return LEFT_OUT
     rows = [
@@ -233,7 +240,10 @@ def jumps(name: str) -> str:
 TABLES = {
     "others": lambda: each_device(others),
     "families": lambda: each_device(partial(families, "held_out")),
+    "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),
+    "other-families": lambda: families(held_out_families.NAME, "h200"),
+    "other-worst": lambda: worst_of(cases(held_out_families.NAME, "h200"), "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),

@@ -32,7 +32,7 @@ ORDER = [
     "guesses",
     "plots",
     *("explorers", "exercises"),
-    *("doctor", "sizes", "recording", "guide_figures", "held_out", "programs"),
+    *("doctor", "sizes", "recording", "guide_figures", "held_out", "held_out_families", "programs"),
     *("cli", "__main__"),
 ]
 FACADE_USERS = ("doctor", "cli", "__main__")  # `import gemmlab` may load anything to their left

@@ -129,7 +129,10 @@ EXPLORERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*EXPLORERS, pytest.param("Timeline", marks=pytest.mark.slow)])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("Swizzle", "Timeline")]
+
+
+@pytest.mark.parametrize("name", [*EXPLORERS, *SLOW])
 def test_sizes_are_told_as_numbers_and_the_first_values_come_back(name):
     explorer = getattr(explorers, name)(**EXPLORERS.get(name, {}))
     before = explorer.message

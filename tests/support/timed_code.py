@@ -22,7 +22,7 @@ def turn(code: Listing, passes: int) -> tuple[Instruction, ...]:
     loops = sorted(
         (first - i.address, first, i.address)
         for i in code.instructions
-        if i.name == "BRA" and (first := int(i.operands[-1], 16)) < i.address
+        if i.name == "BRA" and i.guard and (first := int(i.operands[-1], 16)) < i.address
     )
     _, first, last = loops[min(passes, 2) - 1]
     return tuple(i for i in code.instructions if first <= i.address <= last)

@@ -31,6 +31,8 @@ class Cost(NamedTuple):
     sectors : of 32 bytes, in global memory
     pieces : the numbers of these sectors, (warps, 32), ascending after some -1; None elsewhere
     partial : how many of them a store fills in part
+    mbarrier, amount : of what is asynchronous, which mbarrier of the block, and how many arrivals
+        or else bytes it counts; of a wait, 1 and the parity
     """
 
     space: str
@@ -40,6 +42,8 @@ class Cost(NamedTuple):
     sectors: np.ndarray
     pieces: np.ndarray | None = None
     partial: np.ndarray | None = None
+    mbarrier: int | None = None
+    amount: int = 0
 
 
 Watch = Callable[[Cost], None]
@@ -189,8 +193,12 @@ def store(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 
 def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """LDGSTS: shared memory = global memory, at once; who must wait for it is not looked after."""
+    """LDGSTS: shared memory = global memory, at once; who must wait for it is not looked after.
+
+    One that goes past L1 keeps its pipe busy only with the store (`ldsm8_with_8_ldgsts`).
+    """
     access = _Access(o, memory, watch, "copy")
+    past = "BYPASS" in o.instruction.modifiers
     source = sum_of(o, o.all[1])
     guard = o.predicate(2) if o.is_predicate(2) else None
 
@@ -200,7 +208,8 @@ def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
         wanted = on if guard is None else on & guard()
         target = np.broadcast_to(access.address(), lanes)
         origin = np.broadcast_to(source(), lanes)
-        watch(cost("global", "load", origin, wanted, access.width))
+        asked = cost("global", "load", origin, wanted, access.width)
+        watch(asked._replace(cycles=0 * asked.cycles) if past else asked)
         watch(cost("shared", "store", target, on, access.width))
         chosen, kept = np.flatnonzero(on), np.flatnonzero(wanted)
         for i in range(access.words):

@@ -13,7 +13,7 @@ def counters(visits: Iterable[Visit]) -> TransactionCounters:
     found = TransactionCounters()
     for visit in visits:
         for _, cost in visit.costs:
-            if cost.space == "local":
+            if cost.space in ("local", "mbarrier"):
                 continue
             name = f"{cost.space}_{cost.op}"
             found[f"{name}_requests"] += len(cost.warps)

@@ -36,6 +36,11 @@ class Directions:
             "CALL": self._call, "RET": self._return, "YIELD": self._yield,
         }  # fmt: skip
 
+    def of(self, instruction: Instruction) -> Direct | None:
+        """What an instruction does, if it directs lanes; a try that waits has a name of its own."""
+        waits = "TRYWAIT" in instruction.modifiers
+        return self.meanings.get("TRYWAIT" if waits else instruction.name)
+
     def on(self, group: Group, at: int, lanes: np.ndarray) -> None:
         """Let lanes of a group go on at an instruction."""
         self.groups.add(at, lanes, group.steps)

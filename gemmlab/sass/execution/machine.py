@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.sass.execution.accesses import Cost
+from gemmlab.sass.execution.asynchronous import Waits
 from gemmlab.sass.execution.directions import Directions
 from gemmlab.sass.execution.groups import Group
 from gemmlab.sass.execution.meanings import ACCESSES, MEANINGS, NOTHING
@@ -64,6 +65,9 @@ class Machine:
         self.steps: dict[int, Step] = {}
         self.visits: list[Visit] = []
         self.at = 0  # the instruction that is executed
+        self.waits = Waits(memory, self.directions.groups.add)
+        self.directions.meanings["TRYWAIT"] = self._wait
+        self.directs = [self.directions.of(i) for i in listing.instructions]
 
     def run(self, most: int | None = None) -> list[Visit]:
         """Execute until all lanes have ended; the visits in their order.
@@ -90,11 +94,11 @@ class Machine:
         at = group.at
         while True:
             instruction = instructions[at]
-            direct = directions.meanings.get(instruction.name)
+            direct = self.directs[at]
             visit.stop = at + 1
             if direct is not None:
                 group.steps += visit.stop - visit.start
-                group.at = at
+                group.at = self.at = at
                 lanes = group.lanes
                 for condition in self.conditions[at]:
                     lanes = lanes & condition()
@@ -137,6 +141,13 @@ class Machine:
                 f"{instruction.address:#x} {instruction}: what {name} does is not known here"
             )
         return MEANINGS[name](operands)
+
+    def _wait(self, instruction: Instruction, group: Group, lanes: np.ndarray) -> None:
+        """Lanes wait for an mbarrier; those for which the guard does not hold go on."""
+        after = group.at + 1
+        self.directions.groups.add(after, group.lanes & ~lanes, group.steps)
+        operands = Operands(instruction, self.state)
+        self.waits.wait(operands, lanes, after, group.steps, self._watch)
 
     def _watch(self, cost: Cost) -> None:
         self.visits[-1].costs.append((self.at, cost))

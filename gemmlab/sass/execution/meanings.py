@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmlab.sass.execution import (
     accesses,
+    asynchronous,
     bits,
     conversions,
     doubles,
@@ -64,6 +65,8 @@ MEANINGS = {
     "REDUX": lanes.redux,
     "MATCH": lanes.match,
     "HMMA": tensor.hmma,
+    "ELECT": asynchronous.elect,
+    "USETMAXREG": asynchronous.set_registers,
 }
 ACCESSES = {
     **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), accesses.load),
@@ -71,9 +74,11 @@ ACCESSES = {
     **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), accesses.atomic),
     "LDGSTS": accesses.copy,
     "LDSM": tensor.ldsm,
+    "SYNCS": asynchronous.syncs,
+    "UTMALDG": asynchronous.tensor_copy,
 }
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
-    *("DEPBAR", "LDGDEPBAR"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL"),
 }

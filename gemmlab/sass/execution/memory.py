@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ class Memory:
     def __init__(self, blocks: np.ndarray, shared_bytes: int, local_bytes: int) -> None:
         """`blocks` is, for each lane, the number of its block among those that run."""
         self.segments: list[np.ndarray] = []
+        self.blocks = blocks
+        self.mbarriers: dict[tuple[int, int], Any] = {}  # by block and address
+        self.completed: Callable[[tuple[int, int]], None] = lambda place: None
         count = int(blocks.max()) + 1
         self.spaces = {
             "shared": np.zeros(count * shared_bytes, np.uint8),
@@ -27,6 +31,11 @@ class Memory:
             "local": np.arange(blocks.size, dtype=np.int64) * local_bytes,
         }
         self.sizes = {"shared": shared_bytes, "local": local_bytes}
+
+    def change(self, place: tuple[int, int], arrivals: int, bytes_: int) -> None:
+        """Let an mbarrier count, and `completed` know where that completes a phase."""
+        if self.mbarriers[place].add(arrivals, bytes_):
+            self.completed(place)
 
     def add(self, array: np.ndarray) -> int:
         """The address at which `array`, with all that lies between its elements, is from now on."""

@@ -1,0 +1,166 @@
+"""What goes on while a warp does other things: `wgmma`, bulk copies by the TMA, mbarriers."""
+
+from __future__ import annotations
+
+from gemmlab.microbenchmarks.global_memory import L2_BYTES, ZEROS_AT
+from gemmlab.microbenchmarks.loop import WARP, Loop, lines, registers, started
+
+HOPPER = (9, 0)
+WARPGROUP = 4  # warps
+ROW = 128  # bytes of a row of a tile, in the 128-byte swizzle
+A_BYTES, B_BYTES = 64 * ROW, 256 * ROW  # of a warpgroup; of all
+PAST = 8192  # bytes that the last round of filling may write behind both
+COLUMNS = (64, 128, 256)  # of a product's B
+PRODUCTS = 8  # of a turn
+
+# ------------------------------------------------------------------------------------------- wgmma
+
+# A matrix of rows of 128 bytes in that swizzle: groups of eight rows are 1024 bytes apart.
+_SWIZZLED = 1 << 62 | (1024 >> 4) << 32 | 1 << 16
+_FILLED = lines(  # halves of moderate size and random bits, 16 bytes of a thread at a time
+    [
+        "mad.lo.u32 r0, tid, 747796405, 12345; mad.lo.u32 y, tid, 16, s;",
+        *(
+            lines(
+                f"mad.lo.u32 r0, r0, 1664525, 1013904223; lop3.b32 r{i}, r0, 0x87ff87ff, "
+                "0x38003800, 0xea;"
+                for i in (1, 2, 3, 4)
+            )
+            + f"\nst.shared.v4.b32 [y+{at}], {{r1, r2, r3, r4}};"
+            for at in range(0, A_BYTES + B_BYTES, WARPGROUP * WARP * 16)
+        ),
+        "fence.proxy.async.shared::cta;",
+    ]
+)
+_MATRICES = lines(
+    [
+        "cvt.u64.u32 v0, s; shr.u64 v0, v0, 4;",
+        f"or.b64 v0, v0, {_SWIZZLED}; add.u64 v1, v0, {A_BYTES >> 4};",
+    ]
+)
+
+
+def _product(columns: int) -> str:
+    sums = ", ".join(registers("f", columns // 2))
+    return (
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{sums}}}, v0, v1, on, "
+        "1, 1, 0, 0;"
+    )
+
+
+def _products(columns: int, name: str, fact: str, count: int, **options: object) -> Loop:
+    """Products of 64 x `columns` x 16, one after the other to the same sums, and the wait."""
+    sums = registers("f", columns // 2)
+    body = ["wgmma.fence.sync.aligned;", *[_product(columns)] * count]
+    body += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    return Loop(
+        f"wgmma_64x{columns}x16_{name}",
+        fact,
+        lines(body),
+        count,
+        {"HGMMA": count},
+        started(sums) + _FILLED + _MATRICES,
+        sums,
+        shared_bytes=A_BYTES + B_BYTES + PAST,
+        requires=HOPPER,
+        **options,
+    )
+
+
+# ---------------------------------------------------------------------------------------- the TMA
+
+TILE = 16_384  # bytes of a copy
+PLACES = 8  # in global memory, of a block
+COPIES = (1, 15, 60)  # of a turn; the bytes that a phase waits for are less than 2^20
+# One thread does it all; the other lanes have ended.
+_ALONE = (
+    f"setp.ne.u32 p0, tid, 0; @p0 ret; add.u32 y, s, {TILE}; mov.u32 r2, s; mov.u32 r0, 0; "
+    "mbarrier.init.shared::cta.b64 [y], 1; fence.mbarrier_init.release.cluster;"
+)
+_WAIT = (  # for a phase by its parity, which is the other one the next time
+    "AGAIN{0}: mbarrier.try_wait.parity.shared::cta.b64 p1, [y], r0; @!p1 bra AGAIN{0}; "
+    "xor.b32 r0, r0, 1;"
+)
+_BLOCK = (
+    f"mov.u32 x, %ctaid.x; mad.wide.u32 v0, x, {PLACES * TILE}, data; add.u64 v0, v0, {ZEROS_AT};"
+)
+
+
+def _copies(count: int, everywhere: bool = False) -> Loop:
+    """Bulk copies of a thread to one place, from eight that L2 holds, and the wait for all."""
+    one = (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        f"[r2], [v0+{{}}], {TILE}, [y];"
+    )
+    body = [
+        f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [y], {count * TILE};",
+        *(one.format(k % PLACES * TILE) for k in range(count)),
+        _WAIT.format(0),
+    ]
+    return Loop(
+        f"tma_{count}_copies" + "_all_sms" * everywhere,
+        f"cycles until {count} x {TILE} bytes have come from L2 to shared memory, by the TMA"
+        + " of every SM" * everywhere,
+        lines(body),
+        1,
+        {"UBLKCP": count},
+        f"{_BLOCK} {_ALONE}",
+        ("r0",),
+        (1,),
+        all_sms=everywhere,
+        turns=40,
+        data_bytes=L2_BYTES,
+        shared_bytes=TILE + 128,
+        requires=HOPPER,
+    )
+
+
+_ARRIVALS = 8
+_ARRIVAL = Loop(
+    "mbarrier_latency",
+    "cycles from an arrival that completes a phase to the end of the wait for it",
+    lines(f"mbarrier.arrive.shared::cta.b64 _, [y]; {_WAIT.format(k)}" for k in range(_ARRIVALS)),
+    _ARRIVALS,
+    {"SYNCS": 2 * _ARRIVALS},
+    _ALONE,
+    ("r0",),
+    (1,),
+    shared_bytes=TILE + 128,
+    requires=HOPPER,
+)
+
+LOOPS = (
+    *(
+        _products(
+            columns,
+            "latency",
+            "cycles from a fence to the end of the wait for one product",
+            1,
+            warps=(WARPGROUP,),
+        )
+        for columns in COLUMNS
+    ),
+    *(
+        _products(
+            columns,
+            "rate",
+            f"cycles of a warpgroup for each of {PRODUCTS} products and the wait for them",
+            PRODUCTS,
+            warps=(WARPGROUP, 2 * WARPGROUP),
+        )
+        for columns in COLUMNS
+    ),
+    _products(
+        256,
+        "all_sms",
+        "cycles of a warpgroup for each product while all SMs compute for 0.2 s, and their clock",
+        PRODUCTS,
+        warps=(2 * WARPGROUP,),
+        all_sms=True,
+        turns=150_000,
+        passes=1,
+    ),
+    *(_copies(count) for count in COPIES),
+    _copies(COPIES[-1], everywhere=True),
+    _ARRIVAL,
+)

@@ -1,0 +1,92 @@
+"""Kernels of several launches, clocks by what code runs, additions that L2 takes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, device, kernels
+from gemmlab.prediction.l1 import L1
+from gemmlab.prediction.launches import Share
+from gemmlab.prediction.rungs import execute_rung, footprint, predict_rung
+from gemmlab.prediction.streams import streams
+from gemmlab.prediction.time import Executed, addition_sectors, clock, sm_facts
+from gemmlab.sass.execution.accesses import Cost
+from gemmlab.sass.execution.machine import Visit
+from gemmlab.sm.facts import facts
+from gemmlab.sm.streams import Level
+from tests.support.listings import listing
+
+H200 = device("h200")
+SMALL = Tiling(block=(64, 64, 16), warp=(32, 32), thread=(8, 4), stages=3, split=4)
+PROBLEM = Gemm(128, 128, 4096)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda kernel: kernel.name)
+def test_launches_are_added_up_with_the_time_between_them(kernel):
+    parts = 16 if kernel is kernels.stream_k else SMALL.split  # of all tiles, or of each
+    found = predict_rung(PROBLEM, H200, kernel, replace(SMALL, split=parts))
+    (other,) = found.others
+    assert other.launch == H200.launch_interval
+    assert found.launch == H200.launch_latency
+    own = found.launch + max(found.times.values())
+    after = H200.launch_interval + max(other.times.values())
+    assert found.seconds == pytest.approx(own + after)
+    alone = predict_rung(PROBLEM, H200, kernels.pipelined, SMALL.unsplit)
+    assert alone.others == ()
+    assert found.seconds < alone.seconds / 2
+
+
+@pytest.mark.ptxas
+def test_blocks_that_divide_k_get_whole_steps_more_each():
+    """Of k two lengths are executed whose parts of it differ alike."""
+    (k, short), (after, long) = execute_rung(PROBLEM, H200, kernels.split_k, SMALL).items()
+    assert (after - k) % (SMALL.split * SMALL.block[2]) == 0
+    more = {
+        len(b) - len(a)
+        for one, other in zip(short.blocks(False), long.blocks(False), strict=True)
+        for a, b in zip(one, other, strict=True)
+    }
+    assert len(more) == 1
+
+
+def test_the_workspace_is_a_part_of_the_footprint():
+    tiles = 2 * 2 * SMALL.split
+    plain = 4 * (2 * 128 * 4096 + 128 * 128)
+    assert footprint(PROBLEM, kernels.split_k, SMALL) == plain + 4 * tiles * 64 * 64
+    assert footprint(PROBLEM, kernels.split_k_atomics, SMALL) == plain
+
+
+def test_an_addition_takes_l2_as_long_as_it_was_measured():
+    code = listing("------ W- R- - S01  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R5")
+    visit = Visit(0, np.array([0]), 1)
+    pieces = np.full((1, 32), -1)
+    pieces[0, :20] = np.arange(20) // 8  # of three sectors
+    visit.costs.append(
+        (0, Cost("global", "atomic", np.array([0]), np.array([1]), np.array([3]), pieces))
+    )
+    levels = np.array([int(Level.L2)], np.int32)
+    each = addition_sectors(H200)
+    assert each == pytest.approx(H200.l2_bandwidth / 32 / H200.l2_additions)
+    (one,) = streams([visit], code, levels, L1(4096), addition=each)
+    assert one.sectors.tolist() == [round(20 * each)]
+    (one,) = streams([visit], code, levels, L1(4096), addition=0.1)
+    assert one.sectors.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "hertz"),
+    [
+        ("FFMA R0, R1, R2, R3", H200.clock),
+        ("HMMA.16816.F32 R0, R4, R8, R0", facts("h200").tensor_clock),
+        ("HGMMA.64x128x16.F32 R24, gdesc[UR20], R24, gsb0", facts("h200").wgmma_clock),
+    ],
+)
+def test_tensor_cores_lower_the_clock_and_not_that_of_l2(opcode, hertz):
+    code = listing(f"------ W- R- - S01  {opcode}")
+    assert clock(code, H200) == hertz
+    known = sm_facts(Executed(code, H200, Share((1, 1, 1), 1, 1, 132), (), 1, 1, 0, 0))
+    assert known.l2_bytes_per_cycle * hertz == pytest.approx(
+        facts("h200").l2_bytes_per_cycle * H200.clock
+    )

@@ -1,0 +1,101 @@
+"""Compiled code with mbarriers, copies by the TMA and `wgmma`, executed: who waits for whom."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, cuda, device
+from gemmlab.instructions import (
+    fence_mbarrier_init,
+    mbarrier_arrive,
+    mbarrier_init,
+    mbarrier_wait,
+    shared_view,
+)
+from gemmlab.kernels import warp_specialised
+from gemmlab.prediction.compiling import listing
+from gemmlab.prediction.rungs import execute_rung
+from gemmlab.sass.execution.asynchronous import Mbarrier
+from gemmlab.sass.execution.counting import counters
+from gemmlab.sass.execution.launch import launch
+
+
+def test_a_phase_needs_its_arrivals_and_its_bytes():
+    one = Mbarrier(number=0, count=2)
+    assert one.is_past(1)  # of the phase before the first
+    assert not one.is_past(0)
+    assert not one.add(1, 4096)
+    assert not one.add(1, 0)  # all have arrived, and the bytes are to come
+    assert one.add(0, -4096)
+    assert one.is_past(0)
+    assert not one.is_past(1)
+    assert not one.add(1, 0)
+    assert one.add(1, 0)
+    assert one.is_past(1)
+
+
+def built(arrivals):
+    @cuda.jit
+    def kernel(out):
+        """The last warp arrives, lane by lane; the others wait, and say that they have."""
+        barriers = shared_view((1,), np.uint64, 0)
+        if cuda.threadIdx.x == 0:
+            mbarrier_init(barriers, 0, np.uint32(32))
+            fence_mbarrier_init()
+        cuda.syncthreads()
+        if cuda.threadIdx.x >= 64:
+            if cuda.threadIdx.x < 64 + arrivals:
+                mbarrier_arrive(barriers, 0)
+        else:
+            mbarrier_wait(barriers, 0, np.uint32(0))
+        out[cuda.blockIdx.x * 96 + cuda.threadIdx.x] = 1
+
+    return kernel
+
+
+@pytest.mark.ptxas
+def test_lanes_wait_for_the_last_arrival_of_their_own_block():
+    out = np.zeros(192, np.int32)
+    code = listing(built(32), (out,))
+    machine = launch(code, 2, 96, out, shared_bytes=8)
+    visits = machine.run(10_000)
+    assert out.all()
+    asked = [(cost.op, int(cost.warps[0])) for v in visits for _, cost in v.costs
+             if cost.space == "mbarrier"]  # fmt: skip
+    assert Counter(asked) == Counter(
+        [("init", w) for w in (0, 3)]
+        + [("wait", w) for w in (0, 1, 3, 4)]
+        + [("arrive", w) for w in (2, 5)]
+    )
+    assert "mbarrier_wait_requests" not in counters(visits)
+
+
+@pytest.mark.ptxas
+def test_who_waits_for_arrivals_that_do_not_come_waits_for_ever():
+    out = np.zeros(96, np.int32)
+    code = listing(built(31), (out,))
+    with pytest.raises(RuntimeError, match="wait for each other for ever"):
+        launch(code, 1, 96, out, shared_bytes=8).run(10_000)
+
+
+@pytest.mark.ptxas
+def test_every_stage_is_filled_before_it_is_read_and_read_before_it_is_filled():
+    """Two tiles of three steps in a ring of two stages: of one block, in the order of its run."""
+    problem = Gemm(128, 128, 192, dtype="float16", out_dtype="float32", layout="nt")
+    tiling = Tiling(block=(128, 64, 64), stages=2)
+    (executed,) = execute_rung(problem, device("h200"), warp_specialised, tiling).values()
+    costs = [c for v in executed.visits for _, c in v.costs if c.space == "mbarrier"]
+    made = {c.mbarrier: c.amount for c in costs if c.op == "init"}
+    (full, empty) = (sorted(n for n, count in made.items() if count == c) for c in (1, 2))
+    assert len(full) == len(empty) == tiling.stages
+    copies = [c for c in costs if c.op == "copy"]
+    boxes = {128 * 128, 64 * 128}
+    assert {c.amount for c in copies} == boxes
+    assert {c.mbarrier for c in copies} == set(full)
+    steps = 3  # each block has a tile
+    assert len(copies) == executed.count * steps * len(boxes)
+    waits = Counter((c.mbarrier in full, int(c.warps[0]) < 8) for c in costs if c.op == "wait")
+    assert waits == {(True, True): executed.count * steps * 8, (False, False): steps}
+    assert sum(int(c.sectors.sum()) for c in copies) == sum(c.amount for c in copies) // 32
+    assert sum(c.amount for c in costs if c.op == "arrive" and c.mbarrier in empty) == steps * 2

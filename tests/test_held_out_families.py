@@ -1,0 +1,73 @@
+"""The held-out set of the other families: drawn by its rule, and nowhere among what is recorded."""
+
+from collections import Counter
+
+import pytest
+
+from gemmlab import cli, held_out_families, kernels, records
+from gemmlab.device import device
+from gemmlab.held_out import ALIGNED, LARGE
+from gemmlab.held_out_families import FAMILIES, LONG, NARROW, plan, products
+from gemmlab.product import LAYOUTS
+from gemmlab.sizes import SIZES, parse_sizes
+
+H200 = device("h200")
+POINTS = plan(H200)
+
+
+def sizes(problem):
+    return problem.m, problem.n, problem.k
+
+
+def test_k_is_long_and_c_small_where_k_is_divided():
+    found = list(products("k divided"))
+    assert len(found) == 8
+    for problem in found:
+        assert all(NARROW[0] <= side <= NARROW[1] for side in (problem.m, problem.n))
+        assert LONG[0] <= problem.k <= LONG[1]
+        assert problem.dtype == "float32"
+    assert {p.layout for p in found} == set(LAYOUTS)
+
+
+def test_formats_and_layouts_take_turns_on_tensor_cores():
+    found = list(products("mma.sync"))
+    assert Counter(p.dtype for p in found) == {"float16": 4, "bfloat16": 4}
+    assert {p.layout for p in found} == set(LAYOUTS)
+    assert {p.out_dtype for p in found} == {"float32"}
+    assert any(size % 8 for p in found for size in sizes(p))
+    assert sum(min(sizes(p)) >= LARGE[0] for p in found) == 5
+
+
+def test_the_tma_gets_what_it_can_copy():
+    found = list(products("wgmma and TMA"))
+    same = [sizes(p) for p in products("mma.sync") if all(s % ALIGNED == 0 for s in sizes(p))]
+    assert [sizes(p) for p in found] == same
+    assert {p.dtype for p in found} == {"float16"}
+
+
+def test_each_product_is_computed_by_every_kernel_of_its_family():
+    assert not [p for p in POINTS if p.skip]
+    asked = Counter(p.kernel.name for p in POINTS)
+    expected = {k.name: len(list(products(f))) for f, members in FAMILIES.items() for k in members}
+    assert asked == expected
+    split = [p for p in POINTS if p.kernel in kernels.SPLIT_K]
+    assert all(p.tiling == p.kernel.choose(None, p.problem, H200) for p in split)
+
+
+def test_no_size_is_one_that_was_looked_at():
+    asked = {sizes(p) for p in parse_sizes(SIZES)} | {
+        sizes(m.problem) for m in records.load("h200")
+    }
+    assert not asked & {sizes(p.problem) for p in POINTS}
+
+
+def test_the_campaign_can_be_listed(capsys):
+    assert cli.main(["record", "--held-out-families", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert str(POINTS[0]) in said
+    assert held_out_families.FOLDER in said
+
+
+def test_a_family_that_is_none():
+    with pytest.raises(ValueError, match="family 'mma' is not known; use one of k divided, mma"):
+        next(products("mma"))
