@@ -95,8 +95,8 @@ TASK = Task(
 
     - `wanted(bandwidth, latency, sms)`: bytes that *each* SM has to have under way (B/s, s);
     - `stages(tile, blocks, wanted)`: the fewest stages for that, a whole number;
-    - `share(stages, tile, blocks, wanted)`: the share of the bandwidth that is reached, which is never
-      more than all of it.
+    - `share(stages, tile, blocks, wanted)`: the share of the bandwidth that is reached, which
+      is never more than all of it.
 
     Two blocks with half of the stages each: do they reach as much as one?
     """,
