@@ -33,7 +33,8 @@ def count_rung(
 ) -> dict[str, float]:
     """The time that each part needs for a rung of the ladder [s]: none can be done sooner.
 
-    The parts are those of `cycles`, and "dram". Raises what `predict_rung` raises.
+    The parts are those of `cycles`, and "dram"; of several launches, of the one that multiplies.
+    Raises what `predict_rung` raises.
     """
     target = known_device(device)
     rounds = execute_rung(problem, target, kernel, tiling)

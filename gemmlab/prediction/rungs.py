@@ -50,7 +50,7 @@ def rung_listing(
     is compiled otherwise. RuntimeError that says how to get the tools where they are missing then.
     """
     tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
-    found = recorded.find(kernel, problem, tiling, capability)
+    found = recorded.find(kernel, problem, tiling.unsplit, capability)
     return found or _compiled(kernel, kernel, problem, tiling, capability)
 
 

@@ -183,14 +183,12 @@ def forecast(
     most : blocks of the SM that gets most; None to find out from when they end
     """
     target, mine = executed.device, executed.share
+    enough = ROUNDS * mine.resident
     if most is None:
-        result = simulated(executed, mine.blocks, cold, effects)
-        most = busiest(target, mine, result.block_ends)
-        if most != mine.blocks:
-            return forecast(executed, cold, effects, most)
-    else:
-        result = simulated(executed, most, cold, effects)
+        sample = simulated(executed, min(mine.blocks, enough), cold, effects)
+        most = busiest(target, mine, sample.block_ends)
     mine = replace(mine, blocks=most)
+    result = simulated(executed, min(most, enough), cold, effects)
     all_blocks = math.prod(mine.grid)
     blocks = executed.blocks(cold)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
@@ -206,10 +204,11 @@ def forecast(
     )
 
 
+@lru_cache(maxsize=4)  # few or many blocks for each SM may be all the same to a sample
 def simulated(executed: Executed, count: int, cold: bool, effects: Effects) -> Result:
-    """One SM with `count` blocks, or with as many as show how they follow each other."""
+    """One SM with `count` blocks, of which those run again that were not executed."""
     blocks = executed.blocks(cold)
-    missing = min(count, ROUNDS * executed.share.resident) - len(blocks)
+    missing = count - len(blocks)
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
     return simulate(

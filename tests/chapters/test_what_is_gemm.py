@@ -25,7 +25,7 @@ def reached(*shape):
 def test_the_hook():
     assert round(recorded(4096, 4096, 4096).flops_per_second / 1e12) == 51
     assert H200.peak_of("float32") == 66.9e12
-    assert round(recorded(*PUZZLE).flops_per_second / 1e12, 1) == 4.5
+    assert round(recorded(*PUZZLE).flops_per_second / 1e12, 1) == 4.6
     assert round(recorded(*VECTOR).flops_per_second / 1e12, 1) == 1.0
     assert predict(Gemm(*PUZZLE), H200).limiter == "math"
     assert predict(Gemm(4096, 4096, 4096), H200).limiter == "math"
@@ -39,7 +39,8 @@ def test_the_puzzle_by_the_rule():
 
 def test_the_slow_one_is_nearer_to_its_roof():
     assert reached(*VECTOR) / reached(*PUZZLE) == pytest.approx(6, abs=0.5)
-    least = min(x.seconds for x in records.load("h200", kernels.cublas))
+    library = records.load("h200", kernels.cublas)
+    least = min(x.seconds for x in library if x.problem.dtype == "float32")
     assert round(least * 1e6, 1) == 10.9
     assert least / predict(Gemm(*PUZZLE), H200).seconds == pytest.approx(10, abs=1)
 

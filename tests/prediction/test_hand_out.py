@@ -22,6 +22,7 @@ def test_as_many_blocks_as_places_are_dealt_out_evenly():
     """924 blocks at eight an SM: seven for each, on an H200."""
     assert handed(924, 8, range(100, 800, 100)) == 7
     assert handed(140, 2, (100, 100)) == 2
+    assert handed(264, 2, (100, 100)) == 2
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,9 @@ def test_parts_of_k_are_tiles_of_their_own_and_are_added_up():
     problem = Gemm(128, 256, 132_000, dtype="float16")
     whole, parts = (in_tile(problem, H200, ROW, split) for split in (1, 132))
     assert whole.times["math"] == pytest.approx(132 * parts.times["math"])
-    assert whole.reduction == 0 < parts.reduction
+    assert whole.reduction == 0 < in_tile(problem, H200, ROW, 2).reduction < parts.reduction
     assert parts.seconds < whole.seconds
+    assert parts.seconds == parts.launch + max(parts.times.values()) + parts.reduction
 
 
 def test_memory_takes_as_long_in_any_tile():

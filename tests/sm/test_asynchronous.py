@@ -84,8 +84,9 @@ def test_the_last_arrival_opens_the_phase():
     assert found.lost[Reason.BARRIER, WAIT] == 9 + H200.mbarrier_latency - 1
 
 
-def test_an_arrival_by_nobody_counts_nothing():
-    made = asked((INIT, 0, 1), (ARRIVE, 0, 0), (WAIT, 0, 1))
+@pytest.mark.parametrize("instruction", [ARRIVE, EXPECT, COPY])
+def test_what_no_lane_does_counts_nothing(instruction):
+    made = asked((INIT, 0, 1), (instruction, 0, 0), (WAIT, 0, 1))
     with pytest.raises(ValueError, match="do not end within 1000 cycles"):
         simulate(CODE, [[made]], effects=ALL, limit=1000)
 
