@@ -1,4 +1,4 @@
-"""Exercise 06.3: the next tile is fetched while this one is multiplied."""
+"""Exercise 09.1: the next tile is fetched while this one is multiplied."""
 
 from __future__ import annotations
 
@@ -160,9 +160,9 @@ def _in_the_background(report: Report, line: int) -> bool:
 
 
 TASK = Task(
-    name="06.3",
+    name="09.1",
     title="Copies that run ahead",
-    section="chapter 06, What do the warps wait for?",
+    section="chapter 09, How can a step fetch for the next?",
     asked="build_ahead(T) returns a tiled kernel that fetches each tile during the step before it, "
     "with one barrier a step.",
     prompt="""

@@ -34,6 +34,7 @@ def _product(case: Case) -> tuple[Any, ...]:
 class Form:
     """What a learner's kernel takes, and what its arguments say afterwards.
 
+    sizes : what `build` is called with; the side of the case's tile if nothing else is said
     parameters : their names, A and B among them; arguments : of a case
     result : of a case, from the arguments after the launch: αAB + βC where the kernel is right
     telling : the diagnosis that the arguments of a wrong trial speak for, empty where there is none
@@ -43,6 +44,7 @@ class Form:
     arguments: Callable[[Case], tuple[Any, ...]] = _product
     result: Callable[[Case, tuple[Any, ...]], np.ndarray] = lambda case, after: after[-1]
     telling: Callable[[Trial], str] = lambda trial: ""
+    sizes: Callable[[Case], tuple[int, ...]] = lambda case: (case.tile,)
 
 
 PRODUCT = Form()  # C ← αAB + βC by one launch
@@ -140,7 +142,7 @@ def _launch(
 ) -> Launch:  # fmt: skip
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
     blocks = grid(tiling, case.problem)
-    return Launch((case.tile,), blocks, (bn // tn, bm // tm), form.arguments(case))
+    return Launch(form.sizes(case), blocks, (bn // tn, bm // tm), form.arguments(case))
 
 
 def _run(case: Case, item: Launched, form: Form = PRODUCT) -> Run:

@@ -62,13 +62,14 @@ def launched(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
     """Each launch of the kernel that `build` returns, or why there is none."""
-    for item in apart(partial(_all, build, parameters, launches), SECONDS):
+    for item in apart(partial(here, build, parameters, launches), SECONDS):
         yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
 
 
-def _all(
+def here(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
+    """The same without a process of its own: for one that has begun."""
     before = intact.parts()
     for launch in launches:
         yield _one(build, parameters, launch, before)

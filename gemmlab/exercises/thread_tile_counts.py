@@ -1,4 +1,4 @@
-"""Exercise 06.4: the thread tile that another format, or another GPU, asks for."""
+"""Exercise 06.3: the thread tile that another format, or another GPU, asks for."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def judge(passes: Any, held: Any, least: Any) -> Finding:
 
 
 TASK = Task(
-    name="06.4",
+    name="06.3",
     title="Another format, another GPU",
     section="chapter 06, One sum, four sums, many",
     asked="wavefronts(tm, tn, itemsize), registers(tm, tn, itemsize) and side(fmas, itemsize), "

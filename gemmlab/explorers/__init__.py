@@ -13,6 +13,7 @@ from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.split_k import SplitK
+from gemmlab.explorers.stages import Stages
 from gemmlab.explorers.swizzle import Swizzle
 from gemmlab.explorers.thread_tiles import ThreadTiles
 from gemmlab.explorers.timeline import Timeline
@@ -27,6 +28,7 @@ __all__ = [
     "Roofline",
     "Rounding",
     "SplitK",
+    "Stages",
     "Swizzle",
     "ThreadTiles",
     "Timeline",

@@ -32,6 +32,7 @@ _MODULES = {
     "06": "register_tiles",
     "07": "warps_and_fragments",
     "08": "tensor_core_gemm",
+    "09": "software_pipelining",
     "10": "split_k",
     "11": "number_formats",
 }

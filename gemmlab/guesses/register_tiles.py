@@ -230,25 +230,6 @@ def gap() -> Answer:
     )
 
 
-def barriers() -> Answer:
-    """How many barriers does a step need with two pairs of tiles?"""
-    short, long = Gemm(256, 256, 1024), Gemm(256, 256, 2048)
-    tiling = kernels.pipelined.default
-    across, down = tiling.grid(short)
-    passed = [predict(q, _GPU, kernels.pipelined).counters["barriers"] for q in (short, long)]
-    steps = tiling.steps(long) - tiling.steps(short)
-    return Answer(
-        (passed[1] - passed[0]) / (across * down * steps),
-        "It says that the next tile is complete. The tile that is being filled is one that "
-        "everybody left before the last barrier, so nobody has to be asked again.",
-        {
-            2: "Chapter 4's second barrier kept fast threads from overwriting what slow ones read. "
-            "Here they write to the other tile.",
-            0: "What *other* threads have stored can be read only after a barrier.",
-        },
-    )
-
-
 def small() -> Answer:
     """How many times as fast as *tiled* is *pipelined* at n = 512?"""
     at_512 = _recorded(kernels.pipelined, 512) / _recorded(kernels.tiled, 512)

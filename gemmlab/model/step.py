@@ -10,13 +10,16 @@ from gemmlab.model import Predictable
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
+SINGLE = Gemm(1, 1, 1)  # float32
+
 
 @dataclass(frozen=True)
 class Step:
     """What a step of a block that stages its tiles consists of [cycle].
 
     load : L1's wavefronts of the tiles' elements; wait : a round trip to DRAM; store : shared
-    memory takes them; multiply : FMAs, or shared loads where these take longer
+    memory takes them; multiply : FMA units or Tensor Cores at their peak, or shared loads where
+    these take longer
     """
 
     load: float
@@ -26,7 +29,7 @@ class Step:
 
     @property
     def idle(self) -> float:
-        """Cycles without an FMA if nothing is fetched ahead."""
+        """Cycles without a product if nothing is fetched ahead."""
         return self.load + self.wait + self.store
 
     @property
@@ -35,14 +38,17 @@ class Step:
         return self.idle / (self.idle + self.multiply)
 
 
-def step(kernel: Predictable, device: Device, tiling: Tiling | None = None) -> Step:
+def step(
+    kernel: Predictable, device: Device, tiling: Tiling | None = None, like: Gemm = SINGLE
+) -> Step:
     """The step of `kernel`: a longer product less a shorter one, so that only steps are left.
 
+    like : a product with the formats and the layout that are meant, of any size
     Parts of a step are taken as if each had its unit to itself; what they overlap is not said.
     """
     tiling = kernel.choose(tiling)
     bm, bn, bk = tiling.block
-    short = Gemm(bm, bn, 8 * bk)
+    short = replace(like, m=bm, n=bn, k=8 * bk)
     works = [kernel.work(replace(short, k=k), tiling) for k in (short.k, 2 * short.k)]
     steps = short.k // bk
     less, more = (Counter(w.counters) | {"l1": w.l1_wavefronts} for w in works)

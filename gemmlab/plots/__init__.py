@@ -19,6 +19,7 @@ from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
 from gemmlab.plots.pieces import pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
+from gemmlab.plots.ring import ring
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.schedule import schedule
 from gemmlab.plots.sizes import size, sizes, value
@@ -54,6 +55,7 @@ __all__ = [
     "provenance",
     "residual",
     "resources",
+    "ring",
     "roofline",
     "sawtooth",
     "schedule",

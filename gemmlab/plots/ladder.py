@@ -10,6 +10,7 @@ from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from gemmlab.formats import number_format
 from gemmlab.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import style
@@ -70,7 +71,10 @@ def ladder(
     predicted.set(color=style.INK, markerfacecolor="white", markersize=7, zorder=5)
     predicted.set_label("predicted, nothing fitted")
     limits = {}
-    for name, x, dash in ((reference.kernel, library, "--"), ("FP32 peak", peak, "-")):
+    for name, x, dash in (
+        (reference.kernel, library, "--"),
+        (f"{_short(reference.problem.dtype)} peak", peak, "-"),
+    ):
         limits[name] = ax.axvline(x, color=style.INK, linewidth=1.2, linestyle=dash, zorder=1.5)
         ax.annotate(
             f"{name}\n{style.si(x, 'FLOP/s')}",
@@ -105,3 +109,9 @@ def _finding(rungs: Sequence[Measurement], reference: Measurement, peak: float) 
             f" ({style.si(peak, 'FLOP/s')})."
         )
     return text
+
+
+def _short(dtype: str) -> str:
+    """FP16 for "float16", BF16 for "bfloat16"."""
+    name = number_format(dtype).ptx.upper()
+    return f"FP{name[1:]}" if name.startswith("F") else name

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.browser
 TILES, NUMBERS = "06_register_tiles.ipynb", "11_number_formats.ipynb"
 WAVES, PIECES = "05_tile_and_wave_quantization.ipynb", "08_tensor_core_gemm.ipynb"
 SPLITS = "10_split_k.ipynb"
+PIPELINES = "09_software_pipelining.ipynb"
 
 
 def words(box) -> str:
@@ -157,6 +158,28 @@ def test_thread_tiles_run(console):
     page.keyboard.press("Space")
     until(page, box, "counted − predicted = 0 for all")
     agrees(box)
+
+
+def test_stages_follow_the_keyboard_and_run(console, screenshots: Path):
+    page = console(PIPELINES)
+    box = explorer(page, "stages")
+    box.locator(".noUi-handle").first.focus()
+    page.keyboard.press("ArrowRight")  # from the slider's end
+    until(page, box, "with 2 stages a step takes")
+    each_key_moves(page, box)
+    until(page, box, "with 5 stages a step takes")  # End
+    tile = box.locator("select").first
+    assert choose(page, tile, "ArrowDown") == "128×128×32"
+    until(page, box, "blocks share an SM: 2.")
+    agrees(box)
+    box.screenshot(path=screenshots / "stages.png")
+    box.get_by_role("button", name="Run").focus()
+    page.keyboard.press("Space")
+    page.wait_for_function(
+        "box => box.textContent.includes('the result is right, 8 barriers')",
+        arg=box.element_handle(), timeout=60_000,
+    )  # fmt: skip
+    box.screenshot(path=screenshots / "stages_run.png")
 
 
 def test_the_swizzle_follows_the_keyboard(console, screenshots: Path):

@@ -11,7 +11,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels, predict, records
 from gemmlab.instructions import load_v4
-from gemmlab.kernels.simt import pipelined, warp_tiles
+from gemmlab.kernels.simt import warp_tiles
 from gemmlab.model import occupancy
 from gemmlab.model.step import step
 from gemmlab.prediction.rungs import execute_rung, forecast_rung, rung_listing
@@ -296,19 +296,6 @@ def test_a_step_is_the_difference_of_two_products():
     assert one.idle_share == one.idle / (one.idle + one.multiply)
 
 
-def test_what_copies_ahead_do_to_the_slots():
-    before, after = (in_steps(k) for k in (kernels.warp_tiled, kernels.pipelined))
-    both = [{**s.used, **s.empty} for s in (before, after)]
-    shrunk = {name: both[0][name] - both[1].get(name, 0) for name in both[0]}
-    assert set(sorted(shrunk, key=shrunk.__getitem__)[-2:]) == {"scoreboard", "integer"}
-    assert after.empty["scoreboard"] < 0.03
-    assert 0.2 < after.used["integer"] / before.used["integer"] < 0.4
-
-
-def test_the_ring_has_three_pairs():
-    assert kernels.pipelined.default.stages == 3
-
-
 def test_which_unit_is_busiest_on_each_rung():
     busiest = [predicted(kernel).bottleneck for kernel in kernels.LADDER]
     assert busiest == ["l1"] * 4 + ["issue"] * 3
@@ -359,9 +346,3 @@ def test_a_diff_is_short_and_its_lines_stand_in_kernels(cell, diff):
     changed = [line for line in diff.splitlines() if line[:1] in "+-"]
     assert 2 <= len(changed) <= 12
     assert [line for line in changed if plain(line[1:]) not in known] == []
-
-
-def test_the_last_diff_is_of_pipelined():
-    assert DIFFS[-1][0] == "pipelined"
-    text = inspect.getsource(pipelined.build)
-    assert all(line[1:].strip() in text for line in DIFFS[-1][1].splitlines() if line[:1] == "+")

@@ -34,7 +34,7 @@ WRONG = [marked(name, *item) for name in ANSWERS for item in ANSWERS[name].WRONG
 FOOLING = [marked(name, *item) for name in ANSWERS for item in ANSWERS[name].FOOLING.items()]
 KERNELS = (
     *("04.1", "04.2", "04.4", "04.5", "05.1", "05.3"),
-    *("06.1", "06.2", "06.3"),
+    *("06.1", "06.2", "09.1", "09.3"),
     *("10.1", "10.3"),
 )
 # Diagnoses of right results that cost too much, and of answers that are no kernels.

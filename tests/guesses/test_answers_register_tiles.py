@@ -115,14 +115,6 @@ def test_gap():
     assert answers.gap().number == round(100 * idle / (idle + multiply))
 
 
-def test_barriers():
-    two_pairs = Tiling(block=(64, 64, 16), warp=(32, 32), thread=(8, 4), stages=2)
-    short, long = (
-        counted(kernels.pipelined, Gemm(64, 64, k), two_pairs)["barriers"] for k in (32, 64)
-    )
-    assert answers.barriers().number == (long - short) / (32 / 16)
-
-
 def test_small():
     tiled = time("tiled", 512, (16, 16, 16))
     (pipelined,) = (

@@ -124,6 +124,7 @@ EXPLORERS = {
     "Roofline": {},
     "Rounding": {},
     "Memories": {},
+    "Stages": {},
     "KernelLab": {"kernel": "tiled", "n": 128, "tile": 16, "backend": "simulator"},
 }
 

@@ -1,4 +1,4 @@
-"""Answers to exercise 06.3."""
+"""Answers to exercise 09.1."""
 
 from numpy import float32
 

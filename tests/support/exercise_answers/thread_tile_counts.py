@@ -1,4 +1,4 @@
-"""Answers to exercise 06.4."""
+"""Answers to exercise 06.3."""
 
 from math import ceil
 

@@ -1,0 +1,165 @@
+"""The explorer of stages: its picture is of the formula, of the code, and of what is recorded."""
+
+import threading
+
+import pytest
+
+from gemmlab import device, kernels, plots, records
+from gemmlab.explorers import Stages
+from gemmlab.explorers import stages as module
+from gemmlab.explorers.stages import TILES, Code, blocks_on, code, pipeline, ringed, seconds
+from tests.support.waiting import until
+
+GPU = device("h200")
+ALONE, TWO = (256, 128, 32), (128, 128, 32)
+SECONDS = 60
+
+
+@pytest.fixture
+def explorer(monkeypatch):
+    monkeypatch.setattr(module, "lacking", lambda: "there is no compiler in this test")
+    return Stages(ALONE, stages=1)
+
+
+def lines(explorer):
+    return {line.get_label(): list(line.get_ydata()) for line in explorer.right.get_lines()}
+
+
+def test_every_tile_can_have_every_number_of_stages():
+    for block in TILES:
+        for stages in module.STAGES:
+            chosen = kernels.mma_pipelined.choose(ringed(block, stages))
+            assert (chosen.block, chosen.stages) == (block, stages)
+            assert blocks_on(GPU, chosen) >= 1
+    recorded = {(t.block, t.stages) for t in kernels.mma_pipelined.tilings}
+    assert recorded <= {(block, s) for block in TILES for s in module.STAGES}
+
+
+def test_a_block_is_alone_where_its_sums_fill_the_registers():
+    assert blocks_on(GPU, ringed(ALONE, 1)) == 1
+    assert blocks_on(GPU, ringed(TWO, 1)) == 2
+
+
+def test_the_line_is_the_formula(explorer):
+    times = [seconds(ringed(ALONE, s), GPU) for s in module.STAGES]
+    assert lines(explorer)["formula, at best"] == times
+    assert times == sorted(times, reverse=True)
+    assert times[3] == times[4]
+    rounds = -(-(4096 // 256) * (4096 // 128) // GPU.sms)
+    assert times[0] == pytest.approx(rounds * pipeline(ringed(ALONE, 1), GPU).cycles / GPU.clock)
+
+
+def test_the_slider_moves_ring_line_and_words(explorer):
+    before = explorer.picture.png
+    assert "with 1 stage a step takes" in explorer.message
+    explorer.stages.value = 3
+    assert explorer.here.get_xdata()[0] == 3
+    assert [t.get_text() for t in explorer.left.get_yticklabels()][:3] == [
+        "stage 0", "stage 1", "stage 2"
+    ]  # fmt: skip
+    assert "with 3 stages a step takes" in explorer.message
+    assert explorer.picture.png != before
+    explorer.tile.value = TWO
+    assert "blocks share an SM: 2" in explorer.message
+
+
+def test_a_run_is_checked_and_counted_without_a_compiler(explorer):
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    assert "the result is right, 16 barriers" in explorer.message
+    assert "nothing, there is no compiler in this test" in explorer.message
+    explorer.stages.value = 2
+    assert "Press Run" in explorer.message
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    assert "the result is right, 8 barriers" in explorer.message
+
+
+def test_what_the_code_tells_is_drawn_for_its_tile_alone(explorer):
+    explorer.codes[ringed(ALONE, 1)] = Code(700e-6, 1, 1700.0)
+    explorer.refresh()
+    drawn = lines(explorer)
+    assert drawn["compiled code"] == [700e-6]
+    slower = [seconds(ringed(ALONE, s), GPU, 1700.0) for s in module.STAGES]
+    assert drawn["formula, as compiled"] == slower
+    assert slower[0] > slower[1] == slower[4]
+    assert "a product 1,700" in explorer.message
+    explorer.tile.value = TWO
+    assert "compiled code" not in lines(explorer)
+
+
+def test_records_are_drawn_where_there_are_some(explorer):
+    class Run:
+        seconds, source = 480e-6, "recorded on a GPU"
+
+    explorer.recorded = {ringed(TWO, 2): Run()}
+    explorer.tile.value = TWO
+    explorer.stages.value = 2
+    assert lines(explorer)["recorded"] == [480e-6]
+    assert "recorded 480 µs" in explorer.message
+    assert "recorded on a GPU" in {t.get_text().rpartition(" · ")[2] for t in explorer.right.texts}
+    assert "recorded: 480 µs" in plots.alt(explorer.right.figure)
+
+
+def test_values_that_no_control_could_show():
+    with pytest.raises(ValueError, match="tile=\\(1, 2, 3\\)"):
+        Stages((1, 2, 3))
+    with pytest.raises(ValueError, match="stages=6; use 1 to 5"):
+        Stages(stages=6)
+
+
+def test_the_run_is_shown_while_its_code_is_compiled(explorer, monkeypatch):
+    gate = threading.Event()
+
+    def slow(tiling, device):
+        gate.wait(SECONDS)
+        return Code(700e-6, 1, 1700.0)
+
+    monkeypatch.setattr(module, "lacking", lambda: "")
+    monkeypatch.setattr(module, "code", slow)
+    explorer.start()
+    until(lambda: "16 barriers. From its compiled code: it is being compiled" in explorer.message)
+    explorer.stages.value = 2  # the controls are alive
+    gate.set()
+    assert explorer.wait(SECONDS)
+    explorer.stages.value = 1
+    assert "From its compiled code: 700 µs" in explorer.message
+    assert lines(explorer)["compiled code"] == [700e-6]
+
+
+def test_code_that_cannot_be_predicted_says_why(explorer, monkeypatch):
+    def fails(tiling, device):
+        raise RuntimeError("ptxas fell over")
+
+    monkeypatch.setattr(module, "lacking", lambda: "")
+    monkeypatch.setattr(module, "code", fails)
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    assert "ptxas fell over" in explorer.message
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_the_formula_with_the_codes_products_comes_close_to_the_code():
+    """What chapter 09 says of a block alone: the second stage gains a third, the third nothing."""
+    made = {s: code(ringed(ALONE, s), GPU) for s in (1, 2, 3)}
+    assert {c.blocks for c in made.values()} == {1}
+    for stages, found in made.items():
+        formula = seconds(ringed(ALONE, stages), GPU, found.multiply)
+        assert formula == pytest.approx(found.seconds, rel=0.12)
+    at_best = pipeline(ringed(ALONE, 1), GPU)
+    assert module.stages_needed(at_best.copy, at_best.multiply) == 4
+    assert module.stages_needed(at_best.copy, made[1].multiply) == 2
+    assert 2.5 < made[1].multiply / at_best.multiply < 4
+    assert 0.6 < made[2].seconds / made[1].seconds < 0.72
+    assert made[3].seconds == pytest.approx(made[2].seconds, rel=0.05)
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_what_the_prediction_from_code_does_not_know():
+    """Two blocks on an SM: with one stage it is too short, with four too long."""
+    for stages, too_long in ((1, False), (4, True)):
+        tiling = ringed(TWO, stages)
+        seen = records.find(kernels.mma_pipelined, module.PROBLEM, tiling).seconds
+        assert (code(tiling, GPU).seconds > seen) is too_long
