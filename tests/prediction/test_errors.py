@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gemmlab import Gemm, kernels, predict
+from gemmlab import Gemm, held_out_families, kernels, predict
 from gemmlab.held_out import SETS, problems
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.prediction.rungs import predict_rung
@@ -175,6 +175,14 @@ def test_it_was_predicted_before_it_was_measured(on, which):
     assert all(date < m.provenance["date"] for m in measured)
     if measured:
         assert len(pages.cases(which, on)) == len(held_out(on, which).rows)
+
+
+def test_the_other_families_are_predicted_once_and_before_they_are_measured():
+    found = stored("h200", held_out_families.NAME + "_predicted")
+    keys = [(row["kernel"], row["problem"], row["tiling"]) for row in found.rows]
+    assert sorted(keys) == sorted(case.key for case in ladder.families_cases("h200"))
+    measured = pages.measurements(held_out_families.NAME, "h200")
+    assert all(found.provenance["date"] < m.provenance["date"] for m in measured)
 
 
 LAST = list(SETS)[-1]

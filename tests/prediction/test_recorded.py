@@ -110,7 +110,7 @@ def test_a_rung_is_predicted_without_a_compiler(monkeypatch):
     def missing(*arguments, **options):
         raise RuntimeError("ptxas is needed")
 
-    monkeypatch.setattr("gemmlab.prediction.rungs.compiled_rung", missing)
+    monkeypatch.setattr("gemmlab.prediction.rungs.compiled_launch", missing)
     problem = Gemm(64, 64, 64)
     code = rung_listing(kernels.tiled, problem)
     assert predict_rung(problem, "h200", kernels.tiled).listing is code
