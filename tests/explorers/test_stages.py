@@ -141,25 +141,29 @@ def test_code_that_cannot_be_predicted_says_why(explorer, monkeypatch):
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_the_formula_with_the_codes_products_comes_close_to_the_code():
-    """What chapter 09 says of a block alone: the second stage gains a third, the third nothing."""
+    """What chapter 09 says of a block alone: the second stage gains, the third does not."""
     made = {s: code(ringed(ALONE, s), GPU) for s in (1, 2, 3)}
     assert {c.blocks for c in made.values()} == {1}
     for stages, found in made.items():
         formula = seconds(ringed(ALONE, stages), GPU, found.multiply)
-        assert formula == pytest.approx(found.seconds, rel=0.12)
+        assert formula == pytest.approx(found.seconds, rel=0.16)
     at_best = pipeline(ringed(ALONE, 1), GPU)
     assert module.stages_needed(at_best.copy, at_best.multiply) == 4
     assert module.stages_needed(at_best.copy, made[1].multiply) == 2
-    assert 2.5 < made[1].multiply / at_best.multiply < 4
-    assert 0.6 < made[2].seconds / made[1].seconds < 0.72
+    assert 2.5 < made[1].multiply / at_best.multiply < 3  # "nearly three times"
+    assert 0.5 < made[2].seconds / made[1].seconds < 0.6  # "more than two fifths off"
     assert made[3].seconds == pytest.approx(made[2].seconds, rel=0.05)
 
 
 @pytest.mark.ptxas
 @pytest.mark.slow
-def test_what_the_prediction_from_code_does_not_know():
-    """Two blocks on an SM: with one stage it is too short, with four too long."""
-    for stages, too_long in ((1, False), (4, True)):
+def test_where_the_prediction_from_code_is_furthest_off():
+    """Two blocks on an SM: within a tenth with one stage and with four, a sixth off with two."""
+    ratio = {}
+    for stages in (1, 2, 4):
         tiling = ringed(TWO, stages)
         seen = records.find(kernels.mma_pipelined, module.PROBLEM, tiling).seconds
-        assert (code(tiling, GPU).seconds > seen) is too_long
+        ratio[stages] = code(tiling, GPU).seconds / seen
+    assert abs(ratio[1] - 1) < 0.1
+    assert abs(ratio[4] - 1) < 0.1
+    assert 1.12 < ratio[2] < 1.22
