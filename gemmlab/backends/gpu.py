@@ -91,6 +91,7 @@ class Runner:
         self.cuda, self.device = numba_cuda(), detect()
         self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.workspace, self.poison = self._workspace()
+        self.scratch = kernel.scratch(problem, tiling, *self.workspace)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
@@ -103,7 +104,7 @@ class Runner:
 
     def _arguments(self, problem: Gemm) -> tuple:
         alpha, beta = problem.scalars()
-        return alpha, *self.operands, beta, self.matrices.c, *self.workspace
+        return alpha, *self.operands, beta, self.matrices.c, *self.scratch
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
         """C of one run with the scalars of `problem`; the operands stay on the GPU."""

@@ -59,6 +59,7 @@ def launches(
     alpha, a, b, beta, c = arguments
     operands = kernel.operands(problem, tiling, a, b)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
+    scratch = kernel.scratch(problem, tiling, *shared)
     for one in kernel.launches:
         report = simulate(
             one.function(problem, tiling),
@@ -67,7 +68,7 @@ def launches(
             *operands,
             beta,
             c,
-            *shared,
+            *scratch,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
             **options,
         )

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+from numpy import uint32
 
 from gemmlab.instructions import cp_async_16, load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
@@ -100,8 +101,11 @@ def loading(
         """That of row or column 8·f after the first one."""
         if along_k:
             return load_v4(tile, (start ^ s * STEP) + f * 8 * length)
-        here = (start ^ f * 8) + s * STEP * length
-        return tile[here], tile[here + length], tile[here + 2 * length], tile[here + 3 * length]
+        first = uint32(start ^ f * 8) + uint32(s * STEP * length)  # no index counts from the end
+        return (
+            tile[first], tile[first + uint32(length)],
+            tile[first + uint32(2 * length)], tile[first + uint32(3 * length)],
+        )  # fmt: skip
 
     @on_device
     def load(tile, start, s, high, low):
