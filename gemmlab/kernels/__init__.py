@@ -18,6 +18,9 @@ from gemmlab.kernels.simt.warp_tiled import warp_tiled
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.tcec.tcec_registers import tcec_registers
+from gemmlab.kernels.tcec.tcec_split import tcec_split
+from gemmlab.kernels.tcec.tcec_stored import tcec_stored
 from gemmlab.kernels.tensor_core.mma_direct import mma_direct
 from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
@@ -32,6 +35,8 @@ SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
 HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
+# FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
+TCEC = (tcec_stored, tcec_registers, tcec_split)
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -41,6 +46,7 @@ __all__ = [
     "LADDER",
     "REFERENCE",
     "SPLIT_K",
+    "TCEC",
     "TENSOR_CORE",
     "Kernel",
     "coalesced",
@@ -61,6 +67,9 @@ __all__ = [
     "split_k",
     "split_k_atomics",
     "stream_k",
+    "tcec_registers",
+    "tcec_split",
+    "tcec_stored",
     "tiled",
     "vectorised",
     "warp_specialised",
@@ -74,7 +83,8 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*LADDER, *SPLIT_K, *TENSOR_CORE, *HOPPER, REFERENCE, *CPU)}
+    ladders = LADDER, SPLIT_K, TENSOR_CORE, HOPPER, TCEC, (REFERENCE,), CPU
+    known = {k.name: k for ladder in ladders for k in ladder}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

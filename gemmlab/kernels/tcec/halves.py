@@ -57,9 +57,7 @@ def build_split(tiling: Tiling, aligned: bool = True) -> Callable:
                     store_v4(high, row, col, (h0, h1, h2, h3))
                     store_v4(low, row, col, (l0, l1, l2, l3))
 
-    def split(
-        alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl
-    ):
+    def split(alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl):
         if cuda.blockIdx.z == 0:
             split_matrix(A, A_high, A_low)
         else:

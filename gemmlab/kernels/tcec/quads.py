@@ -143,9 +143,7 @@ def ways(problem: Gemm) -> tuple[bool, bool]:
     return problem.layout[0] == "n", problem.layout[1] == "t"
 
 
-def copied(
-    problem: Gemm, tiling: Tiling
-) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
+def copied(problem: Gemm, tiling: Tiling) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
     """The copies' loads over the whole grid, and a block's stores of a tile of A and of B.
 
     An asynchronous copy is counted as the load and the store that it makes.

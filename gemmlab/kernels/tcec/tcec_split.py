@@ -77,7 +77,6 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    TOGETHER = min(BK, DEPTH)  # of k, whose main product is summed before others are begun
     wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     in_a, in_b = placing(A_ALONG), placing(B_ALONG)
@@ -108,53 +107,35 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
         wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
 
     @on_device
-    def nothing(acc, As, Bs, stage, group, more):
+    def nothing(sums, Ah, Al, Bh, Bl, stage, group, more):
         pass
 
-    def products(q, end):
-        """A device function that adds the products from q of k to the end, or begins with them."""
-        others = products(q + K, end) if q + K < end else nothing
+    def main_products(q):
+        """A device function that adds the main products of a stage, from q of k on."""
+        others = main_products(q + K) if q + K < DEPTH else nothing
 
         @on_device
-        def multiply(acc, As, Bs, stage, group, more):
-            multiply_add(acc, As, Bs, stage, group, q, more)
-            others(acc, As, Bs, stage, group, True)
+        def multiply(part, Ah, Al, Bh, Bl, stage, group, more):
+            multiply_add(part, Ah, Bh, stage, group, q, more)
+            others(part, Ah, Al, Bh, Bl, stage, group, True)
 
         return multiply
 
-    @on_device
-    def no_more(main, part, cross, Ah, Al, Bh, Bl, stage, group, p, k, empty, before, leads):
-        pass
-
-    def sums(q):
-        """A device function of what is multiplied of a stage, from q of k on."""
-        others = sums(q + TOGETHER) if q + TOGETHER < DEPTH else no_more
-        multiply = products(q, q + TOGETHER)
-        FIRST = q == 0
+    def corrections(q):
+        """A device function that adds the products that correct them."""
+        others = corrections(q + K) if q + K < DEPTH else nothing
 
         @on_device
-        def go(main, part, cross, Ah, Al, Bh, Bl, stage, group, p, k, empty, before, leads):
-            wgmma_fence()
-            multiply(part, Ah, Bh, stage, group, p % BK > 0)
-            wgmma_commit()
-            multiply(cross, Al, Bh, stage, group, p + q > 0)
-            multiply(cross, Ah, Bl, stage, group, True)
-            wgmma_commit()
-            # Corrections go on, while what was begun before them is complete.
-            wgmma_wait(1, part)
-            if FIRST and leads and p > 0:
-                mbarrier_arrive(empty, before)
-            if (p + q + TOGETHER) % BK == 0 or p + DEPTH >= k:
-                add(main, part)
-            others(main, part, cross, Ah, Al, Bh, Bl, stage, group, p, k, empty, before, leads)
+        def multiply(cross, Ah, Al, Bh, Bl, stage, group, more):
+            multiply_add(cross, Al, Bh, stage, group, q, more)
+            multiply_add(cross, Ah, Bl, stage, group, q, True)
+            others(cross, Ah, Al, Bh, Bl, stage, group, True)
 
-        return go
+        return multiply
 
-    multiply_stage = sums(0)
+    multiply, correct = main_products(0), corrections(0)
 
-    def tcec_split(
-        alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl
-    ):
+    def tcec_split(alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl):
         Ah, Al = shared_view(A_SHAPE, float16, 0), shared_view(A_SHAPE, float16, FROM_A_LOW)
         Bh, Bl = shared_view(B_SHAPE, float16, FROM_B), shared_view(B_SHAPE, float16, FROM_B_LOW)
         full = shared_view((STAGES,), uint64, TILES)
@@ -205,10 +186,17 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
                 for p in range(0, k, DEPTH):
                     stage = stage_of(step)
                     mbarrier_wait(full, stage, parity_of(step))
-                    before = stage_of(step - uint32(1))
-                    multiply_stage(
-                        main, part, cross, Ah, Al, Bh, Bl, stage, group, p, k, empty, before, leads
-                    )
+                    wgmma_fence()
+                    multiply(part, Ah, Al, Bh, Bl, stage, group, p % BK > 0)
+                    wgmma_commit()
+                    correct(cross, Ah, Al, Bh, Bl, stage, group, p > 0)
+                    wgmma_commit()
+                    # Corrections go on, while what was begun before them is complete.
+                    wgmma_wait(1, part)
+                    if leads and p > 0:
+                        mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                    if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
+                        add(main, part)
                     step += uint32(1)
                 wgmma_wait(0, cross)
                 if leads:
@@ -332,12 +320,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the rings cannot have."""
     bm, bn, bk = tiling.block
-    fits = bk in (K, 2 * K) or bk % DEPTH == 0
-    if bm != 2 * ROWS or bn not in (64, 128) or not fits or tiling.stages < 2:
+    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
         raise ValueError(
             f"tiling {tiling} does not fit tcec_split, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k 16, 32 or a multiple of {DEPTH}, and two stages or more, such as "
-            f"{DEFAULT!r}"
+            f"64 or 128 and k a multiple of {DEPTH}, and two stages or more, such as {DEFAULT!r}"
         )
 
 
