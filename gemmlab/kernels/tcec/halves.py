@@ -25,6 +25,7 @@ from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
+PARTS = 2
 PIECE = 8  # elements: 16 bytes
 THREADS = 256
 WIDTH = FOUR * THREADS  # elements of a row that a block splits

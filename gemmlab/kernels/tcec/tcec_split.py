@@ -36,7 +36,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.halves import SPLIT, split_work, with_maps, workspace
+from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
 from gemmlab.kernels.tcec.splitting import UNSCALE
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
 from gemmlab.kernels.tensor_core.accumulators import places, updating
@@ -56,7 +56,6 @@ from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
-PARTS = 2
 EIGHT = 8  # of a thread's sums, that one device function names
 
 
