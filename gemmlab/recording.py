@@ -26,7 +26,10 @@ from gemmlab.model import predict
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
-KERNELS = (*kernels.LADDER, *kernels.SPLIT_K, *kernels.TENSOR_CORE, kernels.REFERENCE)
+KERNELS = (
+    *(*kernels.LADDER, *kernels.SPLIT_K, *kernels.TENSOR_CORE, *kernels.HOPPER),
+    kernels.REFERENCE,
+)
 BUDGET = 2.0  # of predicted time for one launch [s]
 
 

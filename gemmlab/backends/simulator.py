@@ -57,7 +57,7 @@ def launches(
     options : of `simulate`; HazardError where a launch does something wrong
     """
     alpha, a, b, beta, c = arguments
-    operands = kernel.operands(problem, tiling, a, b)
+    operands, result = kernel.operands(problem, tiling, a, b), kernel.result(problem, tiling, c)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
     scratch = kernel.scratch(problem, tiling, *shared)
     for one in kernel.launches:
@@ -67,7 +67,7 @@ def launches(
             alpha,
             *operands,
             beta,
-            c,
+            *result,
             *scratch,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
             **options,

@@ -44,6 +44,9 @@ tensor_copies
     `map`, from (row, column) on, to shared[i, j] …; its bytes arrive at barriers[b]. One thread
     does it, once it has executed fence_tensor_map(map). The host makes `map`, an argument of the
     kernel, by tensor_map(matrix, rows): on a GPU for matrices there, else for the simulator.
+    tma_store(map, row, column, shared, i, j) begins to copy a box back. tma_commit() makes a group
+    of a thread's stores since its last one, and after tma_wait_read(n) at most n of its groups
+    still read shared memory; n is a constant.
 warpgroup
     wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
     from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with
@@ -51,8 +54,8 @@ warpgroup
     rows of 64 elements along k; of wgmma_m64n256k16_row_row_f32_f16, B has them across k, in blocks
     B[block, k, row], and of _col_ A. wgmma_fence(), wgmma_commit() and wgmma_wait_n256(groups, acc)
     go with it. WGMMA[n, "nt"] and WGMMA_WAIT[n] are those of n columns, with A and B stored as in
-    `Gemm.layout`. setmaxnreg_inc(240) and setmaxnreg_dec(24) move registers between warpgroups.
-    Compute capability 9.0 alone.
+    `Gemm.layout`; WGMMA_BF16 has those of bfloat16, in arrays of uint16. setmaxnreg_inc(240) and
+    setmaxnreg_dec(24) move registers between warpgroups. Compute capability 9.0 alone.
 convert
     cvt_rn_f16x2_f32(low, high), cvt_rna_tf32_f32(x) and their like round float32 to the formats of
     Tensor Cores: rn to nearest with ties to even, rna with ties away from zero, rz toward zero.

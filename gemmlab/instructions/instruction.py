@@ -137,17 +137,20 @@ class Matrix:
 
     major : "k" where rows of the array lie along k; "mn" where they lie across it, a row for each
         k, in blocks [block, k, row] of 64 rows of the matrix
+    format : of its elements, as PTX names it
     """
 
     name: str
     rows: int
     major: str = "k"
+    format: str = "f16"
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
         """Why elements of `itemsize` bytes and of a NumPy kind cannot be multiplied, or None."""
-        if (kind, itemsize) == ("f", 2):
+        held = BY_PTX[self.format].memory
+        if (kind, itemsize) == (held.kind, held.itemsize):
             return None
-        return f"multiplies float16, not {dtype}"
+        return f"multiplies {held}, not {dtype}"
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
-"""Copies of boxes of a matrix by the Tensor Memory Accelerator (TMA).
+"""Copies of boxes of a matrix by the Tensor Memory Accelerator (TMA), to shared memory and back.
 
-Source: PTX ISA 9.0, sections "cp.async.bulk.tensor" and "fence.proxy.tensormap".
+Source: PTX ISA 9.0, sections "cp.async.bulk.tensor", "cp.async.bulk.commit_group",
+"cp.async.bulk.wait_group" and "fence.proxy.tensormap".
 """
 
 from __future__ import annotations
 
-from gemmlab.instructions.instruction import Box, Instruction, Memory
+from gemmlab.instructions.instruction import Box, Instruction, Literal, Memory
 from gemmlab.instructions.mbarriers import BARRIER
 
-__all__ = ["fence_tensor_map", "tma_load"]
+__all__ = ["fence_tensor_map", "tma_commit", "tma_load", "tma_store", "tma_wait_read"]
 
 tma_load = Instruction(
     name="tma_load",
@@ -27,3 +28,19 @@ fence_tensor_map = Instruction(
     requires="sm_90",
     kind="fence",
 )
+tma_store = Instruction(
+    name="tma_store",
+    ptx="cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+    "[{map}, {{{map_column}, {map_row}}}], [{source}]",
+    operands=(Box("map"), Memory("source", "shared", "read", bytes=16)),
+    result=None,
+    requires="sm_90",
+    kind="tensor_store",
+)
+tma_commit = Instruction(
+    "tma_commit", "cp.async.bulk.commit_group", (), None, "sm_90", "async_commit"
+)
+tma_wait_read = Instruction(
+    "tma_wait_read", "cp.async.bulk.wait_group.read {groups}", (Literal("groups", 63),), None,
+    "sm_90", "async_wait",
+)  # fmt: skip

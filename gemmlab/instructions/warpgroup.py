@@ -28,17 +28,17 @@ def _hopper(name: str, ptx: str, operands: tuple, kind: str) -> Instruction:
     return Instruction(name, ptx, operands, None, "sm_90", kind, last="sm_90", lanes=lanes)
 
 
-def _wgmma(n: int, layout: str) -> Instruction:
+def _wgmma(n: int, layout: str, form: str) -> Instruction:
     across = layout[0] == "t", layout[1] == "n"  # rows of A's and of B's array lie across k
     order = f"_{'col' if across[0] else 'row'}_{'row' if across[1] else 'col'}" * any(across)
     a, b = (
-        Matrix(name, rows, "mn" if other else "k")
+        Matrix(name, rows, "mn" if other else "k", form)
         for name, rows, other in zip("ab", (ROWS, n), across, strict=True)
     )
     return _hopper(
-        f"wgmma_m64n{n}k16{order}_f32_f16",
+        f"wgmma_m64n{n}k16{order}_f32_{form}",
         "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "
-        f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16 "
+        f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{form}.{form} "
         f"{{{{{{acc}}}}}}, {{a}}, {{b}}, keep, 1, 1, {across[0]:d}, {across[1]:d}; }}}}",
         (Accumulator("acc", n // 2), a, b, Condition("accumulate")),
         "wgmma",
@@ -63,13 +63,16 @@ def _registers(way: str) -> Instruction:
     )
 
 
-# By the columns of D, and by how A and B are stored: see `Gemm.layout`.
-WGMMA = {(n, layout): _wgmma(n, layout) for n in COLUMNS for layout in LAYOUTS}
+# By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16.
+WGMMA = {(n, layout): _wgmma(n, layout, "f16") for n in COLUMNS for layout in LAYOUTS}
+WGMMA_BF16 = {(n, layout): _wgmma(n, layout, "bf16") for n in COLUMNS for layout in LAYOUTS}
 WGMMA_WAIT = {n: _wait(n) for n in COLUMNS}
-globals().update({i.name: i for family in (WGMMA, WGMMA_WAIT) for i in family.values()})
+_FAMILIES = WGMMA, WGMMA_BF16, WGMMA_WAIT
+globals().update({i.name: i for family in _FAMILIES for i in family.values()})
 wgmma_fence = _hopper("wgmma_fence", "wgmma.fence.sync.aligned", (), "fence")
 wgmma_commit = _hopper("wgmma_commit", "wgmma.commit_group.sync.aligned", (), "async_commit")
 setmaxnreg_inc, setmaxnreg_dec = _registers("inc"), _registers("dec")
 
-__all__ = ["WGMMA", "WGMMA_WAIT", "setmaxnreg_dec", "setmaxnreg_inc", "wgmma_commit", "wgmma_fence"]
-__all__ += [i.name for family in (WGMMA, WGMMA_WAIT) for i in family.values()]
+__all__ = ["WGMMA", "WGMMA_BF16", "WGMMA_WAIT", "setmaxnreg_dec", "setmaxnreg_inc"]
+__all__ += ["wgmma_commit", "wgmma_fence"]
+__all__ += [i.name for family in _FAMILIES for i in family.values()]

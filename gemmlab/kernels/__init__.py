@@ -26,7 +26,9 @@ from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
+from gemmlab.kernels.tensor_core.tma_stored import tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
+from gemmlab.kernels.tensor_core.wgmma_pipelined import wgmma_pipelined
 
 # From the definition up, on a GPU or the simulator.
 LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipelined)
@@ -34,7 +36,8 @@ LADDER = (naive, coalesced, tiled, register_tiled, vectorised, warp_tiled, pipel
 SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
-HOPPER = (warp_specialised,)  # by wgmma and the TMA, for compute capability 9.0
+# By wgmma and the TMA, for compute capability 9.0.
+HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_split)
 REFERENCE = cublas  # what the ladders are measured against
@@ -71,9 +74,11 @@ __all__ = [
     "tcec_split",
     "tcec_stored",
     "tiled",
+    "tma_stored",
     "vectorised",
     "warp_specialised",
     "warp_tiled",
+    "wgmma_pipelined",
 ]
 
 

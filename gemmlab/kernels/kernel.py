@@ -44,6 +44,11 @@ def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
     return A, B
 
 
+def as_it_is(problem: Gemm, tiling: Tiling | None, C: Any) -> tuple:
+    """C."""
+    return (C,)
+
+
 def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
     """The arrays of the workspace."""
     return arrays
@@ -136,6 +141,7 @@ class Kernel(Launched):
         its size; more than 48 KB must be dynamic
     operands : (problem, tiling, A, B) -> what the function takes in place of A and B, such as
         tensor maps; made once for the same A and B
+    result : (problem, tiling, C) -> what it takes in place of C
     variant : (problem, compute capability) -> keyword arguments of `build`: what the function
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction
@@ -158,6 +164,7 @@ class Kernel(Launched):
     shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
     dynamic: bool = False
     operands: Callable[..., tuple] = as_they_are
+    result: Callable[..., tuple] = as_it_is
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     tilings: tuple[Tiling, ...] = ()

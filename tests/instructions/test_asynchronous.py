@@ -4,21 +4,22 @@ The kernels are made of one source: a twin leaves out or changes the line that i
 the hazard has to be found where the text of the line at fault stands.
 """
 
-import linecache
 import re
 
 import numpy as np
 import pytest
 
 from gemmlab import cuda, instructions, simulate
+from gemmlab.formats import to_memory
 from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
 from gemmlab.sass.compiling import assemble
 from gemmlab.simt import UnsupportedError
 from gemmlab.simt.builtins.warpgroups import places
+from tests.support.asynchronous import STAGES, N, made
 from tests.support.ptx import compiled
 
-ROWS, N, STAGES = 64, 16, 2
+ROWS = 64
 
 # One block: a warpgroup that copies, one that multiplies; C is 64×16, along k in steps of 64.
 PIPELINE = """
@@ -105,24 +106,6 @@ COPIED = STORED.replace(
     cp_async_wait(0)
 """,
 )
-
-
-def made(source: str, name: str):
-    """The kernel of a source, which tracebacks and the simulator can read."""
-    file = f"<asynchronous {name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope = dict(vars(instructions))
-    scope |= {
-        "cuda": cuda,
-        "uint16": np.uint16,
-        "float16": np.float16,
-        "float32": np.float32,
-        "uint64": np.uint64,
-    }
-    scope |= {"STAGES": STAGES, "N": N, "HALF": N // 2}
-    scope |= {"wgmma": instructions.WGMMA[N, "nt"], "wgmma_wait": instructions.WGMMA_WAIT[N]}
-    exec(compile(source, file, "exec"), scope)
-    return scope["kernel"]
 
 
 def operands(k, seed=0):
@@ -400,6 +383,20 @@ def ptx_of(source, cc=(9, 0)):
     maps, number = ("uint8", 1), ("int64", 0)
     given = maps if "tma_load" in source else ("float16", 2)
     return compiled(made(source, f"compiled {cc}"), given, given, number, ("float32", 2), cc=cc)
+
+
+@pytest.mark.parametrize("form", ["f16", "bf16"])
+def test_a_product_in_either_format(form):
+    """The same small whole numbers in both: bfloat16 in words of 16 bits."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-8, 9, (rows, 64)).astype(np.float32) for rows in (ROWS, N))
+    source, given = STORED, (a.astype(np.float16), b.astype(np.float16))
+    if form == "bf16":
+        source = STORED.replace("float16", "uint16").replace("wgmma(", "wgmma_m64n16k16_f32_bf16(")
+        given = to_memory(a, "bfloat16"), to_memory(b, "bfloat16")
+    c = np.full((ROWS, N), np.nan, np.float32)
+    simulate(made(source, form), 1, 128, *given, 64, c, shared_bytes=1 << 14)
+    assert np.array_equal(c, a @ b.T)
 
 
 @pytest.mark.ptxas

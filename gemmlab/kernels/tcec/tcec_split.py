@@ -39,7 +39,7 @@ from gemmlab.kernels.kernel import Kernel, on_device
 from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
 from gemmlab.kernels.tcec.splitting import UNSCALE
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
-from gemmlab.kernels.tensor_core.accumulators import places, updating
+from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.boxes import DEPTH, along_k, copying, placing, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
@@ -80,7 +80,7 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     in_a, in_b = placing(A_ALONG), placing(B_ALONG)
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
-    update = updating(BN, paired)
+    update = updating(BN, "float32", paired)
 
     @on_device
     def corner(tile, m, n):
@@ -298,10 +298,8 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
     by_depth = replace(tiling, block=(bm, bn, DEPTH))
     steps = across * down * by_depth.steps(problem)
-    paired = variant(problem, None)["paired"]
-    lanes, wide = places(tiling, paired), 1 + paired
     found = traffic.staged(
-        problem, by_depth, Counter(), [], traffic.update_c(problem, tiling, lanes, wide),
+        problem, by_depth, Counter(), [], update_c(problem, tiling),
         barriers=0, round_trips=1, flops=flops(problem, by_depth),
     )  # fmt: skip
     (blocks, _), _ = launch(problem, tiling)

@@ -5,6 +5,9 @@ Blocks that run at one time then share rows of A and columns of B, and L2 is ask
 
 from __future__ import annotations
 
+from gemmlab.detection import detect
+from gemmlab.device import device
+from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import on_device
 
 BAND = 8  # tiles that a band is high
@@ -16,3 +19,11 @@ def place_in_bands(number, down, across):
     top = number // (BAND * across) * BAND
     height, within = min(down - top, BAND), number % (BAND * across)
     return top + within % height, within // height
+
+
+def staying(tiles: int) -> int:
+    """Blocks that take tile after tile: one for each SM, or for each tile where these are fewer.
+
+    The SMs are those of the GPU that is here, or of an H200 where there is none.
+    """
+    return min(tiles, (detect() if gpu_status().works else device("h200")).sms)

@@ -1,19 +1,31 @@
-"""Tiles of A and B as the TMA copies them and `wgmma` reads them, for every layout.
+"""Tiles of A and B as they are copied for `wgmma`, and as it reads them, for every layout.
 
 Rows of A or B, as they are stored, lie along k or across it. Along k, a tile is one box of the
 matrix, with 64 elements of k in a row; across it, blocks of 64 rows or columns of C, a row for each
-k. Either way rows have 128 bytes and are in the 128-byte swizzle.
+k. Either way rows have 128 bytes and are in the 128-byte swizzle. The TMA copies them, or threads
+carry them there, piece by piece.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gemmlab.instructions import tensor_map, tma_load
+from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.tensor_core.pieces import (
+    PIECE,
+    are_aligned,
+    inside,
+    moved,
+    reading,
+    swizzled,
+)
+from gemmlab.model import traffic
 from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 HALF = 2  # bytes of an element
@@ -46,6 +58,36 @@ def copying(size: int, along: bool) -> Callable:
     return copy_rows if along else copy_blocks
 
 
+def carrying(
+    size: int, along: bool, threads: int, first: int, aligned: bool, dtype: str
+) -> Callable:
+    """The device function by which threads carry a tile of X, from `start` and from p of k on.
+
+    threads : how many, from number `first` of the block on; a multiple of 64
+    aligned : rows of X begin at multiples of 16 bytes, and `cp.async` copies pieces; else threads
+        load and store their elements
+    """
+    BLOCKS, ROWS, _ = shape(size, along)
+    DOWN = threads // (BLOCK // PIECE)  # rows that are carried at a time
+    read = reading(aligned, dtype)
+
+    @on_device
+    def carry(tiles, stage, X, start, p):
+        thread = cuda.threadIdx.x - first
+        top, piece = thread // (BLOCK // PIECE), thread % (BLOCK // PIECE)
+        to = (piece ^ top % 8) * PIECE  # in the swizzle, the same in all rows of this thread
+        for block in range(BLOCKS):
+            for down in range(0, ROWS, DOWN):
+                row, ahead = top + down, block * BLOCK + piece * PIECE
+                i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+                if aligned:
+                    cp_async_16(tiles, stage, block, row, to, X, i, j, inside(X, i, j))
+                else:
+                    store_v8(tiles, stage, block, row, to, read(X, i, j))
+
+    return carry
+
+
 def placing(along: bool) -> Callable:
     """The device function that says where in a tile a block of 64 begins, at q of k."""
 
@@ -61,9 +103,34 @@ def placing(along: bool) -> Callable:
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k."""
+    """What the kernel takes in place of A and B: their tensor maps, and k.
+
+    A and B stay as they are where the TMA cannot copy their rows.
+    """
+    if not are_aligned(problem):
+        return A, B, problem.k
     rows = [
         size if along else DEPTH
         for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
     ]
     return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
+
+
+def carried(
+    problem: Gemm, tiling: Tiling, threads: int
+) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
+    """The loads of `carrying` over the whole grid, and a block's stores of a tile of A and of B.
+
+    An asynchronous copy is counted as the load and the store that it makes.
+    """
+    loads, stores = [], []
+    for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
+        blocks, rows, _ = shape(size, along)
+        one = traffic.in_turn(threads, rows, BLOCK, PIECE)
+        store = moved("store", one, swizzled(BLOCK))
+        stores.append(Counter({name: n * blocks for name, n in store.items()}))
+        loads.append(one.repeated([0], range(0, blocks * BLOCK, BLOCK)))
+    wide = PIECE
+    if not are_aligned(problem):
+        wide, loads = 1, [each.repeated([0], range(PIECE)) for each in loads]
+    return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])

@@ -6,6 +6,8 @@ Two mbarriers say how each stage stands: `full`, when its bytes have come, and `
 consumers have read it; nobody waits for anything else. Blocks are *persistent*: there is one for
 each SM, and it takes tile after tile of C, so that the producer fills the ring for the next tile
 while this one is stored. Registers go to who needs them: an accumulator takes 128 of each thread.
+Where the TMA cannot copy rows, which have to begin at multiples of 16 bytes, all threads of the
+producer's warpgroup carry the tiles.
 
 Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persistent kernels.
 """
@@ -15,14 +17,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
-from numpy import float16, float32, uint32, uint64
+from numpy import float16, float32, uint16, uint32, uint64
 
 from gemmlab.instructions import (
     WGMMA,
+    WGMMA_BF16,
     WGMMA_WAIT,
     fence_mbarrier_init,
+    fence_proxy_async,
     fence_tensor_map,
     mbarrier_arrive,
     mbarrier_arrive_expect,
@@ -34,21 +37,24 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW, STEP
+from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.accumulators import places, updating
-from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.accumulators import update_c, updating
+from gemmlab.kernels.tensor_core.bands import place_in_bands, staying
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
-    HALF,
     along_k,
+    carried,
+    carrying,
     copying,
     placing,
     shape,
     tensor_maps,
 )
+from gemmlab.kernels.tensor_core.pieces import are_aligned, variant
+from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -56,16 +62,21 @@ from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 WORD = 8  # bytes of an mbarrier
-BLOCKS = 132  # SMs of an H100 SXM and of an H200
 # Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
 MANY, FEW = 224, 56
 
 
-def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
+def build(
+    tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
     """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
     layout : which operands are stored transposed, see `Gemm.layout`
-    pairs : rows of C begin at multiples of 8 bytes, so that two neighbours are stored at once
+    aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles, and
+        A and B are given in place of their maps
+    paired : rows of C have an even number of elements
+    dtype, out_dtype : the formats of A and B, and of C
     """
     BM, BN, BK = tiling.block
     STAGES = tiling.stages
@@ -76,10 +87,15 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
+    ELEMENT = float16 if dtype == "float16" else uint16
+    wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
+    wgmma_wait = WGMMA_WAIT[BN]
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    BRINGERS = 1 if aligned else WARPGROUP
     in_a, in_b = placing(A_ALONG), placing(B_ALONG)
-    update = updating(BN, pairs)
+    update = updating(BN, out_dtype, paired)
 
     @on_device
     def corner(tile, m, n):
@@ -98,6 +114,23 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
         return step // uint32(STAGES) & uint32(1)
 
     @on_device
+    def copy(As, Bs, stage, A, B, row, col, p, full):
+        """Let the TMA copy the tiles of a stage; `full` counts their bytes."""
+        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
+        copy_a(As, stage, A, row, p, full)
+        copy_b(Bs, stage, B, col, p, full)
+
+    @on_device
+    def carry(As, Bs, stage, A, B, row, col, p, full):
+        """Carry this thread's part of them; `full` counts the threads."""
+        carry_a(As, stage, A, row, p)
+        carry_b(Bs, stage, B, col, p)
+        fence_proxy_async()
+        mbarrier_arrive(full, stage)
+
+    bring = copy if aligned else carry
+
+    @on_device
     def multiply_add(acc, As, Bs, stage, group, q, more):
         """Add a product of 16 along k, from q on, to acc, or begin with it."""
         a, i, j = in_a(group, q)
@@ -113,8 +146,8 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
         multiply_add(acc, As, Bs, stage, group, 3 * K, True)
 
     def warp_specialised(alpha, A, B, k, beta, C):
-        As = shared_view(A_SHAPE, float16, 0)
-        Bs = shared_view(B_SHAPE, float16, STAGES * A_BYTES)
+        As = shared_view(A_SHAPE, ELEMENT, 0)
+        Bs = shared_view(B_SHAPE, ELEMENT, STAGES * A_BYTES)
         full = shared_view((STAGES,), uint64, TILES)
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         m, n = C.shape
@@ -124,25 +157,24 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
 
         if thread == 0:
             for stage in range(STAGES):
-                mbarrier_init(full, stage, 1)
+                mbarrier_init(full, stage, BRINGERS)
                 mbarrier_init(empty, stage, CONSUMERS)
             fence_mbarrier_init()
         cuda.syncthreads()
 
         if thread >= PRODUCER:
             setmaxnreg_dec(FEW)
-            if thread == PRODUCER:
-                fence_tensor_map(A)
-                fence_tensor_map(B)
+            if thread < PRODUCER + BRINGERS:
+                if aligned:
+                    fence_tensor_map(A)
+                    fence_tensor_map(B)
                 for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
                     row, col = corner(tile, m, n)
                     for p in range(0, k, BK):
                         stage = stage_of(step)
                         # What the stage had a turn ago; in the first turn this passes at once.
                         mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
-                        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
-                        copy_a(As, stage, A, row, p, full)
-                        copy_b(Bs, stage, B, col, p, full)
+                        bring(As, Bs, stage, A, B, row, col, p, full)
                         step += uint32(1)
         else:
             setmaxnreg_inc(MANY)
@@ -172,17 +204,6 @@ def build(tiling: Tiling, layout: str = "nt", pairs: bool = True) -> Callable:
     return warp_specialised
 
 
-def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
-    """Keyword arguments of `build`; ValueError for rows that the TMA cannot copy."""
-    for name, (_, columns) in zip("AB", problem.shapes, strict=False):
-        if columns * HALF % STEP:
-            raise ValueError(
-                f"warp_specialised copies rows of A and B by the TMA, and those of {name} have "
-                f"{columns} elements; use a multiple of {STEP // HALF}"
-            )
-    return {"layout": problem.layout, "pairs": problem.n % 2 == 0}
-
-
 def threads(tiling: Tiling) -> int:
     """Threads of a block: its consumers, 64 rows each, and the producer."""
     return (tiling.block[0] // ROWS + 1) * WARPGROUP
@@ -191,7 +212,7 @@ def threads(tiling: Tiling) -> int:
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each SM, or for each tile where these are fewer."""
     across, down = tiling.grid(problem)
-    return (min(across * down, BLOCKS), 1), (threads(tiling), 1)
+    return (staying(across * down), 1), (threads(tiling), 1)
 
 
 def compile_options(tiling: Tiling) -> Mapping[str, object]:
@@ -203,24 +224,25 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The work of all tiles of C, at the rate of Tensor Cores.
 
     Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so
-    many wavefronts of 128 bytes. No thread loads A or B. Memory's latency is waited for once, in
-    the first tile: afterwards the producer is ahead.
+    many wavefronts of 128 bytes. No thread loads A or B, but where it carries them. Memory's
+    latency is waited for once, in the first tile: afterwards the producer is ahead.
     """
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    steps = across * down * tiling.steps(problem)
-    pairs = variant(problem, None)["pairs"]
-    lanes, wide = places(tiling, pairs), 1 + pairs
+    steps, (blocks, _) = tiling.steps(problem), launch(problem, tiling)[0]
+    loads, stores = Counter(), ()
+    brought = Counter(tensor_copy_bytes=across * down * steps * (bm + bn) * ROW)
+    if not are_aligned(problem):
+        loads, stores = carried(problem, tiling, WARPGROUP)
+        brought = Counter()
     found = traffic.staged(
-        problem, tiling, Counter(), [], traffic.update_c(problem, tiling, lanes, wide),
+        problem, tiling, loads, [(steps, each) for each in stores], update_c(problem, tiling),
         barriers=0, round_trips=1, flops={problem.dtype: tiling.padded_flops(problem)},
     )  # fmt: skip
-    (blocks, _), _ = launch(problem, tiling)
-    copies = Counter(barriers=blocks, tensor_copy_bytes=steps * (bm + bn) * ROW)
-    read = steps * (bm // ROWS * (ROWS + bn) + bm + bn)
+    read = across * down * steps * (bm // ROWS) * (ROWS + bn)
     return replace(
         found,
-        counters=found.counters + copies,
-        l1_wavefronts=found.l1_wavefronts + read,
+        counters=found.counters + brought + Counter(barriers=blocks),
+        l1_wavefronts=found.l1_wavefronts + read + brought["tensor_copy_bytes"] // ROW,
         chain=(1, 0),
     )
 
@@ -258,6 +280,6 @@ warp_specialised = Kernel(
     operands=tensor_maps,
     variant=variant,
     compile=compile_options,
-    arithmetic=(Gemm(1, 1, 8, dtype="float16", out_dtype="float32").arithmetic,),
+    arithmetic=ARITHMETIC,
     layouts=LAYOUTS,
 )

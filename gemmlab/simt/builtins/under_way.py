@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import Lanes
@@ -32,20 +33,22 @@ VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overw
 class Operation(NamedTuple):
     """A copy or a matrix product: its line, the thread that began it, what it waits for, in words.
 
-    op : "copy", or "read" for a product
+    op : "copy", or "read" for a product and for a copy from shared memory; name : of these two
     """
 
     op: str
     line: int
     thread: int
     until: str
+    name: str = "wgmma"
 
 
 @dataclass
 class Held:
     """Who touches each unit of a shared memory: the numbers of operations; -1: none.
 
-    copies : the last copy to it; reads : the last product of each warpgroup that reads it
+    copies : the last copy to it; reads : of each warpgroup the last product that reads it, and of
+        each thread the last copy from it
     stores, lines : of each part, the thread whose ordinary store no fence has followed yet, and its
         line
     """
@@ -53,7 +56,7 @@ class Held:
     copies: np.ndarray
     stores: np.ndarray
     lines: np.ndarray
-    reads: dict[int, np.ndarray] = field(default_factory=dict)
+    reads: dict[Hashable, np.ndarray] = field(default_factory=dict)
 
 
 class UnderWay:
@@ -63,6 +66,7 @@ class UnderWay:
     sources : the column of each; operations : all so far, with `moments`: source and number
     barriers : mbarriers by memory and byte
     fences, committed : of each warpgroup: its fences and its groups of products so far
+    stored : of each thread: its groups of copies from shared memory so far
     mapped : threads that have fenced a tensor map
     undivided : whether warpgroups have executed something together
     registers : of a thread of each warpgroup; None before the first `setmaxnreg`
@@ -77,6 +81,7 @@ class UnderWay:
         self.memories: dict[int, tuple[np.ndarray, Held]] = {}
         self.barriers: dict[tuple[int, int], Any] = {}
         self.fences, self.committed = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+        self.stored = np.zeros(lanes.threads, np.int64)
         self.mapped: set[tuple[int, int]] = set()
         self.undivided = False
         self.registers: np.ndarray | None = None
@@ -138,6 +143,25 @@ class UnderWay:
         held, parts = self.held(array), parts_of(elements, array.itemsize)
         held.stores[parts], held.lines[parts] = threads[:, None], line
 
+    def check_fenced(
+        self, m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any,
+        line: int,
+    ) -> None:  # fmt: skip
+        """Report what ordinary stores have put there with no fence of their threads since."""
+        held = self.held(array)
+        parts = parts_of(elements, array.itemsize)[:, 0]
+        unseen = held.stores[parts] >= 0
+        if unseen.any():
+            i = int(unseen.argmax())
+            writer, at = int(held.stores[parts[i]]), int(held.lines[parts[i]])
+            element = array.element(elements[i])
+            text = f"{instruction.name} may not see {element}, which thread {{other}} has written "
+            text += f"in line {at}: fence_proxy_async() has to follow there, before the barrier"
+            m.findings.hazard(
+                "missing-fence", line, lanes, text, other=writer, element=element, op="read",
+                against=m.findings.touch("write", at, (int(m.lanes.blocks[0, 0]), writer)),
+            )  # fmt: skip
+
     def fence(self, threads: np.ndarray) -> None:
         """Let asynchronous operations see what threads have stored."""
         for _, held in self.memories.values():
@@ -165,7 +189,7 @@ class UnderWay:
                 i = int(reading.argmax())
                 found = self.operations[reads[units[i]]]
                 place = array.element(elements[i])
-                text = f"thread {{thread}} overwrites {place}, which the wgmma of line "
+                text = f"thread {{thread}} overwrites {place}, which the {found.name} of line "
                 text += f"{found.line} may still read: it does not know that {found.until}"
                 self._hazard(m, "shared-race", line, op, place, text, threads[i], found)
                 return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.formats import BY_PTX, from_memory
 from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Matrix
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
@@ -13,7 +14,7 @@ from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt.builtins.collective import architecture
 from gemmlab.simt.builtins.swizzle import PATTERN, ROW, swizzled
-from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of, whole_warpgroups
+from gemmlab.simt.builtins.under_way import UNIT, Operation, whole_warpgroups
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.races.tracking import look_shared
 
@@ -44,7 +45,9 @@ def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> No
         tile = np.zeros((ROWS, b.rows), np.float32)
         if kept:
             tile[rows, columns] = d.buffer[:, 0, threads].T
-        tile = fused_dot_add(left[:, None], right[None], tile, arch=architecture(m))
+        form = BY_PTX[b.format].name
+        values = (from_memory(x, form) for x in (left[:, None], right[None]))
+        tile = fused_dot_add(*values, tile, dtype=form, arch=architecture(m))
         d.buffer[:, 0, threads] = tile[rows, columns].T
         d.owner.shadow[:] = True
         d.owner.updating, d.owner.group = operation, batch
@@ -98,7 +101,7 @@ def _matrix(
     who = least[under_way.moments[0, held.copies[units]]]
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, flat, int(threads[0]))
-    _check_stores(m, instruction, array, flat, lanes, line)
+    under_way.check_fenced(m, instruction, array, flat, lanes, line)
     look_shared(m, line, "read", array, flat, int(threads[0]))
     held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number
     return array.buffer[0, flat].reshape(elements.shape)
@@ -138,25 +141,6 @@ def _elements(
     if along:
         return swizzled(first, r, column + k, array.itemsize)
     return swizzled(first + r // columns * int(array.strides[-3]), k, r % columns, array.itemsize)
-
-
-def _check_stores(
-    m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any, line: int
-) -> None:
-    """Report what ordinary stores have put there with no fence of their threads since."""
-    held = m.under_way.held(array)
-    parts = parts_of(elements, array.itemsize)[:, 0]
-    unseen = held.stores[parts] >= 0
-    if unseen.any():
-        i = int(unseen.argmax())
-        writer, at = int(held.stores[parts[i]]), int(held.lines[parts[i]])
-        element = array.element(elements[i])
-        text = f"{instruction.name} may not see {element}, which thread {{other}} has written in "
-        text += f"line {at}: fence_proxy_async() has to follow there, before the barrier"
-        m.findings.hazard(
-            "missing-fence", line, lanes, text, other=writer, element=element, op="read",
-            against=m.findings.touch("write", at, (int(m.lanes.blocks[0, 0]), writer)),
-        )  # fmt: skip
 
 
 def fence(m: Machine, instruction: Instruction, bound: list, line: int) -> None:

@@ -109,10 +109,12 @@ def look_shared(
     _track(m, access, elements, places, noted=False)
 
 
-def track_reads(m: Machine, line: int, array: Array, elements: np.ndarray, thread: int) -> None:
-    """As `track_global`, of many elements that a thread of a block by itself lets be read."""
+def track_boxes(
+    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+) -> None:
+    """As `track_global`, of many elements that a thread of a block by itself lets be touched."""
     places = np.full(len(elements), thread)
-    access = Access(line, "read", array, places, elements, 1, None, False, _units(array))
+    access = Access(line, op, array, places, elements, 1, None, False, _units(array))
     _track(m, access, elements, places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
 
 

@@ -24,15 +24,15 @@ from gemmlab.instructions.instruction import (
 )
 from gemmlab.instructions.words import packed, per_register, registers
 from gemmlab.numerics import round_to
+from gemmlab.simt.builtins import asynchronous
 
 WARP = 32
 KINDS = ("bits", "edges", "normal")
 # Those that mean something each by itself; Hopper's others are in `test_asynchronous.py`.
-TOGETHER = ("mbarrier", "tensor_copy", "fence", "wgmma", "setmaxnreg")
 INSTRUCTIONS = [
     x
     for x in vars(instructions).values()
-    if isinstance(x, Instruction) and x.kind not in TOGETHER and x.lanes == WARP
+    if isinstance(x, Instruction) and asynchronous.meaning(x) is None
 ]
 
 

@@ -1,0 +1,279 @@
+"""Stores by the TMA: C leaves for memory while the next tile is multiplied.
+
+In *warp_specialised* every thread stores pairs of C, 32 bytes of a row at a time, and multiplies
+nothing meanwhile. Here each warp puts its rows of C into shared memory, a slab of 32 columns at a
+time, and one thread of it lets the TMA store whole lines from there. The warp goes on: nobody waits
+for memory, and what one consumer spends on its stores, the other one has the Tensor Cores for
+itself. Counter to watch: global stores, none.
+
+Where the TMA cannot copy rows of A, B or C, or C is not in FP32, this is *warp_specialised*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from numpy import float16, float32, uint16, uint32, uint64
+
+from gemmlab.device import device
+from gemmlab.instructions import (
+    WGMMA,
+    WGMMA_BF16,
+    WGMMA_WAIT,
+    fence_mbarrier_init,
+    fence_tensor_map,
+    mbarrier_arrive,
+    mbarrier_arrive_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+    shared_view,
+    tensor_map,
+    tma_wait_read,
+    wgmma_commit,
+    wgmma_fence,
+)
+from gemmlab.instructions.tensor_maps import ROW, STEP
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
+from gemmlab.kernels.kernel import FLOAT, Kernel, on_device
+from gemmlab.kernels.tensor_core.accumulators import (
+    SLAB,
+    WARP_ROWS,
+    slab_stores,
+    slabs,
+    storing,
+    update_c,
+)
+from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.boxes import (
+    BLOCK,
+    DEPTH,
+    along_k,
+    copying,
+    placing,
+    shape,
+    tensor_maps,
+)
+from gemmlab.kernels.tensor_core.pieces import variant as of_operands
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, WORD, compile_options, launch
+from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
+from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
+from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+
+def build(
+    tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32", boxed: bool = True,
+) -> Callable:  # fmt: skip
+    """The kernel, a function of (alpha, map of A, map of B, k, beta, map of C, C).
+
+    layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
+    boxed : the TMA copies rows of A, B and C, and C is in FP32
+    """
+    if not boxed:
+        return stored_by_threads(tiling, layout, aligned, paired, dtype, out_dtype)
+    BM, BN, BK = tiling.block
+    STAGES = tiling.stages
+    CONSUMERS = BM // ROWS
+    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    A_BYTES, B_BYTES = BM * ROW, BN * ROW
+    TILES = STAGES * (A_BYTES + B_BYTES)
+    C_SHAPE = slabs(tiling, room(tiling))
+    BARRIERS = TILES + FLOAT * prod(C_SHAPE)
+    HELD = BN // 2  # elements of C that a thread of a consumer accumulates
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    ELEMENT = float16 if dtype == "float16" else uint16
+    wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
+    wgmma_wait = WGMMA_WAIT[BN]
+    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
+    store = storing(BN, C_SHAPE[1])
+
+    @on_device
+    def corner(tile, m, n):
+        """Row and column of C where a tile begins."""
+        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
+        return y * BM, x * BN
+
+    @on_device
+    def stage_of(step):
+        """The stage of the ring that a step uses."""
+        return step % uint32(STAGES)
+
+    @on_device
+    def parity_of(step):
+        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
+        return step // uint32(STAGES) & uint32(1)
+
+    @on_device
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add a product of 16 along k, from q on, to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
+
+    def tma_stored(alpha, A, B, k, beta, D, C):
+        As = shared_view(A_SHAPE, ELEMENT, 0)
+        Bs = shared_view(B_SHAPE, ELEMENT, STAGES * A_BYTES)
+        Cs = shared_view(C_SHAPE, float32, TILES)
+        full = shared_view((STAGES,), uint64, BARRIERS)
+        empty = shared_view((STAGES,), uint64, BARRIERS + STAGES * WORD)
+        m, n = C.shape
+        tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        thread = cuda.threadIdx.x
+        step = uint32(0)  # along k, over all tiles of this block
+
+        if thread == 0:
+            for stage in range(STAGES):
+                mbarrier_init(full, stage, 1)
+                mbarrier_init(empty, stage, CONSUMERS)
+            fence_mbarrier_init()
+        cuda.syncthreads()
+
+        if thread >= PRODUCER:
+            setmaxnreg_dec(FEW)
+            if thread == PRODUCER:
+                fence_tensor_map(A)
+                fence_tensor_map(B)
+                for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                    row, col = corner(tile, m, n)
+                    for p in range(0, k, BK):
+                        stage = stage_of(step)
+                        # What the stage had a turn ago; in the first turn this passes at once.
+                        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
+                        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
+                        copy_a(As, stage, A, row, p, full)
+                        copy_b(Bs, stage, B, col, p, full)
+                        step += uint32(1)
+        else:
+            setmaxnreg_inc(MANY)
+            acc = cuda.local.array(HELD, float32)
+            group = thread // WARPGROUP  # of 64 rows of the tile
+            i = thread // WARP * WARP_ROWS  # of the tile, this warp's first row
+            leads = thread % WARPGROUP == 0
+            if thread % WARP == 0:
+                fence_tensor_map(D)
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                row, col = corner(tile, m, n)
+                for p in range(0, k, BK):
+                    stage = stage_of(step)
+                    mbarrier_wait(full, stage, parity_of(step))
+                    wgmma_fence()
+                    multiply(acc, As, Bs, stage, group, p > 0)
+                    wgmma_commit()
+                    # This product goes on while the one before is complete: its stage is read.
+                    wgmma_wait(1, acc)
+                    if leads and p > 0:
+                        mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                    step += uint32(1)
+                wgmma_wait(0, acc)
+                if leads:
+                    mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                store(D, Cs, C, row + i, col, alpha, acc, beta)
+            tma_wait_read(0)
+
+    return tma_stored
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
+    """Keyword arguments of `build` for a problem."""
+    found = of_operands(problem, capability)
+    in_boxes = problem.out_dtype == "float32" and problem.n * FLOAT % STEP == 0
+    return {**found, "boxed": in_boxes and found["aligned"]}
+
+
+def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
+    """What the kernel takes in place of C: its tensor map, if the TMA stores it, and C."""
+    boxed = variant(problem, None)["boxed"]
+    return (tensor_map(C, WARP_ROWS), C) if boxed else (C,)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of *warp_specialised*, with C's way through shared memory and the TMA."""
+    found = work_by_threads(problem, tiling)
+    if not variant(problem, None)["boxed"]:
+        return found
+    stores = update_c(replace(problem, beta=0), tiling)
+    direct = stores.pop("l1_cycles")
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    elements = across * down * bm * bn
+    times = elements // (WARP_ROWS * SLAB)
+    put = Counter({name: n * times for name, n in slab_stores().items()})
+    read = elements * FLOAT // ROW
+    return replace(
+        found,
+        counters=found.counters - stores + put + Counter(tensor_store_bytes=elements * FLOAT),
+        l1_wavefronts=found.l1_wavefronts - direct + put["shared_store_wavefronts"] + read,
+    )
+
+
+def room(tiling: Tiling) -> int:
+    """Shared memory of an SM that the ring and its mbarriers leave [B]."""
+    return device("h200").shared_bytes_per_block - ring_bytes(tiling)
+
+
+def ring_bytes(tiling: Tiling) -> int:
+    """Shared memory for the tiles of all stages, and two mbarriers for each [B]."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: the ring, and slabs of C."""
+    return ring_bytes(tiling) + FLOAT * prod(slabs(tiling, room(tiling)))
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that two consumers, the ring and the slabs cannot have."""
+    bm, bn, bk = tiling.block
+    widths = [n for n in COLUMNS if n % BLOCK == 0]
+    if (
+        bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2
+        or room(tiling) < bm * ROW
+    ):  # fmt: skip
+        raise ValueError(
+            f"tiling {tiling} does not fit tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} "
+            f"with n one of {', '.join(map(str, widths))}, two stages or more, and {bm * ROW} B of "
+            f"shared memory besides, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+
+tma_stored = Kernel(
+    name="tma_stored",
+    idea="C is stored while the next tile is multiplied",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    operands=tensor_maps,
+    result=result,
+    variant=variant,
+    compile=compile_options,
+    tilings=(DEFAULT, Tiling(block=(128, 256, DEPTH), stages=3)),
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+)

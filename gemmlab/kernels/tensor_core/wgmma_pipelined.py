@@ -1,0 +1,212 @@
+"""Rung 1 on Hopper, wgmma_pipelined: warpgroups multiply straight from shared memory.
+
+`mma.sync` takes fragments from registers, and a warp loads each of them by `ldmatrix`. `wgmma`
+takes tiles: four warps together name 64 rows of A and all columns of B where they lie, in the
+128-byte swizzle, and go on while the Tensor Cores read and multiply. Tiles come by `cp.async`, as
+in *mma_pipelined*, into a ring in which two are under way and two are being multiplied. What
+threads have copied, `wgmma` sees after a fence. Counter to watch: shared loads, none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from numpy import float16, float32, int32, uint16
+
+from gemmlab.instructions import (
+    WGMMA,
+    WGMMA_BF16,
+    WGMMA_WAIT,
+    cp_async_commit,
+    cp_async_wait,
+    fence_proxy_async,
+    shared_view,
+    wgmma_commit,
+    wgmma_fence,
+)
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
+from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.tensor_core.accumulators import update_c, updating
+from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.boxes import (
+    BLOCK,
+    DEPTH,
+    along_k,
+    carried,
+    carrying,
+    placing,
+    shape,
+)
+from gemmlab.kernels.tensor_core.pieces import variant
+from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+
+def build(
+    tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
+    paired : rows of C have an even number of elements
+    dtype, out_dtype : the formats of A and B, and of C
+    """
+    BM, BN, BK = tiling.block
+    STAGES = tiling.stages
+    AHEAD = STAGES - 2  # of what is multiplied, in tiles: one more is still being read
+    PENDING = AHEAD - 1  # batches of copies that need not have arrived
+    THREADS = threads(tiling)
+    HELD = BN // 2  # elements of C that a thread accumulates
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    A_RING = STAGES * BM * ROW  # bytes
+    ELEMENT = float16 if dtype == "float16" else uint16
+    wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
+    wgmma_wait = WGMMA_WAIT[BN]
+    carry_a = carrying(BM, A_ALONG, THREADS, 0, aligned, dtype)
+    carry_b = carrying(BN, B_ALONG, THREADS, 0, aligned, dtype)
+    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
+    update = updating(BN, out_dtype, paired)
+
+    @on_device
+    def copy(As, Bs, stage, A, B, row, col, p):
+        """Begin to copy the tiles from p of k on to a stage of the ring, as one batch."""
+        carry_a(As, stage, A, row, p)
+        carry_b(Bs, stage, B, col, p)
+        cp_async_commit()
+
+    @on_device
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add a product of 16 along k, from q on, to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
+
+    @on_device
+    def after(stage, steps):
+        """The stage that comes so many steps later."""
+        return stage + steps if stage + steps < STAGES else stage + steps - STAGES
+
+    def wgmma_pipelined(alpha, A, B, beta, C):
+        As = shared_view(A_SHAPE, ELEMENT, 0)
+        Bs = shared_view(B_SHAPE, ELEMENT, A_RING)
+        k = A.shape[1] if A_ALONG else A.shape[0]
+        across, down = cuda.gridDim.x, cuda.gridDim.y
+        y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
+        row, col = int32(y * BM), int32(x * BN)
+        thread = cuda.threadIdx.x
+        group = thread // WARPGROUP  # of 64 rows of the tile
+        acc = cuda.local.array(HELD, float32)
+
+        for stage in range(AHEAD):
+            copy(As, Bs, stage, A, B, row, col, int32(stage * BK))
+
+        stage = int32(0)
+        for p in range(int32(0), int32(k), int32(BK)):
+            cp_async_wait(PENDING)
+            fence_proxy_async()
+            cuda.syncthreads()  # the tiles are there, and those of two steps ago have been read
+            wgmma_fence()
+            multiply(acc, As, Bs, stage, group, p > 0)
+            wgmma_commit()
+            copy(As, Bs, after(stage, AHEAD), A, B, row, col, p + AHEAD * BK)
+            # This product goes on while the one before is complete: its stage is read.
+            wgmma_wait(1, acc)
+            stage = after(stage, 1)
+        wgmma_wait(0, acc)
+
+        i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
+        j = thread % 4 * 2
+        update(C, row + i, col + j, alpha, acc, beta)
+
+    return wgmma_pipelined
+
+
+def threads(tiling: Tiling) -> int:
+    """Threads of a block: a warpgroup for each 64 rows."""
+    return tiling.block[0] // ROWS * WARPGROUP
+
+
+def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): a block for each tile."""
+    return tiling.grid(problem), (threads(tiling), 1)
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM: all that its threads can have."""
+    return {"launch_bounds": (threads(tiling), 1)}
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """Copies by threads, `stages` - 2 tiles of zeros beyond k, and products at Tensor Cores' rate.
+
+    In each step a warpgroup reads its 64 rows of A and all of B: so many wavefronts of 128 bytes.
+    """
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    steps, ahead = tiling.steps(problem), tiling.stages - 2
+    loads, stores = carried(problem, tiling, threads(tiling))
+    found = traffic.staged(
+        problem, tiling, loads, [(steps + ahead, each) for each in stores],
+        update_c(problem, tiling), barriers=steps, round_trips=-(-steps // ahead),
+        flops={problem.dtype: tiling.padded_flops(problem)},
+    )  # fmt: skip
+    read = across * down * steps * (bm // ROWS) * (ROWS + bn)
+    return replace(found, l1_wavefronts=found.l1_wavefronts + read)
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: the tiles of all stages."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * (bm + bn) * ROW
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that warpgroups and the ring cannot have."""
+    bm, bn, bk = tiling.block
+    widths = [n for n in COLUMNS if n % BLOCK == 0]
+    if bm not in (ROWS, 2 * ROWS) or bn not in widths or bk != DEPTH or tiling.stages < 3:
+        raise ValueError(
+            f"tiling {tiling} does not fit wgmma_pipelined, which needs blocks of {ROWS} or "
+            f"{2 * ROWS}×n×{DEPTH} with n one of {', '.join(map(str, widths))}, and three stages "
+            f"or more, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+
+wgmma_pipelined = Kernel(
+    name="wgmma_pipelined",
+    idea="warpgroups multiply from shared memory",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    variant=variant,
+    compile=compile_options,
+    tilings=(
+        DEFAULT,
+        Tiling(block=(128, 256, DEPTH), stages=3),
+        Tiling(block=(128, 128, DEPTH), stages=3),
+    ),
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+)

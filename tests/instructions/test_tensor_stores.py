@@ -1,0 +1,123 @@
+"""Stores of boxes by the TMA: what is right stays silent, each wrong twin is found at its line."""
+
+import numpy as np
+import pytest
+
+from gemmlab import simulate
+from gemmlab.instructions import tensor_map
+from gemmlab.sass.compiling import assemble
+from tests.support.asynchronous import made
+from tests.support.ptx import compiled
+
+# A warp that doubles a matrix: boxes of 8×32 come and leave by the TMA, through two places in turn.
+DOUBLED = """
+def kernel(A, D, C):
+    s = shared_view((2, 8, 32), float32, 0)
+    bar = shared_view((1,), uint64, 2 * 8 * 128)
+    t = cuda.threadIdx.x
+    if t == 0:
+        fence_tensor_map(A)
+        fence_tensor_map(D)
+        mbarrier_init(bar, 0, 1)
+        fence_mbarrier_init()
+    cuda.syncwarp()
+    for i in range(4):
+        if t == 0:
+            tma_wait_read(1)
+            mbarrier_arrive_expect(bar, 0, 8 * 128)
+            tma_load(s, i % 2, 0, 0, A, 8 * i, 0, bar, 0)
+        mbarrier_wait(bar, 0, i % 2)
+        cuda.syncwarp()
+        for r in range(8):
+            s[i % 2, r, t ^ r % 8 * 4] *= 2
+        fence_proxy_async()
+        cuda.syncwarp()
+        if t == 0:
+            tma_store(D, 8 * i, 0, s, i % 2, 0, 0)
+            tma_commit()
+    tma_wait_read(0)
+"""
+
+
+def doubled(source, name, shape=(32, 32), on_hazard="collect"):
+    a = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    c = np.full(shape, np.nan, np.float32)
+    maps = tensor_map(a, 8), tensor_map(c, 8)
+    kernel = made(source, name)
+    report = simulate(kernel, 1, 32, *maps, c, shared_bytes=2 * 8 * 128 + 8, on_hazard=on_hazard)
+    return report, a, c
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (27, 20)], ids=str)
+def test_boxes_come_and_leave_by_the_tma(shape):
+    """Of a box that reaches beyond the matrix, nothing is stored there."""
+    report, a, c = doubled(DOUBLED, f"doubled {shape}", shape)
+    assert report.hazards == []
+    assert np.array_equal(c, 2 * a)
+    assert report.instructions["inst_tensor_store"] == 4
+    assert report.counters["tensor_store_bytes"] == 4 * 8 * 128
+
+
+# As in WRONG, of DOUBLED.
+WRONG_STORES = {
+    "a place is filled before its store has read it": (
+        "tma_wait_read(1)", "tma_wait_read(2)",
+        "shared-race", "tma_load(s", "which the tma_store of line",
+    ),
+    "stores are no group": (
+        "tma_commit()", "pass",
+        "shared-race", "tma_load(s", "which the tma_store of line",
+    ),
+    "another thread waits": (
+        "    tma_wait_read(1)",
+        "    pass\n        if t == 1:\n            tma_wait_read(1)\n        if t == 0:",
+        "shared-race", "tma_load(s", "which the tma_store of line",
+    ),
+    "what was stored is not fenced": (
+        "fence_proxy_async()", "",
+        "missing-fence", "tma_store(D", "fence_proxy_async() has to follow",
+    ),
+    "the map is not fenced": (
+        "fence_tensor_map(D)", "",
+        "missing-fence", "tma_store(D", "fence_tensor_map(map) has to come first",
+    ),
+    "the warp does not meet before the store": (
+        "fence_proxy_async()\n        cuda.syncwarp()", "fence_proxy_async()",
+        "shared-race", "tma_store(D", "s[",
+    ),
+    "the box does not fit": (
+        "s, i % 2, 0, 0)\n            tma_commit", "s, i % 2, 4, 0)\n            tma_commit",
+        "misaligned", "tma_store(D", "copies from byte 512 of s",
+    ),
+    "a copy that may not have come is stored": (
+        "mbarrier_wait(bar, 0, i % 2)", "",
+        "async-not-waited", "s[i % 2, r", "which the copy of line",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_STORES)
+def test_a_wrong_store_is_found_at_its_line(name):
+    text, instead, kind, place, words = WRONG_STORES[name]
+    assert text in DOUBLED
+    report, *_ = doubled(DOUBLED.replace(text, instead, 1), name)
+    found = [h for h in report.hazards if h.kind == kind and place in h.code]
+    assert found, report.hazards
+    assert words in found[0].message, found[0].message
+
+
+def test_blocks_that_store_the_same_box_are_a_race():
+    a, c = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernel, maps = made(DOUBLED, "two blocks"), (tensor_map(a, 8), tensor_map(c, 8))
+    report = simulate(kernel, 2, 32, *maps, c, shared_bytes=2056, on_hazard="collect")
+    assert {h.kind for h in report.hazards} == {"global-race"}
+
+
+@pytest.mark.ptxas
+def test_it_compiles_to_the_instructions_that_are_declared():
+    maps = ("uint8", 1)
+    text = compiled(made(DOUBLED, "compiled"), maps, maps, ("float32", 2), cc=(9, 0))
+    assert "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group" in text
+    assert "cp.async.bulk.wait_group.read 1" in text
+    _, taken = assemble(text, "sm_90")
+    assert taken.local_bytes == 0
