@@ -303,11 +303,11 @@ def test_other_formats_are_refused(kernel):
 
 @RUNGS
 def test_three_products_are_predicted(kernel):
-    """Faster than FP32 units can be, and no faster than a third of Tensor Cores."""
+    """Faster than FP32 units can be, and no faster than a third of Tensor Cores, but for tiles."""
     problem = Gemm(8192, 8192, 8192)
     found = predict(problem, "h200", kernel)
     assert found.times["math"] == pytest.approx(
-        3 * problem.flops / device("h200").peak["float16"], rel=1e-6
+        3 * problem.flops / device("h200").peak["float16"], rel=0.05
     )
     assert found.seconds < predict(problem, "h200").seconds
 

@@ -37,7 +37,7 @@ from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, on_device
 from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
-from gemmlab.kernels.tcec.splitting import UNSCALE
+from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import place_in_bands
@@ -55,8 +55,6 @@ from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
-
-EIGHT = 8  # of a thread's sums, that one device function names
 
 
 def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
@@ -204,78 +202,6 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
                 update(C, row + i, col + j, alpha, main, beta)
 
     return tcec_split
-
-
-def for_each(count: int, eight: Callable) -> Callable:
-    """The device function (x, y) that does what eight(first) says for all groups of eight sums.
-
-    Nesting writes out what a loop would index, so that sums stay in registers.
-    """
-
-    @on_device
-    def nothing(x, y):
-        pass
-
-    def groups(first):
-        others = groups(first + EIGHT) if first + EIGHT < count else nothing
-        this = eight(first)
-
-        @on_device
-        def go(x, y):
-            this(x, y)
-            others(x, y)
-
-        return go
-
-    return groups(0)
-
-
-def clearing(count: int) -> Callable:
-    """The device function (main) that makes all sums 0."""
-
-    def eight(first):
-        @on_device
-        def clear(main, _):
-            for e in range(first, first + EIGHT):
-                main[e] = float32(0)
-
-        return clear
-
-    every = for_each(count, eight)
-
-    @on_device
-    def clear_all(main):
-        every(main, main)
-
-    return clear_all
-
-
-def adding(count: int) -> Callable:
-    """The device function (main, part) that adds a part to the sums."""
-
-    def eight(first):
-        @on_device
-        def add(main, part):
-            for e in range(first, first + EIGHT):
-                main[e] += part[e]
-
-        return add
-
-    return for_each(count, eight)
-
-
-def joining(count: int) -> Callable:
-    """The device function (main, cross) that adds the corrections to the sums."""
-
-    def eight(first):
-        @on_device
-        def join(main, cross):
-            for e in range(first, first + EIGHT):
-                main[e] += cross[e] * UNSCALE
-
-        return join
-
-    return for_each(count, eight)
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
