@@ -46,17 +46,19 @@ def placed(length: int, along_k: bool) -> Place:
 
 
 def copying(
-    tiling: Tiling, shape: tuple[int, int], place: Place, aligned: bool
+    tiling: Tiling, shape: tuple[int, int], place: Place, aligned: bool, parts: int
 ) -> tuple[Callable, Callable]:
-    """Device functions first() and copy(tile, to, X, i, j), for tiles of one shape.
+    """Device functions first() and copy(tile, to, X, i, j, part), for tiles of one shape.
 
-    `copy` brings the tile of X that begins at X[i, j] to shared memory, with zeros for what is
-    outside of X: by `cp.async` where rows are aligned, else through registers. `to` is the place of
-    the thread's first four, `first()` that in a tile at the beginning of the array.
+    `copy` brings one of `parts` parts of the tile of X that begins at X[i, j] to shared memory,
+    with zeros for what is outside of X: by `cp.async` where rows are aligned, else through
+    registers. `to` is the place of the thread's first four, `first()` that in a tile at the
+    beginning of the array.
     """
     HEIGHT, LENGTH = shape
     ACROSS = LENGTH // FOUR  # threads that share a row
     DOWN = tiling.threads // ACROSS  # rows that are copied at a time
+    COUNT = HEIGHT // DOWN  # of a thread
     at, read_four = on_device(place), reading(aligned)
 
     @on_device
@@ -64,9 +66,9 @@ def copying(
         return at(cuda.threadIdx.x // ACROSS, cuda.threadIdx.x % ACROSS)
 
     @on_device
-    def copy(tile, to, X, i, j):
+    def copy(tile, to, X, i, j, part):
         row, col = i + cuda.threadIdx.x // ACROSS, j + cuda.threadIdx.x % ACROSS * FOUR
-        for n in range(HEIGHT // DOWN):
+        for n in range(part * COUNT // parts, (part + 1) * COUNT // parts):
             # Rows are swapped bit by bit, and those of a thread differ in other bits than threads.
             there = (to ^ at(n * DOWN, 0) % LENGTH) + n * DOWN * LENGTH
             if aligned:
@@ -158,23 +160,27 @@ def copied(problem: Gemm, tiling: Tiling) -> tuple[Counter[str], tuple[Counter[s
     return traffic.copied(problem, tiling, a, b, wide, wide), (stores[0], stores[1])
 
 
-def fragment_loads(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """A block's loads of the quads of one step of 16 along k, of A and of B."""
+def fragment_loads(problem: Gemm, tiling: Tiling, steps: int) -> list[tuple[int, Counter[str]]]:
+    """A block's loads of quads in so many steps of 16 along k: how often, and their transactions.
+
+    One row of A, and one step of B, are loaded beyond the end.
+    """
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     corners, g, t = corner(tiling)(threads), threads % WARP // 4, threads % 4
-    total: Counter[str] = Counter()
+    found = []
     shapes = tile_shapes(tiling, problem.layout)
     for side, ((_, length), along_k) in enumerate(zip(shapes, ways(problem), strict=True)):
-        place = placed(length, along_k)
+        place, at_once = placed(length, along_k), STEP if side == 0 else tiling.warp[1]
         for x in range(0, tiling.warp[side], 8):
             first = corners[side] + x + g
+            times = steps + (x < at_once)
             if along_k:
-                total += _in_one_row("load", place(first, t), FOUR)
+                found.append((times, _in_one_row("load", place(first, t), FOUR)))
             else:
                 for e in range(FOUR):
                     there = place(4 * t + e, first // FOUR) + first % FOUR
-                    total += _in_one_row("load", there, 1)
-    return total
+                    found.append((times, _in_one_row("load", there, 1)))
+    return found
 
 
 def _in_one_row(op: str, flat: np.ndarray, wide: int) -> Counter[str]:

@@ -25,16 +25,17 @@ ZEROS = (float32(0), float32(0), float32(0), float32(0))
 
 
 def multiplying(tiling: Tiling) -> Callable:
-    """The device function (a_high, a_low, b_high, b_low, main, cross): one step of 16 along k.
+    """The device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
 
+    That is row x of a warp's tile, and one step of 16 along k; a_high and a_low are of this row.
     Neighbours do not wait for each other: they are of different elements of C.
     """
-    ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
+    COLUMNS = tiling.warp[1] // 8
 
     @on_device
-    def product(a, x, b, y, c):
+    def product(a, b, y, c):
         return mma_m16n8k16_f32_f16(
-            (a[x, 0], a[x, 1], a[x, 2], a[x, 3]),
+            (a[0], a[1], a[2], a[3]),
             (b[y // 2, y % 2 * 2], b[y // 2, y % 2 * 2 + 1]),
             c,
         )
@@ -43,24 +44,23 @@ def multiplying(tiling: Tiling) -> Callable:
     def correct(a, b, x, cross):
         for y in range(COLUMNS):
             c = cross[x, y, 0], cross[x, y, 1], cross[x, y, 2], cross[x, y, 3]
-            c = product(a, x, b, y, c)
+            c = product(a, b, y, c)
             cross[x, y, 0], cross[x, y, 1], cross[x, y, 2], cross[x, y, 3] = c
 
     @on_device
     def add(a, b, x, main):
         for y in range(COLUMNS):
-            part = product(a, x, b, y, ZEROS)
+            part = product(a, b, y, ZEROS)
             for e in range(4):
                 main[x, y, e] += part[e]
 
     @on_device
-    def multiply(a_high, a_low, b_high, b_low, main, cross):
-        for x in range(ROWS):
-            correct(a_low, b_high, x, cross)
-            correct(a_high, b_low, x, cross)
-            add(a_high, b_high, x, main)
+    def multiply_row(a_high, a_low, b_high, b_low, x, main, cross):
+        correct(a_low, b_high, x, cross)
+        correct(a_high, b_low, x, cross)
+        add(a_high, b_high, x, main)
 
-    return multiply
+    return multiply_row
 
 
 def joining(tiling: Tiling) -> Callable:

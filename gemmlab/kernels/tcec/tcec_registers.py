@@ -55,22 +55,25 @@ def build(
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
-    STAGES, AHEAD = tiling.stages, tiling.stages - 1  # AHEAD: of what is multiplied, in tiles
+    AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
+    ROWS = WM // STEP  # of fragments of A, in a step along k
+    ALL = BK // STEP * ROWS  # rows in a tile, and parts in which the next one is copied
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
     A_TILE, B_TILE = tile_shapes(tiling, layout)
-    A_SIZE, B_SIZE = BM * BK, BN * BK
-    A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    A_BYTES = FLOAT * STAGES * A_SIZE
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    LENGTH, A_SIZE, B_SIZE = A_TILE[1], BM * BK, BN * BK
+    A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
+    A_BYTES = FLOAT * tiling.stages * A_SIZE
+    _, B_WORDS, SUMS = fragment_shapes(tiling)
+    TWO_A, TWO_B = (2, 1, 4), (2, *B_WORDS)  # of this row and the next; of this step and the next
 
     place_a, place_b = placed(A_TILE[1], ALONG_A), placed(B_TILE[1], ALONG_B)
-    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned)
-    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, ALL)
+    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, ALL)
+    start_a, load_a = loading(STEP, A_TILE[1], ALONG_A, True, place_a)
     start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
     warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
-    multiply, join = multiplying(tiling), joining(tiling)
+    multiply_row, join = multiplying(tiling), joining(tiling)
     update = updating(tiling, "float32", paired)
 
     @on_device
@@ -81,11 +84,54 @@ def build(
         return y * BM, x * BN
 
     @on_device
-    def copy(As, Bs, to_a, to_b, slot, A, B, row, col, p):
-        """Begin to copy the tiles from p of k on to a slot of the rings, as one batch."""
-        copy_a(As, to_a + slot * A_SIZE, A, row if ALONG_A else p, p if ALONG_A else row)
-        copy_b(Bs, to_b + slot * B_SIZE, B, col if ALONG_B else p, p if ALONG_B else col)
-        cp_async_commit()
+    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
+        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
+        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
+
+    @on_device
+    def load_row(As, from_a, s, x, a_high, a_low):
+        """Row x of A's fragments in a step, split."""
+        here = from_a + x * STEP * LENGTH if ALONG_A else from_a ^ x * STEP
+        load_a(As, here, s, a_high, a_low)
+
+    @on_device
+    def no_rows(
+        As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
+        main, cross,
+    ):  # fmt: skip
+        pass
+
+    def rows(r):
+        """A device function of the rows from r on, but for the last one of the tile.
+
+        Each splits what the next row needs and begins a part of a copy, then multiplies its own, so
+        that Tensor Cores and the others have work at the same time. Nesting writes the rows out:
+        all fragments live in registers.
+        """
+        others = rows(r + 1) if r + 2 < ALL else no_rows
+        (s, x), (after, next_x) = divmod(r, ROWS), divmod(r + 1, ROWS)
+        NEW_STEP = after > s
+
+        @on_device
+        def walk(
+            As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
+            main, cross,
+        ):  # fmt: skip
+            load_row(As, from_a, after, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
+            if NEW_STEP:
+                load_b(Bs, from_b, after, b_high[after % 2], b_low[after % 2])
+            copy(As, Bs, to_a, to_b, A, B, row, col, p, r)
+            multiply_row(
+                a_high[r % 2, 0], a_low[r % 2, 0], b_high[s % 2], b_low[s % 2], x, main, cross
+            )
+            others(
+                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low,
+                b_high, b_low, main, cross,
+            )  # fmt: skip
+
+        return walk
+
+    all_but_one = rows(0)
 
     def tcec_registers(alpha, A, B, beta, C):
         As = shared_view(A_RING, float32, 0)
@@ -94,8 +140,8 @@ def build(
         row, col = block_corner()
         i, j = warp_corner(cuda.threadIdx.x)
 
-        a_high, a_low = cuda.local.array(A_WORDS, uint32), cuda.local.array(A_WORDS, uint32)
-        b_high, b_low = cuda.local.array(B_WORDS, uint32), cuda.local.array(B_WORDS, uint32)
+        a_high, a_low = cuda.local.array(TWO_A, uint32), cuda.local.array(TWO_A, uint32)
+        b_high, b_low = cuda.local.array(TWO_B, uint32), cuda.local.array(TWO_B, uint32)
         main, cross = cuda.local.array(SUMS, float32), cuda.local.array(SUMS, float32)
         clear(main)
         clear(cross)
@@ -103,19 +149,37 @@ def build(
         to_a, to_b = first_a(), first_b()  # where this thread copies to
         from_a, from_b = start_a(i), start_b(j)  # where this lane begins to load
         for tile in range(AHEAD):
-            copy(As, Bs, to_a, to_b, tile, A, B, row, col, tile * BK)
+            for part in range(ALL):
+                copy(As, Bs, to_a, to_b, A, B, row, col, tile * BK, part)
+            cp_async_commit()
+            to_a += A_SIZE
+            to_b += B_SIZE
+        cp_async_wait(PENDING)
+        cuda.syncthreads()
+        load_row(As, from_a, 0, 0, a_high[0], a_low[0])
+        load_b(Bs, from_b, 0, b_high[0], b_low[0])
 
-        slot = 0  # of the rings: the one that is multiplied
-        for p in range(0, k, BK):
+        p, reads, fills = 0, 0, AHEAD  # of k: where this tile begins; of the rings: its place
+        while p < k:
+            all_but_one(
+                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p + AHEAD * BK,
+                a_high, a_low, b_high, b_low, main, cross,
+            )  # fmt: skip
+            copy(As, Bs, to_a, to_b, A, B, row, col, p + AHEAD * BK, ALL - 1)
+            cp_async_commit()
+            # One row is left, whose parts are in registers: the tile may be given up.
+            p += BK
+            to_a += A_SIZE if fills < AHEAD else -AHEAD * A_SIZE
+            to_b += B_SIZE if fills < AHEAD else -AHEAD * B_SIZE
+            fills = fills + 1 if fills < AHEAD else 0
+            from_a += A_SIZE if reads < AHEAD else -AHEAD * A_SIZE
+            from_b += B_SIZE if reads < AHEAD else -AHEAD * B_SIZE
+            reads = reads + 1 if reads < AHEAD else 0
             cp_async_wait(PENDING)
             cuda.syncthreads()
-            before = slot - 1 if slot > 0 else AHEAD  # the slot that was multiplied before
-            copy(As, Bs, to_a, to_b, before, A, B, row, col, p + AHEAD * BK)
-            for s in range(BK // STEP):
-                load_a(As, from_a + slot * A_SIZE, s, a_high, a_low)
-                load_b(Bs, from_b + slot * B_SIZE, s, b_high, b_low)
-                multiply(a_high, a_low, b_high, b_low, main, cross)
-            slot = slot + 1 if slot < AHEAD else 0
+            load_row(As, from_a, 0, 0, a_high[0], a_low[0])
+            load_b(Bs, from_b, 0, b_high[0], b_low[0])
+            multiply_row(a_high[1, 0], a_low[1, 0], b_high[1], b_low[1], ROWS - 1, main, cross)
 
         join(main, cross)
         update(C, row + i, col + j, alpha, main, beta)
@@ -144,10 +208,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         copies=loads,
         shared=[
             *((steps + ahead, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragment_loads(problem, tiling)),
+            *fragment_loads(problem, tiling, steps * tiling.block[2] // STEP),
         ],
         update=update_c(problem, tiling),
-        barriers=steps,
+        barriers=steps + 1,
         round_trips=-(-steps // ahead),
         flops=flops(problem, tiling),
     )
@@ -155,10 +219,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
-    if not (computable(tiling) and tiling.stages >= 2 and copyable(tiling)):
+    steps = tiling.block[2] // STEP
+    fits = computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
+    if not (fits and tiling.stages >= 2):
         raise ValueError(
             f"tiling {tiling} does not fit the kernel that splits in registers, which needs warps "
-            "of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 16 along "
+            "of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 32 along "
             "k, two stages or more, and blocks that its threads copy without a remainder, such as "
             f"{DEFAULT!r}"
         )

@@ -77,7 +77,7 @@ def build(
     start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
     start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
     warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
-    multiply, join = multiplying(tiling), joining(tiling)
+    multiply_row, join = multiplying(tiling), joining(tiling)
     update = updating(tiling, "float32", paired)
 
     @on_device
@@ -116,7 +116,8 @@ def build(
                 load_a(As, from_a + (PARTS * here + LOW) * A_SIZE, s, a_low)
                 load_b(Bs, from_b + (PARTS * here + HIGH) * B_SIZE, s, b_high)
                 load_b(Bs, from_b + (PARTS * here + LOW) * B_SIZE, s, b_low)
-                multiply(a_high, a_low, b_high, b_low, main, cross)
+                for x in range(WM // STEP):
+                    multiply_row(a_high[x], a_low[x], b_high, b_low, x, main, cross)
             here = 1 - here
             store_a(to_As, to_a + PARTS * here * A_SIZE, of_a)
             store_b(to_Bs, to_b + PARTS * here * B_SIZE, of_b)
