@@ -46,7 +46,7 @@ SMALL = {
     ),
     REGISTERS: (
         Tiling((64, 64, 32), (8, 8), 3, (64, 32)),
-        Tiling((128, 64, 16), (4, 8), 2, (32, 32)),
+        Tiling((128, 64, 32), (4, 8), 2, (32, 32)),
     ),
     SPLIT: (
         Tiling((128, 64, 64), stages=2),
@@ -212,25 +212,24 @@ def rounded_toward_zero(x, y):
 
 def summed_inside(tiling):
     """`multiplying`, with main products that Tensor Cores add up."""
-    ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
+    COLUMNS = tiling.warp[1] // 8
 
     @on_device
-    def add(a, b, acc):
-        for x in range(ROWS):
-            for y in range(COLUMNS):
-                acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3] = mma_m16n8k16_f32_f16(
-                    (a[x, 0], a[x, 1], a[x, 2], a[x, 3]),
-                    (b[y // 2, y % 2 * 2], b[y // 2, y % 2 * 2 + 1]),
-                    (acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3]),
-                )
+    def add(a, b, x, acc):
+        for y in range(COLUMNS):
+            acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3] = mma_m16n8k16_f32_f16(
+                (a[0], a[1], a[2], a[3]),
+                (b[y // 2, y % 2 * 2], b[y // 2, y % 2 * 2 + 1]),
+                (acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3]),
+            )
 
     @on_device
-    def multiply(a_high, a_low, b_high, b_low, main, cross):
-        add(a_low, b_high, cross)
-        add(a_high, b_low, cross)
-        add(a_high, b_high, main)
+    def multiply_row(a_high, a_low, b_high, b_low, x, main, cross):
+        add(a_low, b_high, x, cross)
+        add(a_high, b_low, x, cross)
+        add(a_high, b_high, x, main)
 
-    return multiply
+    return multiply_row
 
 
 # What is wrong -> where, by what it is replaced, and how many times SGEMM's error it has at least.
@@ -325,7 +324,7 @@ def test_quads_meet_in_no_bank_and_copies_do_not():
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @BY_MMA
-@pytest.mark.parametrize(("n", "layout"), [(64, "nn"), (64, "tt"), (63, "nn")])
+@pytest.mark.parametrize(("n", "layout"), [(64, "nn"), (64, "nt"), (64, "tn"), (63, "nn")])
 def test_rungs_by_mma_live_in_registers(kernel, n, layout):
     code = compiled_rung(kernel, Gemm(n, n, n, layout=layout), kernel.default, (9, 0))
     assert code.local_bytes == 0 or n == 63  # rows that are not aligned pass through registers

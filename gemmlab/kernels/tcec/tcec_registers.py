@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from numpy import float32, uint32
+from numpy import float32, int32, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
@@ -78,10 +78,10 @@ def build(
 
     @on_device
     def block_corner():
-        """Where this block's tile of C begins."""
+        """Where this block's tile of C begins: in 32 bits, for registers are scarce."""
         across, down = cuda.gridDim.x, cuda.gridDim.y
         y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
-        return y * BM, x * BN
+        return int32(y * BM), int32(x * BN)
 
     @on_device
     def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
