@@ -2,7 +2,8 @@
 
 A *quad* is what a lane needs of a row of A, or a column of B, for one step of 16 along k: the four
 elements 4t … 4t + 3, where t is its place among four lanes. For `mma` these are its elements
-2t, 2t + 1, 2t + 8 and 2t + 9: a sum has no order within one instruction, if A and B agree.
+2t, 2t + 1, 2t + 8 and 2t + 9: the sum stays the same, if A and B agree. (So do its bits where one
+instruction adds 16 products at once, as on Hopper, and not where it adds eight and then eight.)
 
 Tiles lie as their operands are stored. Where rows run along k a quad is one load of 16 bytes, and
 every other row has its halves of 128 bytes swapped, so that eight lanes meet in no bank. Where rows
@@ -29,18 +30,16 @@ from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
-LINE = 32  # elements in a wavefront of shared memory: 128 bytes, all banks
-
 
 def placed(length: int, along_k: bool) -> Place:
     """The function (row, four of the row) -> the element at which that group of four lies."""
     FOURS = length // FOUR
-    HALF = FOURS % 8 == 0  # rows are of whole lines
+    SWAPPED = FOURS % 8 == 0  # rows are of whole lines of 128 bytes
 
     def place(row, four):
         if not along_k:
             return row * length + (four ^ row // FOUR % 4 * 2) * FOUR
-        return row * length + (four ^ row % 2 * 4 if HALF else four) * FOUR
+        return row * length + (four ^ row % 2 * 4 if SWAPPED else four) * FOUR
 
     return place
 
