@@ -92,6 +92,7 @@ class Runner:
         self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.result = kernel.result(problem, tiling, matrices.c)
         self.workspace, self.poison = self._workspace()
+        self.scratch = kernel.scratch(problem, tiling, *self.workspace)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
@@ -104,7 +105,7 @@ class Runner:
 
     def _arguments(self, problem: Gemm) -> tuple:
         alpha, beta = problem.scalars()
-        return alpha, *self.operands, beta, *self.result, *self.workspace
+        return alpha, *self.operands, beta, *self.result, *self.scratch
 
     def compute(self, problem: Gemm, operands: Operands) -> np.ndarray:
         """C of one run with the scalars of `problem`; the operands stay on the GPU."""

@@ -59,6 +59,7 @@ def launches(
     alpha, a, b, beta, c = arguments
     operands, result = kernel.operands(problem, tiling, a, b), kernel.result(problem, tiling, c)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
+    scratch = kernel.scratch(problem, tiling, *shared)
     for one in kernel.launches:
         report = simulate(
             one.function(problem, tiling),
@@ -67,7 +68,7 @@ def launches(
             *operands,
             beta,
             *result,
-            *shared,
+            *scratch,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
             **options,
         )

@@ -49,6 +49,11 @@ def as_it_is(problem: Gemm, tiling: Tiling | None, C: Any) -> tuple:
     return (C,)
 
 
+def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
+    """The arrays of the workspace."""
+    return arrays
+
+
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
     """No shared memory [B]."""
     return 0
@@ -127,6 +132,8 @@ class Kernel(Launched):
     before, after : further launches, one after the other around this one, where it needs them
     workspace : (problem, tiling) -> arrays that follow C in the arguments of every launch. They
         hold anything before the first one, and nobody reads them after the last
+    scratch : (problem, tiling, those arrays) -> what follows C in their place, such as the arrays
+        and tensor maps of them
     splits : whether it divides k among blocks, and takes tilings with a split
     suggest : (problem, device) -> the tiling where none is given; `default` where None
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
@@ -168,6 +175,7 @@ class Kernel(Launched):
     before: tuple[Launch, ...] = ()
     after: tuple[Launch, ...] = ()
     workspace: Callable[[Gemm, Tiling], tuple[Workspace, ...]] = no_workspace
+    scratch: Callable[..., tuple] = the_workspace
     splits: bool = False
     suggest: Callable[[Gemm, Device], Tiling] | None = None
 

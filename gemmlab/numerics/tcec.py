@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.arguments import whole_number
 from gemmlab.formats import FORMATS, Format, number_format, round_to
 from gemmlab.formats.values import doubles, exact
 from gemmlab.numerics.dot import tensor_core
@@ -60,19 +61,21 @@ class Policy:
     products : 1: operands are rounded; 3: corrected, low·low left out; 4: with it
     scale : s, by which low parts are multiplied before they are rounded
     outside : main products start from zero and are added by the CUDA cores, rounded to nearest,
-        once per instruction; else the Tensor Core accumulates them too. Corrections have a sum of
-        their own in it, but with scale 1 and nothing outside all products share one.
+        once in `every` instructions; else the Tensor Core accumulates them too. Corrections have a
+        sum of their own in it, but with scale 1 and nothing outside all products share one.
     """
 
     instruction: str = "m16n8k16.f32.f16"
     products: int = 3
     scale: float = 2.0**11
     outside: bool = True
+    every: int = 1
 
     def __post_init__(self) -> None:
         if self.products not in (1, 3, 4):
             raise ValueError(f"products={self.products!r}: use 1, 3 or 4")
         _check_scale(self.scale)
+        object.__setattr__(self, "every", whole_number("every", self.every))
         if self.instruction != "simt" and mma_named(self.instruction).out_dtype != "float32":
             raise ValueError(f"instruction={self.instruction!r} does not accumulate in float32")
 
@@ -180,7 +183,8 @@ def emulated_matmul(
         return products(u[part], v[part], total, step, arch)
 
     zero = np.zeros((a.shape[0], b.shape[1]), np.float32)
-    main, cross, lowest = zero, zero, zero
+    main, part, cross, lowest = zero, zero, zero, zero
+    often = policy.every * step.k
     with np.errstate(invalid="ignore", over="ignore"):  # beyond the range of the format
         for start in range(0, rows.shape[-1], step.k):
             if policy.one_sum:
@@ -192,7 +196,9 @@ def emulated_matmul(
                 cross = multiply(x.low, y.high, cross, start)
                 cross = multiply(x.high, y.low, cross, start)
             if policy.outside:
-                main = main + multiply(x.high, y.high, zero, start)
+                part = multiply(x.high, y.high, part if start % often else zero, start)
+                if (start + step.k) % often == 0 or start + step.k == rows.shape[-1]:
+                    main = main + part
             else:
                 main = multiply(x.high, y.high, cross if policy.one_sum else main, start)
         if policy.products == 1 or policy.one_sum:

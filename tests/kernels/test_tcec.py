@@ -1,0 +1,366 @@
+"""FP32 from Tensor Cores for FP16: the emulator's bits, errors no larger than SGEMM's, counts."""
+
+import math
+from itertools import cycle
+
+import numpy as np
+import pytest
+from numpy import float32, uint32
+
+from gemmlab import Gemm, Tiling, device, kernels, predict, simulate
+from gemmlab.backends import gpu
+from gemmlab.backends.simulator import launches
+from gemmlab.instructions import (
+    cvt_rn_f16x2_f32,
+    cvt_rz_f16x2_f32,
+    mma_m16n8k16_f32_f16,
+    unpack_f16x2,
+)
+from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.tcec import halves, quads, sums
+from gemmlab.kernels.tcec import tcec_registers as rung
+from gemmlab.kernels.tcec.splitting import SCALE
+from gemmlab.kernels.tensor_core.warps import STEP
+from gemmlab.numerics import (
+    POLICIES,
+    Policy,
+    backward_error,
+    emulated_matmul,
+    forward_error,
+    split,
+    split_range,
+)
+from gemmlab.prediction.compiling import lacking
+from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.problem import Operands
+from gemmlab.product import LAYOUTS
+from tests.support.edge_shapes import SCALES, edge_shapes
+
+STORED, REGISTERS, SPLIT = kernels.TCEC
+RUNGS = pytest.mark.parametrize("kernel", kernels.TCEC, ids=lambda k: k.name)
+BY_MMA = pytest.mark.parametrize("kernel", [STORED, REGISTERS], ids=lambda k: k.name)
+SMALL = {
+    STORED: (
+        Tiling((64, 64, 32), (8, 8), 2, (64, 32)),
+        Tiling((64, 128, 32), (4, 16), 2, (32, 64)),
+    ),
+    REGISTERS: (
+        Tiling((64, 64, 32), (8, 8), 3, (64, 32)),
+        Tiling((128, 64, 32), (4, 8), 2, (32, 32)),
+    ),
+    SPLIT: (
+        Tiling((128, 64, 64), stages=2),
+        Tiling((128, 128, 128), stages=3),
+    ),
+}
+
+
+def simulated(kernel, problem, operands, tiling):
+    """C and the counters of all launches on the simulated GPU."""
+    (alpha, beta), c = problem.scalars(), problem.poisoned(operands.c)
+    counters = launches(
+        kernel, problem, tiling, (alpha, operands.a.copy(), operands.b.copy(), beta, c)
+    )
+    return c, counters
+
+
+def check(kernel, problem, tiling):
+    """It is exact on integers, and counts as predicted."""
+    operands = problem.operands(kind="integers")
+    c, counters = simulated(kernel, problem, operands, tiling)
+    told = f"{kernel.name} {problem} {tiling}"
+    assert np.array_equal(c, problem.reference(operands)), told
+    counted = {name: n for name, n in counters.items() if n}
+    predicted = {name: n for name, n in kernel.work(problem, tiling).counters.items() if n}
+    assert counted == predicted, told
+
+
+def bits(x):
+    return x.view(np.uint32)
+
+
+def wide(rng, shape):
+    """Numbers of all magnitudes of which products of a sum stay in the range of the split."""
+    low, high = np.log2(split_range()[0]), 7
+    sizes = 2.0 ** rng.uniform(low, high, shape)
+    return (sizes * rng.choice([-1, 1], shape)).astype(np.float32)
+
+
+DATA = {
+    "normal": lambda rng, shape: rng.standard_normal(shape).astype(np.float32),
+    "uniform": lambda rng, shape: rng.uniform(0, 1, shape).astype(np.float32),
+    "wide": wide,
+}
+
+
+def product(kind, m, n, k, layout="nn"):
+    """A problem, operands drawn as `kind` says, and A and B as they are multiplied."""
+    rng, problem = np.random.default_rng(k), Gemm(m, n, k, layout=layout)
+    a, b = (DATA[kind](rng, shape) for shape in problem.shapes[:2])
+    operands = Operands(a, b, np.zeros(problem.shapes[2], np.float32))
+    left, right, _ = problem.values(operands)
+    return problem, operands, left.astype(np.float32), right.astype(np.float32)
+
+
+# ------------------------------------------------------------------------------------------ values
+
+
+@RUNGS
+def test_edge_shapes(kernel):
+    """Scales and layouts take turns. Sums of small integers are exact."""
+    turns = zip(cycle(SCALES), cycle(LAYOUTS), strict=False)
+    tiling = SMALL[kernel][0]
+    if kernel is SPLIT:
+        shapes = [(129, 5, 63), (3, 130, 129), (1, 1, 200), (128, 64, 1), (127, 65, 64)]
+    else:
+        shapes = edge_shapes(tiling)
+    for shape, ((alpha, beta), layout) in zip(shapes, turns, strict=False):
+        check(kernel, Gemm(*shape, alpha=alpha, beta=beta, layout=layout), tiling)
+
+
+@RUNGS
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_aligned_and_not(kernel, layout):
+    for shape, tiling in zip(((72, 136, 40), (67, 130, 45)), SMALL[kernel], strict=True):
+        check(kernel, Gemm(*shape, beta=1, layout=layout), tiling)
+
+
+@RUNGS
+@pytest.mark.parametrize(("kind", "layout"), [("normal", "nn"), ("wide", "tt"), ("normal", "nt")])
+def test_the_bits_of_the_emulator(kernel, kind, layout):
+    """In steps of 16 along k: low·high, high·low, and the main product, which is added outside."""
+    problem, operands, a, b = product(kind, 128, 128, 128, layout)
+    for tiling in SMALL[kernel]:
+        every = tiling.block[2] // STEP if kernel is SPLIT else 1
+        c, _ = simulated(kernel, problem, operands, tiling)
+        assert np.array_equal(bits(c), bits(emulated_matmul(a, b, Policy(every=every)))), tiling
+
+
+@pytest.mark.parametrize("interval", [64, 128, 192])
+def test_main_products_are_added_in_fp32_every_so_often(interval):
+    problem, operands, a, b = product("uniform", 128, 64, 336)
+    found, _ = simulated(SPLIT, problem, operands, Tiling((128, 64, interval), stages=2))
+    expected = emulated_matmul(a, b, Policy(every=interval // STEP))
+    assert np.array_equal(bits(found), bits(expected))
+    others = [
+        emulated_matmul(a, b, Policy(every=n // STEP)) for n in (16, 64, 128, 192) if n != interval
+    ]
+    assert not any(np.array_equal(found, other) for other in others)
+
+
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+def test_parts_in_memory_are_those_of_the_emulator(layout):
+    """And zero beyond the operand, up to a multiple of eight."""
+    problem, operands, _, _ = product("wide", 9, 21, 10, layout)
+    parts = [np.full(w.shape, np.nan, np.float16) for w in SPLIT.workspace(problem, SPLIT.default)]
+    one = SPLIT.before[0]
+    maps = [np.zeros(1, np.uint8)] * 4
+    simulate(
+        one.function(problem, SPLIT.default), *one.launch(problem, SPLIT.default),
+        np.float32(1), operands.a, operands.b, np.float32(0), operands.c, *parts, *maps,
+    )  # fmt: skip
+    for x, high, low in zip(operands, parts[::2], parts[1::2], strict=False):
+        expected = split(x)
+        for part, wanted in ((high, expected.high), (low, expected.low)):
+            assert np.array_equal(part[:, : x.shape[1]], wanted)
+            assert part.shape[1] % halves.PIECE == 0
+            assert not part[:, x.shape[1] :].any()
+
+
+# ---------------------------------------------------------------------------------------- accuracy
+
+
+def errors(found, a, b):
+    """The relative error in the Frobenius norm, and the largest one, relative to |A||B|."""
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    return np.array([forward_error(found, right), backward_error(found, right, a, b)])
+
+
+def sgemm(a, b):
+    """As FP32 units do it: one FMA after the other."""
+    return emulated_matmul(a, b, POLICIES["simt"])
+
+
+@RUNGS
+@pytest.mark.parametrize("kind", DATA)
+def test_errors_are_no_larger_than_those_of_sgemm(kernel, kind):
+    problem, operands, a, b = product(kind, 64, 64, 512)
+    found, _ = simulated(kernel, problem, operands, SMALL[kernel][0])
+    assert (errors(found, a, b) <= errors(sgemm(a, b), a, b)).all()
+
+
+@on_device
+def low_parts_dropped(x, y):
+    high = cvt_rn_f16x2_f32(x, y)
+    return high, high & uint32(0)
+
+
+@on_device
+def scaling_forgotten(x, y):
+    high = cvt_rn_f16x2_f32(x, y)
+    a, b = unpack_f16x2(high)
+    return high, cvt_rn_f16x2_f32(x - a, y - b)
+
+
+@on_device
+def rounded_toward_zero(x, y):
+    high = cvt_rz_f16x2_f32(x, y)
+    a, b = unpack_f16x2(high)
+    return high, cvt_rz_f16x2_f32((x - a) * SCALE, (y - b) * SCALE)
+
+
+def summed_inside(tiling):
+    """`multiplying`, with main products that Tensor Cores add up."""
+    COLUMNS = tiling.warp[1] // 8
+
+    @on_device
+    def add(a, b, x, acc):
+        for y in range(COLUMNS):
+            acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3] = mma_m16n8k16_f32_f16(
+                (a[0], a[1], a[2], a[3]),
+                (b[y // 2, y % 2 * 2], b[y // 2, y % 2 * 2 + 1]),
+                (acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3]),
+            )
+
+    @on_device
+    def multiply_row(a_high, a_low, b_high, b_low, x, main, cross):
+        add(a_low, b_high, x, cross)
+        add(a_high, b_low, x, cross)
+        add(a_high, b_high, x, main)
+
+    return multiply_row
+
+
+# What is wrong -> where, by what it is replaced, and how many times SGEMM's error it has at least.
+# Both parts toward zero lose one bit of 22, which is not seen in a sum.
+MUTANTS = {
+    "low parts dropped": (quads, "split_two", low_parts_dropped, 10),
+    "scaling forgotten": (quads, "split_two", scaling_forgotten, 10),
+    "corrections subtracted": (sums, "UNSCALE", float32(-(2.0**-11)), 10),
+    "summed toward zero": (rung, "multiplying", summed_inside, 2),
+    "split toward zero": (quads, "split_two", rounded_toward_zero, 0),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_what_is_wrong_is_seen(monkeypatch, mutant):
+    """Other bits than the emulator's, and an error above that of SGEMM wherever it has one."""
+    module, name, wrong, times = MUTANTS[mutant]
+    monkeypatch.setattr(module, name, wrong)
+    problem, operands, a, b = product("uniform", 64, 64, 512 if name == "multiplying" else 96)
+    found, _ = simulated(REGISTERS, problem, operands, SMALL[REGISTERS][0])
+    assert not np.array_equal(found, emulated_matmul(a, b))
+    if times:
+        assert (errors(found, a, b) > times * errors(sgemm(a, b), a, b)).all()
+
+
+def test_beyond_the_range_nothing_is_finite():
+    """Where a high part is infinite the product is NaN: an error that is seen."""
+    problem, operands, _, _ = product("normal", 64, 64, 32)
+    operands.a[3, 5] = np.float32(7e4)
+    found, _ = simulated(REGISTERS, problem, operands, SMALL[REGISTERS][0])
+    assert np.isnan(found[3]).all()
+    assert np.isfinite(np.delete(found, 3, axis=0)).all()
+
+
+# ---------------------------------------------------------------------------- tilings, predictions
+
+
+def misfits(kernel):
+    """Warps that are missing, no power of two, too few stages, and widths that are not there."""
+    if kernel is SPLIT:
+        yield Tiling((128, 256, 64), stages=2)
+        yield Tiling((64, 128, 64), stages=2)
+        yield Tiling((128, 128, 48), stages=2)
+        yield Tiling((128, 128, 64), stages=1)
+        return
+    yield Tiling((64, 64, 32), (8, 8), 2)
+    yield Tiling((96, 64, 32), (12, 8), 2, (96, 32))
+    yield Tiling((64, 64, 8), (8, 8), 2, (64, 32))
+    yield Tiling((64, 64, 32), (8, 8), 1, (64, 32))
+
+
+@RUNGS
+def test_tilings_that_fit_and_do_not(kernel):
+    for tiling in (kernel.default, *kernel.tilings, *SMALL[kernel]):
+        assert kernel.choose(tiling) is tiling
+    for tiling in misfits(kernel):
+        with pytest.raises(ValueError, match="does not fit") as caught:
+            kernel.choose(tiling)
+        told = str(caught.value)
+        example = eval(told[told.rindex("Tiling(") :], {"Tiling": Tiling})
+        assert kernel.choose(example) is example
+
+
+@RUNGS
+def test_other_formats_are_refused(kernel):
+    with pytest.raises(ValueError, match="computes float32, not float16"):
+        kernel.check_problem(Gemm(16, 16, 16, dtype="float16"))
+    assert kernels.get(kernel.name) is kernel
+
+
+@RUNGS
+def test_three_products_are_predicted(kernel):
+    """Faster than FP32 units can be, and no faster than a third of Tensor Cores, but for tiles."""
+    problem = Gemm(8192, 8192, 8192)
+    found = predict(problem, "h200", kernel)
+    assert found.times["math"] == pytest.approx(
+        3 * problem.flops / device("h200").peak["float16"], rel=0.05
+    )
+    assert found.seconds < predict(problem, "h200").seconds
+
+
+def test_quads_meet_in_no_bank_and_copies_do_not():
+    for layout in LAYOUTS:
+        for tiling in (*SMALL[REGISTERS], REGISTERS.default):
+            work = REGISTERS.work(Gemm(128, 128, 64, layout=layout), tiling)
+            assert work.counters["shared_bank_conflicts"] == 0, (layout, tiling)
+
+
+# --------------------------------------------------------------------------- compiled, and on a GPU
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@BY_MMA
+@pytest.mark.parametrize(("n", "layout"), [(64, "nn"), (64, "nt"), (64, "tn"), (63, "nn")])
+def test_rungs_by_mma_live_in_registers(kernel, n, layout):
+    code = compiled_rung(kernel, Gemm(n, n, n, layout=layout), kernel.default, (9, 0))
+    assert code.local_bytes == 0 or n == 63  # rows that are not aligned pass through registers
+    names = [i.name for i in code.instructions]
+    assert names.count("HMMA") % (3 * math.prod(kernel.default.warp) // (STEP * 8)) == 0
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@pytest.mark.parametrize("tiling", [SPLIT.default, SMALL[SPLIT][1]], ids=str)
+def test_three_accumulators_live_in_registers(tiling):
+    """And no `wgmma` waits for the one before, which ptxas would say by more waits than there are
+    in the source.
+    """
+    from numba.cuda import types
+
+    from gemmlab.prediction.compiling import _cubin
+    from gemmlab.sass.compiling import disassemble
+
+    matrix, part = (types.Array(t, 2, "C") for t in (types.float32, types.float16))
+    maps = [types.Array(types.uint8, 1, "C")] * 4
+    signature = (types.float32, matrix, matrix, types.float32, matrix, *[part] * 4, *maps)
+    options = tuple(SPLIT.compile(tiling).items())
+    function = SPLIT.function(Gemm(4096, 4096, 4096), tiling)
+    cubin, taken = _cubin(function, signature, "sm_90", None, options)
+    assert taken.local_bytes == 0
+    opcodes = [i.opcode for i in disassemble(cubin, taken).instructions]
+    assert sum(o.startswith("HGMMA") for o in opcodes) == 3 * 4
+    assert sum(o.startswith("WARPGROUP.DEPBAR") for o in opcodes) == 2
+
+
+@pytest.mark.gpu
+@RUNGS
+@pytest.mark.parametrize("kind", DATA)
+def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
+    problem, operands, a, b = product(kind, 128, 128, 128)
+    runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
+    found = runner.compute(problem, operands)
+    every = kernel.default.block[2] // STEP if kernel is SPLIT else 1
+    assert np.array_equal(bits(found), bits(emulated_matmul(a, b, Policy(every=every))))
