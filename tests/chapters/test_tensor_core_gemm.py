@@ -44,7 +44,7 @@ def pipe(kernel, t=None):
 def test_the_hook():
     fmas = recorded(kernels.pipelined, Gemm(4096, 4096, 4096)).flops_per_second
     from_registers = LOOP.blocks * 4096 / (LOOP.each / LOOP.warps) * LOOP.clock_hz
-    assert round(from_registers / fmas) == 12
+    assert 12 < from_registers / fmas < 13
     assert recorded(kernels.mma_direct).flops_per_second < fmas / 2
     assert LOOP.blocks == GPU.sms
 
