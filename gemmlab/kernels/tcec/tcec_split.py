@@ -41,11 +41,17 @@ from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import place_in_bands
-from gemmlab.kernels.tensor_core.boxes import DEPTH, along_k, copying, placing, shape
+from gemmlab.kernels.tensor_core.boxes import (
+    DEPTH,
+    WORD,
+    along_k,
+    copying,
+    placing,
+    shape,
+)
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
-    WORD,
     compile_options,
     launch,
 )

@@ -29,6 +29,7 @@ from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 HALF = 2  # bytes of an element
+WORD = 8  # bytes of an mbarrier
 DEPTH = BLOCK = ROW // HALF  # elements of a row: of k, or of the rows or columns of C
 
 
@@ -134,3 +135,9 @@ def carried(
     if not are_aligned(problem):
         wide, loads = 1, [each.repeated([0], range(PIECE)) for each in loads]
     return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])
+
+
+def ring_bytes(tiling: Tiling) -> int:
+    """Shared memory for the tiles of all stages, and two mbarriers for each [B]."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)

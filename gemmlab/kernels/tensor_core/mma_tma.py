@@ -36,10 +36,12 @@ from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
+    WORD,
     along_k,
     carried,
     carrying,
     copying,
+    ring_bytes,
     shape,
     tensor_maps,
 )
@@ -64,7 +66,6 @@ from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
-WORD = 8  # bytes of an mbarrier
 STEPS = DEPTH // STEP  # along k, of a tile
 BLOCKS = 132  # SMs of an H100 SXM and of an H200
 CONSUMERS = 2 * WARPGROUP  # threads
@@ -258,9 +259,8 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Shared memory of a block [B]: the tiles of all stages, and two mbarriers for each."""
-    bm, bn, _ = tiling.block
-    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
+    """Shared memory of a block [B]: the ring."""
+    return ring_bytes(tiling)
 
 
 def check(tiling: Tiling) -> None:

@@ -53,14 +53,21 @@ from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
+    WORD,
     along_k,
     copying,
     placing,
+    ring_bytes,
     shape,
     tensor_maps,
 )
 from gemmlab.kernels.tensor_core.pieces import variant as of_operands
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, WORD, compile_options, launch
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    compile_options,
+    launch,
+)
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
@@ -229,12 +236,6 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def room(tiling: Tiling) -> int:
     """Shared memory of an SM that the ring and its mbarriers leave [B]."""
     return device("h200").shared_bytes_per_block - ring_bytes(tiling)
-
-
-def ring_bytes(tiling: Tiling) -> int:
-    """Shared memory for the tiles of all stages, and two mbarriers for each [B]."""
-    bm, bn, _ = tiling.block
-    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:

@@ -45,11 +45,13 @@ from gemmlab.kernels.tensor_core.bands import place_in_bands, staying
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
+    WORD,
     along_k,
     carried,
     carrying,
     copying,
     placing,
+    ring_bytes,
     shape,
     tensor_maps,
 )
@@ -61,7 +63,6 @@ from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
-WORD = 8  # bytes of an mbarrier
 # Of a thread of 2 consumers and 1 producer: 2·224 + 56 is three times the 168 that all begin with.
 MANY, FEW = 224, 56
 
@@ -248,9 +249,8 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Shared memory of a block [B]: the tiles of all stages, and two mbarriers for each."""
-    bm, bn, _ = tiling.block
-    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)
+    """Shared memory of a block [B]: the ring."""
+    return ring_bytes(tiling)
 
 
 def check(tiling: Tiling) -> None:
