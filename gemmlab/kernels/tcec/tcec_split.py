@@ -40,15 +40,15 @@ from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, wor
 from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
-from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import (
     DEPTH,
     WORD,
     along_k,
     copying,
-    placing,
     shape,
 )
+from gemmlab.kernels.tensor_core.ring import multiplying_16, turning
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -81,33 +81,11 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
+    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    multiply_add = multiplying_16(wgmma, layout)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
     update = updating(BN, "float32", paired)
-
-    @on_device
-    def corner(tile, m, n):
-        """Row and column of C where a tile begins."""
-        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
-        return y * BM, x * BN
-
-    @on_device
-    def stage_of(step):
-        """The stage of the ring that a step uses."""
-        return step % uint32(STAGES)
-
-    @on_device
-    def parity_of(step):
-        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
-        return step // uint32(STAGES) & uint32(1)
-
-    @on_device
-    def multiply_add(acc, As, Bs, stage, group, q, more):
-        """Add a product of 16 along k, from q on, to acc, or begin with it."""
-        a, i, j = in_a(group, q)
-        b, x, y = in_b(0, q)
-        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
 
     @on_device
     def nothing(sums, Ah, Al, Bh, Bl, stage, group, more):

@@ -5,10 +5,13 @@ Blocks that run at one time then share rows of A and columns of B, and L2 is ask
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gemmlab.detection import detect
 from gemmlab.device import device
 from gemmlab.driver import gpu_status
 from gemmlab.kernels.kernel import on_device
+from gemmlab.tiling import Tiling
 
 BAND = 8  # tiles that a band is high
 
@@ -19,6 +22,18 @@ def place_in_bands(number, down, across):
     top = number // (BAND * across) * BAND
     height, within = min(down - top, BAND), number % (BAND * across)
     return top + within % height, within // height
+
+
+def corners(tiling: Tiling) -> Callable:
+    """The device function (tile, m, n) -> row and column of C where that tile begins."""
+    BM, BN, _ = tiling.block
+
+    @on_device
+    def corner(tile, m, n):
+        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
+        return y * BM, x * BN
+
+    return corner
 
 
 def staying(tiles: int) -> int:

@@ -32,7 +32,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
@@ -107,14 +107,9 @@ def build(
     MANY, FEW = REGISTERS[aligned]
     start_a, load_a = loading(WM, DEPTH, ALONG_A, True, place)
     start_b, load_b = loading(WN, DEPTH, ALONG_B, False, place)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
-    multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
-
-    @on_device
-    def tile_corner(tile, m, n):
-        """Row and column of C where a tile begins."""
-        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
-        return y * BM, x * BN
+    tile_corner, warp_corner = corners(tiling), on_device(corner(tiling))
+    clear, multiply = clearing(tiling), multiplying(tiling, dtype)
+    update = updating(tiling, out_dtype, paired)
 
     @on_device
     def after(stage, turn):

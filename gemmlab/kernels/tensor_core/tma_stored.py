@@ -39,8 +39,8 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW, STEP
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, Kernel
 from gemmlab.kernels.tensor_core.accumulators import (
     SLAB,
     WARP_ROWS,
@@ -49,19 +49,19 @@ from gemmlab.kernels.tensor_core.accumulators import (
     storing,
     update_c,
 )
-from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
     WORD,
     along_k,
     copying,
-    placing,
     ring_bytes,
     shape,
     tensor_maps,
 )
 from gemmlab.kernels.tensor_core.pieces import variant as of_operands
+from gemmlab.kernels.tensor_core.ring import multiplying, turning
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -102,41 +102,10 @@ def build(
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait = WGMMA_WAIT[BN]
+    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
+    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
     store = storing(BN, C_SHAPE[1])
-
-    @on_device
-    def corner(tile, m, n):
-        """Row and column of C where a tile begins."""
-        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
-        return y * BM, x * BN
-
-    @on_device
-    def stage_of(step):
-        """The stage of the ring that a step uses."""
-        return step % uint32(STAGES)
-
-    @on_device
-    def parity_of(step):
-        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
-        return step // uint32(STAGES) & uint32(1)
-
-    @on_device
-    def multiply_add(acc, As, Bs, stage, group, q, more):
-        """Add a product of 16 along k, from q on, to acc, or begin with it."""
-        a, i, j = in_a(group, q)
-        b, x, y = in_b(0, q)
-        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
-
-    @on_device
-    def multiply(acc, As, Bs, stage, group, more):
-        """Add the product of a stage to acc, or begin with it."""
-        multiply_add(acc, As, Bs, stage, group, 0, more)
-        multiply_add(acc, As, Bs, stage, group, K, True)
-        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
-        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
 
     def tma_stored(alpha, A, B, k, beta, D, C):
         As = shared_view(A_SHAPE, ELEMENT, 0)

@@ -38,10 +38,10 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
-from gemmlab.kernels.tensor_core.bands import place_in_bands, staying
+from gemmlab.kernels.tensor_core.bands import corners, staying
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
@@ -50,12 +50,12 @@ from gemmlab.kernels.tensor_core.boxes import (
     carried,
     carrying,
     copying,
-    placing,
     ring_bytes,
     shape,
     tensor_maps,
 )
 from gemmlab.kernels.tensor_core.pieces import are_aligned, variant
+from gemmlab.kernels.tensor_core.ring import multiplying, turning
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -90,29 +90,13 @@ def build(
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait = WGMMA_WAIT[BN]
+    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
+    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
     carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
-    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
     update = updating(BN, out_dtype, paired)
-
-    @on_device
-    def corner(tile, m, n):
-        """Row and column of C where a tile begins."""
-        y, x = place_in_bands(tile, (m + BM - 1) // BM, (n + BN - 1) // BN)
-        return y * BM, x * BN
-
-    @on_device
-    def stage_of(step):
-        """The stage of the ring that a step uses."""
-        return step % uint32(STAGES)
-
-    @on_device
-    def parity_of(step):
-        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
-        return step // uint32(STAGES) & uint32(1)
 
     @on_device
     def copy(As, Bs, stage, A, B, row, col, p, full):
@@ -130,21 +114,6 @@ def build(
         mbarrier_arrive(full, stage)
 
     bring = copy if aligned else carry
-
-    @on_device
-    def multiply_add(acc, As, Bs, stage, group, q, more):
-        """Add a product of 16 along k, from q on, to acc, or begin with it."""
-        a, i, j = in_a(group, q)
-        b, x, y = in_b(0, q)
-        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
-
-    @on_device
-    def multiply(acc, As, Bs, stage, group, more):
-        """Add the product of a stage to acc, or begin with it."""
-        multiply_add(acc, As, Bs, stage, group, 0, more)
-        multiply_add(acc, As, Bs, stage, group, K, True)
-        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
-        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
 
     def warp_specialised(alpha, A, B, k, beta, C):
         As = shared_view(A_SHAPE, ELEMENT, 0)

@@ -26,7 +26,7 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP, K
+from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import place_in_bands
@@ -36,10 +36,10 @@ from gemmlab.kernels.tensor_core.boxes import (
     along_k,
     carried,
     carrying,
-    placing,
     shape,
 )
 from gemmlab.kernels.tensor_core.pieces import variant
+from gemmlab.kernels.tensor_core.ring import multiplying
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -70,10 +70,9 @@ def build(
     A_RING = STAGES * BM * ROW  # bytes
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait = WGMMA_WAIT[BN]
+    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
     carry_a = carrying(BM, A_ALONG, THREADS, 0, aligned, dtype)
     carry_b = carrying(BN, B_ALONG, THREADS, 0, aligned, dtype)
-    in_a, in_b = placing(A_ALONG), placing(B_ALONG)
     update = updating(BN, out_dtype, paired)
 
     @on_device
@@ -82,21 +81,6 @@ def build(
         carry_a(As, stage, A, row, p)
         carry_b(Bs, stage, B, col, p)
         cp_async_commit()
-
-    @on_device
-    def multiply_add(acc, As, Bs, stage, group, q, more):
-        """Add a product of 16 along k, from q on, to acc, or begin with it."""
-        a, i, j = in_a(group, q)
-        b, x, y = in_b(0, q)
-        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
-
-    @on_device
-    def multiply(acc, As, Bs, stage, group, more):
-        """Add the product of a stage to acc, or begin with it."""
-        multiply_add(acc, As, Bs, stage, group, 0, more)
-        multiply_add(acc, As, Bs, stage, group, K, True)
-        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
-        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
 
     @on_device
     def after(stage, steps):
