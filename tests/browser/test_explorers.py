@@ -175,10 +175,8 @@ def test_stages_follow_the_keyboard_and_run(console, screenshots: Path):
     box.screenshot(path=screenshots / "stages.png")
     box.get_by_role("button", name="Run").focus()
     page.keyboard.press("Space")
-    page.wait_for_function(
-        "box => box.textContent.includes('the result is right, 8 barriers')",
-        arg=box.element_handle(), timeout=60_000,
-    )  # fmt: skip
+    until(page, box, "the result is right, 8 barriers")
+    until(page, box, "stages would do for a block alone")
     box.screenshot(path=screenshots / "stages_run.png")
 
 
