@@ -94,3 +94,11 @@ def test_compiled_code_gives_the_bits_of_the_simulator(shape, which, layout):
         shared = one.dynamic_shared_bytes(problem, tiling)
         launch(code, grid, block, *args, shared_bytes=shared).run()
     assert np.array_equal(args[-2].view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(512, 512, 16_384), (250, 300, 5000), (129, 257, 3333)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gpu_computes_the_parts(layout, shape):
+    problem = gemm(shape, layout=layout, beta=1)
+    assert run(mma_split_k, problem, backend="gpu", repeats=1).passed

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
+from gemmlab.backends import gpu
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.prediction.compiling import lacking
+from gemmlab.product import LAYOUTS
 from tests.support.rungs import simulated
 
 
@@ -111,3 +113,21 @@ def test_everything_lives_in_registers(n, which, layout):
     assert "LDSM" in names
     assert "UTMALDG" in names
     assert "LDGSTS" not in names
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tiling", mma_tma.tilings, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gpu_computes_each_of_many_tiles(layout, tiling):
+    """A stage that is overwritten too early spoils few elements, and only of large products."""
+    problem = gemm((8192, 8192, 8192), 1, layout=layout)
+    assert run(mma_tma, problem, backend="gpu", tiling=tiling, repeats=1).passed
+
+
+@pytest.mark.gpu
+def test_a_gpu_has_the_simulators_bits():
+    problem = gemm((128, 128, 128), 1, beta=1)
+    operands = problem.operands(seed=11)
+    runner = gpu.Runner(mma_tma, problem, mma_tma.default, gpu.Matrices(problem))
+    found, _ = simulated(mma_tma, problem, operands, mma_tma.default)
+    assert np.array_equal(runner.compute(problem, operands), found)

@@ -195,12 +195,14 @@ def build(
                     multiply(a[1], b[1], acc)
                     load(As, Bs, at_a, at_b, 3, a[1], b[1])
                     multiply(a[0], b[0], acc)
-                    mbarrier_arrive(empty, stage)  # its last fragments are in registers
+                    read = stage
                     stage, turn = after(stage, turn)
                     at_a, at_b = from_a + stage * A_SIZE, from_b + stage * B_SIZE
                     mbarrier_wait(full, stage, turn)
                     load(As, Bs, at_a, at_b, 0, a[0], b[0])
                     multiply(a[1], b[1], acc)
+                    # An arrival overtakes an `ldmatrix`: only what was multiplied has been read.
+                    mbarrier_arrive(empty, read)
                 row, col = tile_corner(tile, m, n)
                 update(C, row + i, col + j, alpha, acc, beta)
 
