@@ -1,4 +1,4 @@
-"""Exercise 12.2: fragments split as they are loaded, from tiles in FP32, four words at a time."""
+"""Exercise 12.3: fragments split as they are loaded, from tiles in FP32, four words at a time."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def judge(answer: Any) -> Finding:
 
 
 TASK = Task(
-    name="12.2",
+    name="12.3",
     title="Split while loading",
     section="chapter 12, What feeds three products?",
     asked="build_quads() returns a kernel (A, B, C) in which one warp stores A·B in C; it loads "

@@ -1,4 +1,4 @@
-"""Exercise 12.3: what passes through shared memory for a product of split operands."""
+"""Exercise 12.2: what passes through shared memory for a product of split operands."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def judge(*answers: Any) -> Finding:
 
 
 TASK = Task(
-    name="12.3",
+    name="12.2",
     title="What passes through shared memory",
     section="chapter 12, What feeds three products?",
     asked="passed(m, n, k, stored), held(m, n, k) and least(flops, bandwidth, stored), each a "

@@ -30,7 +30,7 @@ SUMS = {
     "inside": 0,
 }
 VALUES = ("either sign", "positive")
-LENGTHS = [2**i for i in range(4, 11)]  # where curves have points
+LENGTHS = [2**i for i in range(4, 10)]  # where curves have points
 RUN = LENGTHS[:5]  # k of the kernel: the simulator takes a moment
 SCALES = range(0, 17)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points

@@ -129,12 +129,9 @@ def tiny() -> Answer:
 
 def footprint() -> Answer:
     """Wavefronts of shared memory in a step: tcec_stored over tcec_registers."""
-    problem = Gemm(4096, 4096, 4096)
-    stored, registers = (
-        _wavefronts(kernel, problem) for kernel in (kernels.tcec_stored, kernels.tcec_registers)
-    )
+    stored, registers = map(_wavefronts, (kernels.tcec_stored, kernels.tcec_registers))
     return Answer(
-        round(stored / registers, 2),
+        stored / registers,
         "Two parts of 2 bytes are as many bytes as one FP32 number, and *tcec_stored* splits on "
         "the way from global memory: no FP32 tile ever lies in its shared memory.",
         {
@@ -146,10 +143,13 @@ def footprint() -> Answer:
     )
 
 
-def _wavefronts(kernel: kernels.Kernel, problem: Gemm) -> int:
-    """Loads and stores of shared memory, predicted."""
-    counters = kernel.work(problem, kernel.default).counters
-    return counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"]
+def _wavefronts(kernel: kernels.Kernel) -> int:
+    """Loads and stores of shared memory in 64 steps of a block, predicted."""
+    (bm, bn, bk), seen = kernel.default.block, []
+    for steps in (64, 128):
+        counters = kernel.work(Gemm(bm, bn, steps * bk), kernel.default).counters
+        seen.append(counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"])
+    return seen[1] - seen[0]
 
 
 def memory() -> Answer:

@@ -1,4 +1,4 @@
-"""Answers to exercise 12.2."""
+"""Answers to exercise 12.3."""
 
 from numpy import float32, uint32
 

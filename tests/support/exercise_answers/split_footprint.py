@@ -1,4 +1,4 @@
-"""Answers to exercise 12.3."""
+"""Answers to exercise 12.2."""
 
 import math
 
