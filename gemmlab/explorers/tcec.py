@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import ipywidgets as widgets
@@ -31,8 +32,8 @@ SUMS = {
 }
 VALUES = ("either sign", "positive")
 LENGTHS = [2**i for i in range(4, 10)]  # where curves have points
-RUN = LENGTHS[:5]  # k of the kernel: the simulator takes a moment
-SCALES = range(0, 17)  # exponents of the scale
+RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
+SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
 LEAST, MOST = 2.0**-28, 2.0  # errors that are shown
 
@@ -82,9 +83,9 @@ class Tcec(Explorer):
     """A warp's kernel runs at each change; its error lies on the emulated one, below its bound.
 
     unit : "Tensor Cores, FP16" or "CUDA cores, FP32"; products : 1, 3 or 4
-    scale : exponent of the factor of low parts, 0 to 16
+    scale : exponent of the factor of low parts, one of `SCALES`
     every : instructions after which a sum is added outside, 1, 2, 4, 8 or 16; 0: all inside
-    k : products of each sum, a power of two from 16 to 256
+    k : products of each sum, a power of two from 16 to 128
     size : operands are normal numbers times 2^size, from -32 to 20 in steps of 4
     values : "either sign" or "positive"
 
@@ -197,7 +198,7 @@ class Tcec(Explorer):
         )  # fmt: skip
 
 
-def _slider(name: str, options: range | list[int], value: int) -> widgets.SelectionSlider:
+def _slider(name: str, options: Sequence[int], value: int) -> widgets.SelectionSlider:
     return widgets.SelectionSlider(
         options=list(options), value=value, description=name,
         style=NAMES | {"description_width": "8em"}, layout={"width": "24em", "max_width": "100%"},
