@@ -80,6 +80,13 @@ def test_the_steps_from_the_naive_split():
     assert all(0.25 < x / y < 0.4 for x, y in zip(three, units, strict=True))  # a third
 
 
+def test_how_errors_grow_with_k():
+    units, naive = POLICIES["simt"], POLICIES["markidis"]
+    for policy, least, most in ((Policy(), 2, 10), (units, 2, 10), (naive, 60, 300)):
+        grown = error(policy, 4096, "positive") / error(policy, 64, "positive")
+        assert least < grown < most, policy
+
+
 def test_at_32_either_sign_is_better_and_positive_is_not():
     units = {
         values: error(POLICIES["simt"], 4096, values) for values in ("either sign", "positive")
@@ -181,7 +188,8 @@ def test_the_claims():
         for k in (kernels.cublas, kernels.tcec_split, kernels.tcec_registers)
     )
     batched = published()["tcec_float16_batched"].value
-    assert ours.flops_per_second / GPU.peak_of("float32") > batched / A100.peak_of("float32")
+    margins = [m.flops_per_second / GPU.peak_of("float32") for m in (registers, ours)]
+    assert 1 < margins[0] < batched / A100.peak_of("float32") < margins[1]
     assert max(ours.error, registers.error) < library.error / 3
     ratios = [d.peak_of("float16") / d.peak_of("float32") for d in (A100, GPU)]
     assert ratios[1] < ratios[0]
