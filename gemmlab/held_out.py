@@ -26,7 +26,6 @@ from gemmlab.product import LAYOUTS
 from gemmlab.recording import Point, point
 
 KERNELS = (*kernels.LADDER, kernels.REFERENCE)  # whose predictions are judged by them
-SETS = {"held_out": 20261122, "held_out_2": 20261123, "held_out_3": 20261124}  # seeds: days
 FOLDER = "held_out"  # of the measurements, below that of a device
 BUDGET = 0.1  # of predicted time for one launch [s]: a kernel that takes longer leaves it out
 LARGE, SMALL, SHORT = (1000, 8192), (128, 1000), (32, 256)
@@ -55,22 +54,33 @@ HALF = (  # of it, for later sets, where time on a GPU is short
     Drawn(1, (SHORT, LARGE, LARGE), RAGGED),
     Drawn(1, (SMALL, SMALL, SMALL), ALIGNED),
 )
-WHOLE = (SETS["held_out"], SETS["held_out_2"])
 
 
-def problems(
-    seed: int = SETS["held_out"], rule: Iterable[Drawn] | None = None
-) -> list[Gemm]:  # fmt: skip
-    """The products of a set, in float32, in the order of `rule`, or of the set's own where None.
+class Set(NamedTuple):
+    """From which random numbers a set is drawn, and by which rule."""
 
-    >>> for p in problems()[:2]:
+    seed: int
+    rule: tuple[Drawn, ...]
+
+
+SETS = {  # by day
+    "held_out": Set(20261122, RULE),
+    "held_out_2": Set(20261123, RULE),
+    "held_out_3": Set(20261124, HALF),
+}
+
+
+def problems(seed: int, rule: Iterable[Drawn]) -> list[Gemm]:
+    """The products of a set, in float32, in the order of its rule.
+
+    >>> for p in problems(*SETS["held_out"])[:2]:
     ...     print(p)
     7776×2880×3728 float32
     4064×1072×3744 float32 nt
     """
     source = random.Random(seed)
     found = []
-    for count, limits, multiple in rule or (RULE if seed in WHOLE else HALF):
+    for count, limits, multiple in rule:
         for _ in range(count):
             sizes = (_drawn(source, low, high, multiple) for low, high in limits)
             found.append(Gemm(*sizes, layout=LAYOUTS[len(found) % len(LAYOUTS)]))
@@ -87,14 +97,14 @@ def plan(
     chosen: Iterable[Kernel],
     device: Device,
     budget: float = BUDGET,
-    seeds: Iterable[int] = tuple(SETS.values()),
+    sets: Iterable[Set] = tuple(SETS.values()),
 ) -> list[Point]:
     """The points of a campaign: each product with every tiling that a kernel is recorded with.
 
     A kernel that takes one layout alone computes the same sizes in that one; one that chooses its
     own tiles computes them in each of `FORMATS` that it takes.
     """
-    found, drawn = [], [problem for seed in seeds for problem in problems(seed)]
+    found, drawn = [], [problem for each in sets for problem in problems(*each)]
     for kernel in chosen:
         for problem in drawn:
             layout = problem.layout if problem.layout in kernel.layouts else kernel.layouts[0]

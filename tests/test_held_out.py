@@ -5,7 +5,7 @@ import pytest
 from gemmlab import cli, held_out, kernels, records
 from gemmlab.device import device
 from gemmlab.guide_figures import FIGURES, FORMATS
-from gemmlab.held_out import HALF, KERNELS, RULE, SETS, problems
+from gemmlab.held_out import KERNELS, SETS, problems
 from gemmlab.prediction.library_tiles import tiles
 from gemmlab.product import LAYOUTS
 from gemmlab.sizes import SIZES, parse_sizes
@@ -17,13 +17,13 @@ def sizes(problem):
     return problem.m, problem.n, problem.k
 
 
-DRAWN = [problem for seed in SETS.values() for problem in problems(seed)]
+DRAWN = [problem for each in SETS.values() for problem in problems(*each)]
 
 
-@pytest.mark.parametrize("seed", SETS.values())
-def test_every_size_is_within_the_limits_of_its_rule(seed):
-    drawn = iter(problems(seed))
-    for count, limits, multiple in RULE if seed in held_out.WHOLE else HALF:
+@pytest.mark.parametrize(("seed", "rule"), SETS.values(), ids=SETS)
+def test_every_size_is_within_the_limits_of_its_rule(seed, rule):
+    drawn = iter(problems(seed, rule))
+    for count, limits, multiple in rule:
         for _ in range(count):
             for size, (low, high) in zip(sizes(next(drawn)), limits, strict=True):
                 assert low <= size <= high
@@ -32,14 +32,14 @@ def test_every_size_is_within_the_limits_of_its_rule(seed):
 
 
 def test_it_is_the_same_each_time_and_another_for_another_seed():
-    assert problems() == problems()
+    assert problems(*SETS["held_out"]) == problems(*SETS["held_out"])
     assert len({sizes(p) for p in DRAWN}) == len(DRAWN)
-    assert [len(problems(seed)) for seed in SETS.values()] == [10, 10, 5]
+    assert [len(problems(*each)) for each in SETS.values()] == [10, 10, 5]
 
 
-@pytest.mark.parametrize("seed", SETS.values())
-def test_it_has_all_layouts_and_mostly_large_products(seed):
-    found = problems(seed)
+@pytest.mark.parametrize("which", SETS)
+def test_it_has_all_layouts_and_mostly_large_products(which):
+    found = problems(*SETS[which])
     assert {p.layout for p in found} == set(LAYOUTS)
     large = [p for p in found if held_out.size(p) >= 1000]
     assert len(found) / 2 < len(large) < len(found)
@@ -71,8 +71,8 @@ def test_each_product_has_every_tiling_of_every_rung():
     library = {p.problem for p in points if p.kernel is kernels.cublas}
     assert {p.dtype for p in library} == set(FORMATS)
     assert len(library) == len(FORMATS) * len(DRAWN)
-    first = held_out.plan(KERNELS, H200, seeds=[SETS["held_out"]])
-    assert {sizes(p.problem) for p in first} == {sizes(p) for p in problems()}
+    first = held_out.plan(KERNELS, H200, sets=[SETS["held_out"]])
+    assert {sizes(p.problem) for p in first} == {sizes(p) for p in problems(*SETS["held_out"])}
 
 
 def test_what_takes_too_long_is_left_out():

@@ -1,14 +1,14 @@
 """Split-K on Tensor Cores: all formats and layouts, counts as predicted, what it suggests."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, device, kernels, predict, run
+from gemmlab import Gemm, Tiling, device, kernels, predict, records, run
 from gemmlab.backends.workspace import workspace
 from gemmlab.kernels import mma_split_k
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
@@ -65,6 +65,19 @@ def test_it_suggests_as_many_blocks_as_there_is_room_for():
         assert whole.seconds > 3 * split.seconds
     square = gemm((4096, 4096, 4096))
     assert mma_split_k.choose(None, square, "h200").split == 1
+
+
+def test_what_it_suggests_is_near_the_fastest_that_is_recorded():
+    found = defaultdict(dict)
+    for m in records.load("h200", kernel="mma_split_k"):
+        found[m.problem][m.tiling] = m.seconds
+    ratios = []
+    for problem, recorded in found.items():
+        chosen = mma_split_k.choose(None, problem, "h200")
+        if len(recorded) > 2 and chosen in recorded:
+            ratios.append(recorded[chosen] / min(recorded.values()))
+    assert len(ratios) >= 4
+    assert max(ratios) < 1.05
 
 
 def test_what_it_refuses():

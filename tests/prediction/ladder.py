@@ -44,7 +44,7 @@ class Case(NamedTuple):
 @cache
 def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
     """A held-out set, without what would take too long."""
-    points = held_out.plan(held_out.KERNELS, device(on), seeds=(held_out.SETS[which],))
+    points = held_out.plan(held_out.KERNELS, device(on), sets=[held_out.SETS[which]])
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 

@@ -136,7 +136,7 @@ def measurements(which: str, name: str) -> list[Measurement]:
         folder = records.ROOT / name / held_out_families.FOLDER
         return [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
     folder = records.ROOT / name / held_out.FOLDER
-    drawn = {(p.m, p.n, p.k) for p in held_out.problems(held_out.SETS[which])}
+    drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
     found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
     return [m for m in found if (m.problem.m, m.problem.n, m.problem.k) in drawn]
 

@@ -141,7 +141,7 @@ def test_tables_of_made_times(monkeypatch):
     found = pages.worst_cases("h200").splitlines()
     assert sum("−20.0%" in row for row in found) == 12 * pages.WORST  # of each row above
     picked = pages.picked("h200").splitlines()
-    groups = 5 * len(problems())  # rungs with several tilings
+    groups = 5 * len(problems(*SETS["held_out"]))  # rungs with several tilings
     assert f"| the compiled code | {groups} | {groups} (100%) | +0.0% | +0.0% |" in picked
 
 
@@ -235,6 +235,8 @@ def test_the_page_shows_what_is_stored():
 
 
 SERIES = [(on, key) for on in pages.DEVICES for key in sawtooth.series(on)]
+# Of m = 33792: n = 136 waits for memory in FP16; in TF32 the tiles for n > 256 have other waves.
+HIDDEN = {(33_792, "float16"): {136}, (33_792, "tf32"): {392, 520}}
 OWN = [(on, key) for on, key in SERIES if not sawtooth.is_library(key)]
 
 
@@ -248,7 +250,8 @@ def test_the_time_jumps_where_waves_begin(on, key):
     sizes = [m.problem.n for m in of]
     found = sawtooth.jumps(sizes, [m.seconds for m in of])
     if sawtooth.is_library(key):  # it changes its tiles as well, where nobody can tell
-        assert set(sawtooth.full_waves(key, of, on, sawtooth.GUIDES)) <= set(found)
+        edges = set(sawtooth.full_waves(key, of, on, sawtooth.GUIDES))
+        assert edges - set(found) == HIDDEN.get((key.m, key.dtype), set())
     else:
         assert found == sawtooth.jumps(sizes, sawtooth.predicted_seconds(key, of, on))
         assert len(found) >= 3

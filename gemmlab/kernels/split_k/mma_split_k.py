@@ -8,6 +8,7 @@ Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -53,7 +54,7 @@ from gemmlab.kernels.tensor_core.warps import (
     updating,
 )
 from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import choose_split
+from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -194,19 +195,31 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile, with the split that the model chooses for it, which no other outdoes.
+    """The largest tile, with the split that `predict` and the model of sums choose for it, which no
+    other outdoes.
 
-    `predict` says what a tiling asks of a processor, the model of tiles what the sums take.
+    Blocks of this kernel wait for memory where they are few, which the model of tiles alone does
+    not know: so each of some splits is predicted, with as many blocks as fill the processors a
+    quarter, a half, once, twice, …
     """
 
     def split(tiling: Tiling) -> tuple[float, Tiling]:
-        found = choose_split(problem, device, tiling.block[:2])
-        tiling = replace(tiling, split=min(found.split, tiling.steps(problem)))
-        return predict(problem, device, mma_split_k, tiling).seconds + found.reduction, tiling
+        tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
+        splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
+        return min(
+            ((seconds(replace(tiling, split=parts)), replace(tiling, split=parts))
+             for parts in sorted({1, *splits})),
+            key=lambda timed: timed[0],
+        )  # fmt: skip
+
+    def seconds(tiling: Tiling) -> float:
+        sums = in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
+        return predict(problem, device, mma_split_k, tiling).seconds + sums
 
     return fastest(problem, device, TILINGS, split, shared_bytes)
 
 
+FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by blocks that `suggest` tries
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
 TILINGS = (
     DEFAULT,

@@ -32,7 +32,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.bands import corners
+from gemmlab.kernels.tensor_core.bands import corners, staying
 from gemmlab.kernels.tensor_core.boxes import (
     BLOCK,
     DEPTH,
@@ -67,7 +67,6 @@ from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
 STEPS = DEPTH // STEP  # along k, of a tile
-BLOCKS = 132  # SMs of an H100 SXM and of an H200
 CONSUMERS = 2 * WARPGROUP  # threads
 # Registers of a thread of the two groups of consumers, and of the producer's, by whether it lets
 # the TMA copy or carries: 2·240 + 24 and 2·224 + 56 are three times the 168 that all begin with.
@@ -217,7 +216,7 @@ def threads(tiling: Tiling) -> int:
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each SM, or for each tile where these are fewer."""
     across, down = tiling.grid(problem)
-    return (min(across * down, BLOCKS), 1), (threads(tiling), 1)
+    return (staying(across * down), 1), (threads(tiling), 1)
 
 
 def compile_options(tiling: Tiling) -> Mapping[str, object]:
