@@ -143,7 +143,7 @@ class Tcec(Explorer):
         self._draw(self.right, SIZES, [(k, e, values) for e in SIZES], size, f"{values}, k = {k}")
         cuda_cores = emulated(POLICIES["simt"], k, size, values)
         return "\n".join([
-            f"{self._said()} {M}×{N}×{k}, values of {values}, times 2^{size}.",
+            f"{self._said()} {M}×{N}×{k}, {values}, times 2^{size}.",
             f"Largest error / Σ|a·b|: {_text(self.found)} (simulated), {_text(self.expected)} "
             f"(emulated), at most {_text(self.bound)} (predicted); CUDA cores "
             f"{_text(cuda_cores)} (emulated). By norm: {_text(norm)}.",
