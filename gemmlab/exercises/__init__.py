@@ -79,6 +79,10 @@ _MODULES = {
     "11.1": "bfloat16_bits",
     "11.2": "tensor_core_block",
     "11.3": "split_in_two",
+    "12.1": "corrected_product",
+    "12.2": "split_footprint",
+    "12.3": "quads",
+    "12.4": "range_kept",
 }
 
 

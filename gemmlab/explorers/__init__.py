@@ -15,6 +15,7 @@ from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.split_k import SplitK
 from gemmlab.explorers.stages import Stages
 from gemmlab.explorers.swizzle import Swizzle
+from gemmlab.explorers.tcec import Tcec
 from gemmlab.explorers.thread_tiles import ThreadTiles
 from gemmlab.explorers.timeline import Timeline
 
@@ -30,6 +31,7 @@ __all__ = [
     "SplitK",
     "Stages",
     "Swizzle",
+    "Tcec",
     "ThreadTiles",
     "Timeline",
 ]

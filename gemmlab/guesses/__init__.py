@@ -35,6 +35,7 @@ _MODULES = {
     "09": "software_pipelining",
     "10": "split_k",
     "11": "number_formats",
+    "12": "tcec",
 }
 
 

@@ -47,6 +47,7 @@ WALKS = (
     Walk("SplitK", "10_split_k.ipynb", backend="recorded"),
     Walk("Rounding", "11_number_formats.ipynb", "select", UP_DOWN),
     Walk("DotError", "11_number_formats.ipynb"),
+    Walk("Tcec", "12_tcec.ipynb", "select >> nth=2", UP_DOWN),
 )
 
 

@@ -1,0 +1,214 @@
+"""The explorer of corrected products: the error of each policy, over k and over the operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import ipywidgets as widgets
+import numpy as np
+
+from gemmlab import plots
+from gemmlab.explorers.base import Explorer, row
+from gemmlab.explorers.controls import NAMES, dropdown
+from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.policies import M, N, bound, simulated
+from gemmlab.numerics import (
+    POLICIES,
+    Policy,
+    backward_error,
+    emulated_matmul,
+    forward_error,
+    split_range,
+)
+from gemmlab.plots import style
+
+UNITS = {"Tensor Cores, FP16": "m16n8k16.f32.f16", "CUDA cores, FP32": "simt"}
+PRODUCTS = {"1: not corrected": 1, "3: low·low left out": 3, "4: all": 4}
+SUMS = {
+    "outside, after each mma": 1,
+    **{f"outside, after {n}": n for n in (2, 4, 8, 16)},
+    "inside": 0,
+}
+VALUES = ("either sign", "positive")
+LENGTHS = [2**i for i in range(4, 10)]  # where curves have points
+RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
+SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
+SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
+LEAST, MOST = 2.0**-28, 2.0  # errors that are shown
+
+
+def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
+    """A (16, k) and B (k, 8): normal numbers, or their magnitudes, times 2^size."""
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((M, k)), rng.standard_normal((k, N))
+    if values == "positive":
+        a, b = np.abs(a), np.abs(b)
+    return (a * 2.0**size).astype(np.float32), (b * 2.0**size).astype(np.float32)
+
+
+def policy(unit: str, products: int, scale: int, every: int) -> Policy:
+    """The policy that the controls ask for: the scale is 2^scale, `every` 0 means inside."""
+    if UNITS[unit] == "simt":
+        return POLICIES["simt"]
+    scale = scale if products > 1 else 0  # there is no low part
+    return Policy(UNITS[unit], products, 2.0**scale, every > 0, max(1, every))
+
+
+@cache
+def emulated(chosen: Policy, k: int, size: int, values: str) -> float:
+    """The error of the emulated product, as `error` has it."""
+    a, b = operands(k, size, values)
+    return error(emulated_matmul(a, b, chosen), a, b)
+
+
+@cache
+def ran(chosen: Policy, k: int, size: int, values: str) -> np.ndarray:
+    """C of the kernel on the simulator."""
+    return simulated(chosen, *operands(k, size, values))
+
+
+@cache
+def limit(chosen: Policy, k: int, size: int, values: str) -> float:
+    """What the error cannot exceed, as `policies.bound` says."""
+    return bound(chosen, *operands(k, size, values))
+
+
+def error(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """The largest |C − A·B| / |A||B| of all elements."""
+    return backward_error(c, a.astype(np.float64) @ b.astype(np.float64), a, b)
+
+
+class Tcec(Explorer):
+    """A warp's kernel runs at each change; its error lies on the emulated one, below its bound.
+
+    unit : "Tensor Cores, FP16" or "CUDA cores, FP32"; products : 1, 3 or 4
+    scale : exponent of the factor of low parts, one of `SCALES`
+    every : instructions after which a sum is added outside, 1, 2, 4, 8 or 16; 0: all inside
+    k : products of each sum, a power of two from 16 to 128
+    size : operands are normal numbers times 2^size, from -32 to 20 in steps of 4
+    values : "either sign" or "positive"
+
+    `found`, `expected` and `bound` are the kernel's error, the emulated one and what it cannot
+    exceed. Raises ValueError for values that no control could show.
+
+    >>> explorer = Tcec(k=64)
+    >>> explorer.found == explorer.expected <= explorer.bound
+    True
+    """
+
+    def __init__(
+        self, unit: str = "Tensor Cores, FP16", products: int = 3, scale: int = 11, every: int = 1,
+        k: int = 128, size: int = 0, values: str = "positive",
+    ) -> None:  # fmt: skip
+        for name, value, known in (
+            ("unit", unit, UNITS), ("products", products, PRODUCTS.values()),
+            ("scale", scale, SCALES), ("every", every, SUMS.values()), ("k", k, RUN),
+            ("size", size, SIZES), ("values", values, VALUES),
+        ):  # fmt: skip
+            if value not in list(known):
+                raise ValueError(f"{name}={value!r} is not offered; use one of {list(known)}")
+        over_k, (self.left,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
+        over_sizes, (self.right,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
+        super().__init__(Picture(over_k, over_sizes))
+        self.found = self.expected = self.bound = 0.0
+        self.unit = dropdown("units", list(UNITS), unit)
+        self.products = dropdown("products", list(PRODUCTS.items()), products)
+        self.every = dropdown("sums", list(SUMS.items()), every)
+        self.values = dropdown("values", VALUES, values)
+        self.scale = _slider("low parts · 2^", SCALES, scale)
+        self.k = _slider("k", RUN, k)
+        self.size = _slider("operands · 2^", SIZES, size)
+        lists = self.unit, self.products, self.every, self.values
+        sliders = self.scale, self.k, self.size
+        self.arrange([row(*lists), row(*sliders)], watched=(*lists, *sliders))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the controls ask for."""
+        return policy(self.unit.value, self.products.value, self.scale.value, self.every.value)
+
+    def show(self) -> str:
+        """Run the kernel if it has not been, draw errors over k and sizes; return them in words."""
+        k, size, values = self.k.value, self.size.value, self.values.value
+        c, (a, b) = ran(self.policy, k, size, values), operands(k, size, values)
+        self.found = error(c, a, b)
+        self.expected = emulated(self.policy, k, size, values)
+        self.bound = limit(self.policy, k, size, values)
+        with np.errstate(all="ignore"):
+            norm = forward_error(c, a.astype(np.float64) @ b.astype(np.float64))
+        self._draw(
+            self.left, LENGTHS, [(n, size, values) for n in LENGTHS], k, f"{values}, times 2^{size}"
+        )
+        self._draw(self.right, SIZES, [(k, e, values) for e in SIZES], size, f"{values}, k = {k}")
+        cuda_cores = emulated(POLICIES["simt"], k, size, values)
+        return "\n".join([
+            f"{self._said()} {M}×{N}×{k}, {values}, times 2^{size}.",
+            f"Largest error / Σ|a·b|: {_text(self.found)} (simulated), {_text(self.expected)} "
+            f"(emulated), at most {_text(self.bound)} (predicted); CUDA cores "
+            f"{_text(cuda_cores)} (emulated). By norm: {_text(norm)}.",
+        ])  # fmt: skip
+
+    def _said(self) -> str:
+        chosen = self.policy
+        if chosen.mma is None:
+            return "CUDA cores, one FMA after the other."
+        least, largest = split_range(chosen.mma.dtype, chosen.scale)
+        kept = f"Both parts keep 22 bits from {least:.2g} to {largest:.5g}."
+        if least > largest:
+            kept = "No number keeps 22 bits."
+        return kept if chosen.products > 1 else "Operands are rounded to 11 bits."
+
+    def _draw(self, ax, xs, cases, here: int, told: str) -> None:
+        """Draw bounds, emulated errors and the run over `xs`, with CUDA cores beside them."""
+        ax.clear()
+        over_k = ax is self.left
+        style.prepare(ax, log="xy" if over_k else "y", base=2 if over_k else 10)
+        lines = [("CUDA cores (emulated)", style.GREY, ":", "", POLICIES["simt"], emulated)]
+        lines += [
+            ("bound (predicted)", style.BLUE, "--", "", self.policy, limit),
+            ("emulated", style.BLUE, "-", "", self.policy, emulated),
+        ]
+        said = []
+        for name, colour, dash, mark, chosen, what in lines:
+            ys = [_shown(what(chosen, *case)) for case in cases]
+            ax.plot(xs, ys, dash, marker=mark, color=colour, linewidth=1.4, label=name)
+            said.append(f"{name} {', '.join(map(_text, ys))}")
+        ax.plot([here], [_shown(self.found)], style.MARKS["simulated"].marker, markersize=9,
+                color=style.VERMILION, label="kernel (simulated)", zorder=5)  # fmt: skip
+        if any(not np.isfinite(emulated(self.policy, *case)) for case in cases):
+            ax.text(
+                xs[-1], 1.3 * MOST, "no number", color=style.BLUE, fontsize=style.NOTE, ha="right"
+            )
+        ax.set(ylim=(LEAST, 16 * MOST))
+        if over_k:
+            ax.set_xticks(LENGTHS, LENGTHS)
+        ax.set_xlabel(
+            "products, k" if over_k else "size of the operands, power of two",
+            fontsize=style.LABEL,
+        )
+        ax.set_ylabel("largest error / Σ|a·b|", fontsize=style.LABEL)
+        if over_k:
+            ax.legend(loc="upper right", frameon=False, fontsize=style.NOTE, ncols=2)
+        style.title(ax, "Error over k" if over_k else "Error over the size of operands")
+        style.provenance(ax, told)
+        plots.describe(
+            ax, f"Errors over {'k' if over_k else 'sizes'} {', '.join(map(str, xs))}: "
+            f"{'; '.join(said)}. Kernel at {here}: {_text(self.found)}."
+        )  # fmt: skip
+
+
+def _slider(name: str, options: Sequence[int], value: int) -> widgets.SelectionSlider:
+    return widgets.SelectionSlider(
+        options=list(options), value=value, description=name,
+        style=NAMES | {"description_width": "8em"}, layout={"width": "24em", "max_width": "100%"},
+    )  # fmt: skip
+
+
+def _shown(value: float) -> float:
+    """An error as it is drawn: at the upper edge where there is no number."""
+    return float(np.clip(value, LEAST, MOST))
+
+
+def _text(value: float) -> str:
+    return f"{value:.1e}" if np.isfinite(value) else "no number"
