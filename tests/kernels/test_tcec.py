@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy import float32, uint32
 
-from gemmlab import Gemm, Tiling, device, kernels, predict, simulate
+from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.backends import gpu
 from gemmlab.backends.simulator import launches
 from gemmlab.instructions import (
@@ -422,3 +422,11 @@ def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
     found = runner.compute(problem, operands)
     every = kernel.default.block[2] // STEP if kernel is SPLIT else 1
     assert np.array_equal(bits(found), bits(emulated_matmul(a, b, Policy(every=every))))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gpu_computes_each_of_many_tiles(layout):
+    """A stage that is overwritten too early spoils few elements, and only of large products."""
+    problem = Gemm(8192, 8192, 8192, layout=layout)
+    assert run(MMA_TMA, problem, backend="gpu", repeats=1).passed
