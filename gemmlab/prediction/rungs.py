@@ -260,12 +260,11 @@ def _arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
     """Scalars and arrays of zeros, which take no memory until they are written to."""
     alpha, beta = problem.scalars()
     a, b, c = map(np.zeros, problem.shapes, problem.memory)
-    shared = kernel.workspace(problem, tiling)
-    operands = (
-        standing_for(o) if isinstance(o, TensorMap) else o
-        for o in kernel.operands(problem, tiling, a, b)
+    shared = (
+        np.zeros(w.shape, number_format(w.dtype).memory) for w in kernel.workspace(problem, tiling)
     )
-    return (
-        *(alpha, *operands, beta, c),
-        *(np.zeros(w.shape, number_format(w.dtype).memory) for w in shared),
+    given = (
+        *(alpha, *kernel.operands(problem, tiling, a, b), beta, c),
+        *kernel.scratch(problem, tiling, *shared),
     )
+    return tuple(standing_for(x) if isinstance(x, TensorMap) else x for x in given)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy import float32, uint32
 
-from gemmlab import Gemm, Tiling, device, kernels, predict, simulate
+from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.backends import gpu
 from gemmlab.backends.simulator import launches
 from gemmlab.instructions import (
@@ -36,9 +36,10 @@ from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 from tests.support.edge_shapes import SCALES, edge_shapes
 
-STORED, REGISTERS, SPLIT = kernels.TCEC
+STORED, REGISTERS, MMA_TMA, SPLIT = kernels.TCEC
 RUNGS = pytest.mark.parametrize("kernel", kernels.TCEC, ids=lambda k: k.name)
 BY_MMA = pytest.mark.parametrize("kernel", [STORED, REGISTERS], ids=lambda k: k.name)
+BEFOREHAND = MMA_TMA, SPLIT  # their operands are split by a launch of its own
 SMALL = {
     STORED: (
         Tiling((64, 64, 32), (8, 8), 2, (64, 32)),
@@ -47,6 +48,10 @@ SMALL = {
     REGISTERS: (
         Tiling((64, 64, 32), (8, 8), 3, (64, 32)),
         Tiling((128, 64, 32), (4, 8), 2, (32, 32)),
+    ),
+    MMA_TMA: (
+        Tiling((128, 128, 64), (8, 8), 3, (64, 32)),
+        Tiling((128, 128, 64), (4, 16), 2, (32, 64)),
     ),
     SPLIT: (
         Tiling((128, 64, 64), stages=2),
@@ -110,8 +115,9 @@ def test_edge_shapes(kernel):
     """Scales and layouts take turns. Sums of small integers are exact."""
     turns = zip(cycle(SCALES), cycle(LAYOUTS), strict=False)
     tiling = SMALL[kernel][0]
-    if kernel is SPLIT:
+    if kernel in BEFOREHAND:
         shapes = [(129, 5, 63), (3, 130, 129), (1, 1, 200), (128, 64, 1), (127, 65, 64)]
+        shapes = shapes if kernel is SPLIT else shapes[::2]
     else:
         shapes = edge_shapes(tiling)
     for shape, ((alpha, beta), layout) in zip(shapes, turns, strict=False):
@@ -128,12 +134,32 @@ def test_layouts_aligned_and_not(kernel, layout):
 @RUNGS
 @pytest.mark.parametrize(("kind", "layout"), [("normal", "nn"), ("wide", "tt"), ("normal", "nt")])
 def test_the_bits_of_the_emulator(kernel, kind, layout):
-    """In steps of 16 along k: low·high, high·low, and the main product, which is added outside."""
+    """In steps of 16 along k: low·high, high·low, and the main product, which is added outside.
+
+    Rungs with the same bits have the same errors.
+    """
     problem, operands, a, b = product(kind, 128, 128, 128, layout)
     for tiling in SMALL[kernel]:
         every = tiling.block[2] // STEP if kernel is SPLIT else 1
         c, _ = simulated(kernel, problem, operands, tiling)
         assert np.array_equal(bits(c), bits(emulated_matmul(a, b, Policy(every=every)))), tiling
+
+
+def test_one_block_takes_tile_after_tile():
+    """Through a ring that is full in the middle of one."""
+    problem, operands, a, b = product("normal", 64, 192, 129)
+    tiling = Tiling((64, 64, 64), (2, 8), 2, (16, 32))
+    parts = [np.zeros(w.shape, np.float16) for w in MMA_TMA.workspace(problem, tiling)]
+    for x, high, low in zip(operands, parts[::2], parts[1::2], strict=False):
+        high[:, : x.shape[1]], low[:, : x.shape[1]] = split(x).high, split(x).low
+    _, block = MMA_TMA.launch(problem, tiling)
+    simulate(
+        MMA_TMA.function(problem, tiling), 1, block,
+        np.float32(1), operands.a, operands.b, np.float32(0), operands.c,
+        *MMA_TMA.scratch(problem, tiling, *parts),
+        shared_bytes=MMA_TMA.shared_bytes(problem, tiling),
+    )  # fmt: skip
+    assert np.array_equal(bits(operands.c), bits(emulated_matmul(a, b)))
 
 
 @pytest.mark.parametrize("interval", [64, 128, 192])
@@ -181,7 +207,7 @@ def sgemm(a, b):
     return emulated_matmul(a, b, POLICIES["simt"])
 
 
-@RUNGS
+@pytest.mark.parametrize("kernel", [STORED, REGISTERS, SPLIT], ids=lambda k: k.name)
 @pytest.mark.parametrize("kind", DATA)
 def test_errors_are_no_larger_than_those_of_sgemm(kernel, kind):
     problem, operands, a, b = product(kind, 64, 64, 512)
@@ -274,6 +300,12 @@ def misfits(kernel):
         yield Tiling((128, 128, 48), stages=2)
         yield Tiling((128, 128, 64), stages=1)
         return
+    if kernel is MMA_TMA:
+        yield Tiling((128, 128, 64), (8, 8), 3)
+        yield Tiling((128, 128, 64), (8, 16), 3, (64, 64))
+        yield Tiling((128, 128, 32), (8, 8), 3, (64, 32))
+        yield Tiling((128, 128, 64), (8, 8), 1, (64, 32))
+        return
     yield Tiling((64, 64, 32), (8, 8), 2)
     yield Tiling((96, 64, 32), (12, 8), 2, (96, 32))
     yield Tiling((64, 64, 8), (8, 8), 2, (64, 32))
@@ -333,6 +365,32 @@ def test_rungs_by_mma_live_in_registers(kernel, n, layout):
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@pytest.mark.parametrize("layout", ["nn", "tn"])
+def test_no_stage_is_released_before_it_is_read(layout):
+    """An arrival overtakes an `ldmatrix` that no instruction has waited for. Those of a warp end in
+    order: one that holds no scoreboard has ended with the next that does.
+    """
+    code = compiled_rung(MMA_TMA, Gemm(64, 64, 64, layout=layout), MMA_TMA.default, (9, 0))
+    assert code.local_bytes == 0
+    opcodes = [i.opcode for i in code.instructions]
+    arrival = opcodes.index("SYNCS.ARRIVE.TRANS64.A1T0")
+    next_stage = max(n for n in range(arrival) if "PHASECHK" in opcodes[n])
+    assert any(o.startswith("HMMA") for o in opcodes[:next_stage])
+    on_the_way, unnamed = {}, []
+    for n, i in enumerate(code.instructions[:arrival]):
+        for scoreboard in i.control.waits:
+            on_the_way.pop(scoreboard, None)
+        if i.name == "LDSM" and n < next_stage:
+            unnamed.append(n)
+            if i.control.write_barrier is not None:
+                on_the_way.setdefault(i.control.write_barrier, []).extend(unnamed)
+                unnamed = []
+    assert not unnamed
+    assert not on_the_way
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.parametrize("tiling", [SPLIT.default, SMALL[SPLIT][1]], ids=str)
 def test_three_accumulators_live_in_registers(tiling):
     """And no `wgmma` waits for the one before, which ptxas would say by more waits than there are
@@ -364,3 +422,11 @@ def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
     found = runner.compute(problem, operands)
     every = kernel.default.block[2] // STEP if kernel is SPLIT else 1
     assert np.array_equal(bits(found), bits(emulated_matmul(a, b, Policy(every=every))))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gpu_computes_each_of_many_tiles(layout):
+    """A stage that is overwritten too early spoils few elements, and only of large products."""
+    problem = Gemm(8192, 8192, 8192, layout=layout)
+    assert run(MMA_TMA, problem, backend="gpu", repeats=1).passed

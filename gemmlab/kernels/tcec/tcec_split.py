@@ -1,4 +1,4 @@
-"""Rung 3, tcec_split: operands are split beforehand, and Hopper's warpgroups multiply the parts.
+"""Rung 4, tcec_split: operands are split beforehand, and Hopper's warpgroups multiply the parts.
 
 `wgmma` reads both operands from shared memory, and the TMA copies what is in global memory as it
 is: so the parts have to be there. A launch before writes them, at the speed of memory, and the

@@ -228,16 +228,19 @@ def computable(tiling: Tiling) -> bool:
 # ------------------------------------------------------------------------------------- their counts
 
 
-def fragment_loads(problem: Gemm, tiling: Tiling, placed: Callable[[int], Place]) -> Counter[str]:
+def fragment_loads(
+    problem: Gemm, tiling: Tiling, placed: Callable[[int], Place],
+    widths: tuple[int, int] | None = None,
+) -> Counter[str]:  # fmt: skip
     """A block's loads of the fragments of one step of 16 along k, of A and of B.
 
-    placed : `in_rows` or `swizzled`
+    placed : `in_rows` or `swizzled`; widths : rows and columns of a warp's tile, if not all
     """
     shapes, threads = tile_shapes(tiling, problem.layout), np.arange(tiling.threads)
     corners, total = corner(tiling)(threads), Counter()
     along = problem.layout[0] == "n", problem.layout[1] == "t"
     for side, ((_, length), along_k) in enumerate(zip(shapes, along, strict=True)):
-        width = tiling.warp[side]
+        width = (widths or tiling.warp)[side]
         point, place = pointing(along_k, side == 0), placed(length)
         for f in range(0, width, STEP):
             flat = place(*point(threads, corners[side] + f)).reshape(-1, WARP)

@@ -1,0 +1,244 @@
+"""Rung 3, tcec_mma_tma: parts are split beforehand, the TMA copies them, warps only multiply.
+
+In *tcec_registers* every warp splits what it loads, also what others load, and more instructions
+go into parts than into products. Here a launch before writes the parts to memory, at its speed,
+and the kernel is *mma_tma* with four rings in place of two and three products in place of one.
+Corrections have sums of their own, so that a warp's tile is half of what it is there. Three
+products of two parts make up for it: as many fragments are loaded for each `mma`.
+Counter to watch: `tensor_copy_bytes`, in place of all loads of the parts.
+
+Source of the loop: see *mma_tma*; of the products: see `sums`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from numpy import float16, float32, uint32, uint64
+
+from gemmlab.instructions import (
+    fence_mbarrier_init,
+    fence_tensor_map,
+    mbarrier_arrive,
+    mbarrier_arrive_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+    shared_view,
+)
+from gemmlab.instructions.tensor_maps import MOST, ROW
+from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
+from gemmlab.kernels.tcec.rows import fragments, starting, walking
+from gemmlab.kernels.tcec.sums import flops, joining
+from gemmlab.kernels.tensor_core.bands import corners
+from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.mma_tma import CONSUMERS, REGISTERS, STEPS, compile_options, launch
+from gemmlab.kernels.tensor_core.pieces import swizzled
+from gemmlab.kernels.tensor_core.warps import (
+    STEP,
+    clearing,
+    computable,
+    corner,
+    fragment_loads,
+    fragment_shapes,
+    update_c,
+    updating,
+)
+from gemmlab.model import traffic
+from gemmlab.model.work import together
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+MANY, FEW = REGISTERS[True]
+
+
+def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
+    """The kernel, a function of (alpha, A, B, beta, C, the parts of A and B, their tensor maps).
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    paired : rows of C have an even number of elements
+    """
+    BM, BN, BK = tiling.block
+    STAGES, LAST = tiling.stages, tiling.stages - 1
+    ALONG_A, ALONG_B = along_k(layout)
+    A_SIZE, B_SIZE = BM * BK, BN * BK
+    A_BOXES, B_BOXES = (STAGES, *shape(BM, ALONG_A)), (STAGES, *shape(BN, ALONG_B))
+    A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
+    A_BYTES, B_BYTES = BM * ROW, BN * ROW  # of one part, in a stage
+    STAGE_BYTES = PARTS * (A_BYTES + B_BYTES)
+    FROM_A_LOW, FROM_B = STAGES * A_BYTES, PARTS * STAGES * A_BYTES
+    FROM_B_LOW, TILES = FROM_B + STAGES * B_BYTES, STAGES * STAGE_BYTES
+    (A_WORDS, B_WORDS), SUMS = fragments(tiling), fragment_shapes(tiling)[2]
+
+    copy_a, copy_b = copying(BM, ALONG_A), copying(BN, ALONG_B)
+    tile_corner, warp_corner = corners(tiling), on_device(corner(tiling))
+    clear, join = clearing(tiling), joining(tiling)
+    start, (first_row, all_but_last, last_row) = starting(layout), walking(tiling, layout)
+    update = updating(tiling, "float32", paired)
+
+    @on_device
+    def after(stage, turn):
+        """The stage of the ring that follows, and the parity of its turn."""
+        return (stage + 1, turn) if stage < LAST else (0, turn ^ uint32(1))
+
+    @on_device
+    def copy(Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl, row, col, p, full):
+        """Let the TMA copy the tiles from p of k on to a stage; `full` counts their bytes."""
+        mbarrier_arrive_expect(full, stage, STAGE_BYTES)
+        copy_a(Ah, stage, to_Ah, row, p, full)
+        copy_b(Bh, stage, to_Bh, col, p, full)
+        copy_a(Al, stage, to_Al, row, p, full)
+        copy_b(Bl, stage, to_Bl, col, p, full)
+
+    def tcec_mma_tma(
+        alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl
+    ):  # fmt: skip
+        boxes_ah = shared_view(A_BOXES, float16, 0)
+        boxes_al = shared_view(A_BOXES, float16, FROM_A_LOW)
+        boxes_bh = shared_view(B_BOXES, float16, FROM_B)
+        boxes_bl = shared_view(B_BOXES, float16, FROM_B_LOW)
+        # The same, element after element.
+        Ah, Al = shared_view(A_RING, float16, 0), shared_view(A_RING, float16, FROM_A_LOW)
+        Bh, Bl = shared_view(B_RING, float16, FROM_B), shared_view(B_RING, float16, FROM_B_LOW)
+        full = shared_view((STAGES,), uint64, TILES)
+        empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
+        m, n = C.shape
+        k = A.shape[1] if ALONG_A else A.shape[0]
+        tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        first, further = cuda.blockIdx.x, cuda.gridDim.x
+        thread = cuda.threadIdx.x
+
+        if thread == 0:
+            for stage in range(STAGES):
+                mbarrier_init(full, stage, 1)
+                mbarrier_init(empty, stage, CONSUMERS)
+            fence_mbarrier_init()
+        cuda.syncthreads()
+
+        if thread >= CONSUMERS:
+            setmaxnreg_dec(FEW)
+            if thread == CONSUMERS:
+                fence_tensor_map(to_Ah)
+                fence_tensor_map(to_Al)
+                fence_tensor_map(to_Bh)
+                fence_tensor_map(to_Bl)
+                stage, turn = 0, uint32(1)  # in the first turn, waiting for `empty` ends at once
+                for tile in range(first, tiles, further):
+                    row, col = tile_corner(tile, m, n)
+                    for p in range(0, k, BK):
+                        mbarrier_wait(empty, stage, turn)
+                        copy(
+                            boxes_ah, boxes_al, boxes_bh, boxes_bl, stage,
+                            to_Ah, to_Al, to_Bh, to_Bl, row, col, p, full,
+                        )  # fmt: skip
+                        stage, turn = after(stage, turn)
+                # One tile more, of zeros: its first fragments are loaded, and never used.
+                mbarrier_wait(empty, stage, turn)
+                copy(
+                    boxes_ah, boxes_al, boxes_bh, boxes_bl, stage,
+                    to_Ah, to_Al, to_Bh, to_Bl, m, n, 0, full,
+                )  # fmt: skip
+        else:
+            setmaxnreg_inc(MANY)
+            a_high, a_low = cuda.local.array(A_WORDS, uint32), cuda.local.array(A_WORDS, uint32)
+            b_high, b_low = cuda.local.array(B_WORDS, uint32), cuda.local.array(B_WORDS, uint32)
+            main, cross = cuda.local.array(SUMS, float32), cuda.local.array(SUMS, float32)
+            i, j = warp_corner(thread)
+            from_a, from_b = start(i, j)  # where this lane points
+            stage, turn = 0, uint32(0)
+            at_a, at_b = from_a, from_b  # in this stage
+            mbarrier_wait(full, stage, turn)
+            first_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low)
+            for tile in range(first, tiles, further):
+                clear(main)
+                clear(cross)
+                for _ in range(0, k, BK):
+                    all_but_last(
+                        Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross
+                    )
+                    stage, turn = after(stage, turn)
+                    at_a, at_b = from_a + stage * A_SIZE, from_b + stage * B_SIZE
+                    mbarrier_wait(full, stage, turn)
+                    last_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross)
+                    # An arrival overtakes an `ldmatrix`: only what was multiplied has been read.
+                    mbarrier_arrive(empty, stage - 1 if stage > 0 else LAST)
+                join(main, cross)
+                row, col = tile_corner(tile, m, n)
+                update(C, row + i, col + j, alpha, main, beta)
+
+    return tcec_mma_tma
+
+
+def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
+    """Keyword arguments of `build`."""
+    return {"layout": problem.layout, "paired": problem.n % 2 == 0}
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: both parts in all stages, and two mbarriers for each."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * (PARTS * (bm + bn) * ROW + 2 * WORD)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The split, and *mma_tma*'s copies and fragments, of two parts. No thread loads A or B."""
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    (blocks, _), _ = launch(problem, tiling)
+    steps = tiling.steps(problem)
+    rows = PARTS * (across * down * steps + blocks) * (bm + bn)  # that are brought
+    fragments = fragment_loads(problem, tiling, swizzled)
+    found = traffic.staged(
+        problem, tiling, Counter(), [(PARTS * steps * STEPS, fragments)], update_c(problem, tiling),
+        barriers=0, round_trips=1, flops=flops(problem, tiling),
+    )  # fmt: skip
+    first_row = fragment_loads(problem, tiling, swizzled, (STEP, tiling.warp[1]))
+    zeros = Counter({n: PARTS * blocks * v for n, v in first_row.items() if n != "lane_bytes"})
+    multiplied = replace(
+        found,
+        counters=found.counters + zeros + Counter(barriers=blocks, tensor_copy_bytes=rows * ROW),
+        l1_wavefronts=found.l1_wavefronts + rows + zeros["shared_load_wavefronts"],
+        chain=(1, 0),
+    )
+    return together(split_work(problem), multiplied)
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
+    bm, bn, bk = tiling.block
+    if not (
+        computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
+        and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
+        and tiling.stages >= 2
+    ):  # fmt: skip
+        raise ValueError(
+            f"tiling {tiling} does not fit tcec_mma_tma, which needs 8 warps of 8×4 threads with "
+            f"tiles of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to "
+            f"{MOST}, steps of {DEPTH} along k, and two stages or more, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 128, DEPTH), warp=(64, 32), thread=(8, 8), stages=3)
+
+tcec_mma_tma = Kernel(
+    name="tcec_mma_tma",
+    idea="operands split beforehand, the TMA copies, warps only multiply",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    variant=variant,
+    compile=compile_options,
+    layouts=LAYOUTS,
+    before=(SPLIT,),
+    workspace=workspace,
+    scratch=with_maps,
+)
