@@ -34,10 +34,11 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
 from gemmlab.kernels.tcec.held import adding, clearing, joining
+from gemmlab.kernels.tcec.stage_products import stage_products
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import corners
@@ -82,39 +83,10 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
-    multiply_add = multiplying_16(wgmma, layout)
+    multiply, correct = stage_products(multiplying_16(wgmma, layout))
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
     update = updating(BN, "float32", paired)
-
-    @on_device
-    def nothing(sums, Ah, Al, Bh, Bl, stage, group, more):
-        pass
-
-    def main_products(q):
-        """A device function that adds the main products of a stage, from q of k on."""
-        others = main_products(q + K) if q + K < DEPTH else nothing
-
-        @on_device
-        def multiply(part, Ah, Al, Bh, Bl, stage, group, more):
-            multiply_add(part, Ah, Bh, stage, group, q, more)
-            others(part, Ah, Al, Bh, Bl, stage, group, True)
-
-        return multiply
-
-    def corrections(q):
-        """A device function that adds the products that correct them."""
-        others = corrections(q + K) if q + K < DEPTH else nothing
-
-        @on_device
-        def multiply(cross, Ah, Al, Bh, Bl, stage, group, more):
-            multiply_add(cross, Al, Bh, stage, group, q, more)
-            multiply_add(cross, Ah, Bl, stage, group, q, True)
-            others(cross, Ah, Al, Bh, Bl, stage, group, True)
-
-        return multiply
-
-    multiply, correct = main_products(0), corrections(0)
 
     def tcec_split(alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl):
         Ah, Al = shared_view(A_SHAPE, float16, 0), shared_view(A_SHAPE, float16, FROM_A_LOW)
