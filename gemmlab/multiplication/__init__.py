@@ -10,6 +10,7 @@ do, is summed by FP32 units. Nothing waits for the GPU: what is in the operands 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gemmlab.arguments import whole_number
@@ -41,7 +42,7 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
     [[3.0, 3.0], [3.0, 3.0]]
     """
     if autograd.is_recorded(a, b):
-        return autograd.recorded(_multiplied, matmul)(a, b, workspace_bytes)
+        return autograd.recorded(sys.modules["torch"], _multiplied, matmul)(a, b, workspace_bytes)
     return _multiplied(a, b, workspace_bytes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 
@@ -20,13 +21,12 @@ def is_recorded(*tensors: Any) -> bool:
 
 
 @cache
-def recorded(product: Callable, again: Callable) -> Callable:
-    """The function (a, b, workspace_bytes) that computes C = AB and is recorded.
+def recorded(torch: ModuleType, product: Callable, again: Callable) -> Callable:
+    """The function (a, b, workspace_bytes) that computes C = AB and is recorded by PyTorch.
 
     product : computes C; again : computes gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, of transposed
     views, and is recorded itself where PyTorch asks for gradients of gradients
     """
-    torch = sys.modules["torch"]
 
     class Product(torch.autograd.Function):
         """C = AB."""

@@ -48,9 +48,9 @@ class Simulated:
         """An array of zeros."""
         return np.zeros(shape, dtype)
 
-    def view(self, stack: Stack) -> np.ndarray:
-        """A stack as an argument of kernels."""
-        return np.asarray(_Exported(stack, "__array_interface__"))
+    def view(self, stack: Stack, dimensions: int = 3) -> np.ndarray:
+        """A stack, or a matrix alone, as an argument of kernels."""
+        return np.asarray(_Exported(stack, "__array_interface__", dimensions))
 
     def map(self, array: np.ndarray, rows: int) -> Any:
         """The tensor map of an array."""
@@ -84,9 +84,9 @@ class Gpu:
         self.cuda.cudadrv.driver.device_memset(array, 0, array.nbytes, self.stream)
         return array
 
-    def view(self, stack: Stack) -> Any:
-        """A stack as an argument of kernels."""
-        exported = _Exported(stack, "__cuda_array_interface__")
+    def view(self, stack: Stack, dimensions: int = 3) -> Any:
+        """A stack, or a matrix alone, as an argument of kernels."""
+        exported = _Exported(stack, "__cuda_array_interface__", dimensions)
         return self.cuda.as_cuda_array(exported, sync=False)
 
     def map(self, array: Any, rows: int) -> Any:
@@ -106,9 +106,9 @@ class Gpu:
 class _Exported:
     """An object with an array interface, and what keeps its memory."""
 
-    def __init__(self, stack: Stack, name: str) -> None:
+    def __init__(self, stack: Stack, name: str, dimensions: int) -> None:
         self.owner = stack.owner
-        setattr(self, name, stack.interface)
+        setattr(self, name, stack.interface(dimensions))
 
 
 class _Matrix:

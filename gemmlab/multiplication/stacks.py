@@ -61,11 +61,19 @@ class Stack:
         return replace(self, address=address, shape=tuple(end - begin for begin, end in parts))
 
     @property
-    def interface(self) -> dict[str, Any]:
-        """The array interface of it, version 3, of NumPy's kind and of CUDA's."""
+    def matrices(self) -> list[Stack]:
+        """Each matrix alone."""
+        whole = [(0, size) for size in self.shape[1:]]
+        return [self.cut((i, i + 1), *whole) for i in range(self.shape[0])]
+
+    def interface(self, dimensions: int) -> dict[str, Any]:
+        """The array interface of it, version 3, of NumPy's kind and of CUDA's.
+
+        dimensions : 3, or 2 of one matrix alone
+        """
         return {
-            "shape": self.shape,
-            "strides": self.strides,
+            "shape": self.shape[-dimensions:],
+            "strides": self.strides[-dimensions:],
             "typestr": np.dtype(np.float32).str,
             "data": (self.address, False),
             "version": 3,
