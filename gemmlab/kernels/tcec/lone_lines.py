@@ -26,8 +26,9 @@ def build(scaled: bool) -> Callable:
 
     def sum_lone_lines(A, B, C, back_a, back_b):
         matrix, (_, m, n), k = cuda.blockIdx.z, C.shape, A.shape[2]
-        top, col = cuda.blockIdx.y * SIDE, cuda.blockIdx.x * SIDE + cuda.threadIdx.x % SIDE
-        row = top + cuda.threadIdx.x % SIDE
+        across, line = (n + SIDE - 1) // SIDE, cuda.threadIdx.x % SIDE
+        top, left = cuda.blockIdx.x // across * SIDE, cuda.blockIdx.x % across * SIDE
+        row, col = top + line, left + line
         if cuda.threadIdx.x < SIDE:
             lone = row < m and back_a[matrix, row] == 0
         else:
@@ -48,5 +49,5 @@ def build(scaled: bool) -> Callable:
 
 
 def launch(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
-    """(grid, block): tiles across C and down, and matrices."""
-    return (-(-n // SIDE), -(-m // SIDE), batch), (THREADS, 1)
+    """(grid, block): tiles of C, and matrices."""
+    return (-(-n // SIDE) * -(-m // SIDE), 1, batch), (THREADS, 1)

@@ -79,8 +79,8 @@ def magnitude(x):
 
 @on_device
 def note(found, matrix, line, largest):
-    """Tell the exponent x, of 2^(x-1) ≤ largest < 2^x."""
-    if largest > 0:
+    """Tell the exponent x, of 2^(x-1) ≤ largest < 2^x; of zeros there is nothing to tell."""
+    if largest > 0 and line < found.shape[1]:
         exponent = int32(math.frexp(largest)[1]) if largest <= LARGEST else int32(BEYOND)
         cuda.atomic.max(found, (matrix, line), exponent + int32(OFFSET))
 
@@ -94,6 +94,14 @@ def scale_of(found):
     if abs(MOST - exponent) > FARTHEST:
         return float32(0)
     return float32(math.ldexp(float32(1), int32(MOST - exponent)))
+
+
+@on_device
+def corner(length):
+    """The row and the column where this block's tile of a matrix begins."""
+    width = cuda.blockDim.x * FOUR
+    across = (length + width - 1) // width
+    return cuda.blockIdx.x // across * ROWS, cuda.blockIdx.x % across * width
 
 
 def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
@@ -110,50 +118,54 @@ def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
         return max(max(magnitude(v[0]), magnitude(v[1])), max(magnitude(v[2]), magnitude(v[3])))
 
     @on_device
+    def of_column(largest, w, x, y, z):
+        return max(largest, of_four((w, x, y, z)))
+
+    @on_device
     def note_row(found, matrix, row, v):
         """Tell the largest element that a warp has of a row."""
         largest = of_four(v)
         for apart in (16, 8, 4, 2, 1):
             largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, apart))
-        if cuda.threadIdx.x % WARP == 0 and row < found.shape[1]:
+        if cuda.threadIdx.x % WARP == 0:
             note(found, matrix, row, largest)
 
     @on_device
-    def note_column(found, matrix, col, w, x, y, z):
-        """Tell the largest of four elements of a column."""
-        if col < found.shape[1]:
-            note(found, matrix, col, of_four((w, x, y, z)))
-
-    @on_device
-    def write_row(out, top, row, height, col, v):
+    def write_row(out, stacked, row, height, col, v):
         if row < height and col < out[0].shape[1]:
             scaled = v[0] * FIRST, v[1] * FIRST, v[2] * FIRST, v[3] * FIRST
-            write(out, top + row, col, scaled)
+            write(out, stacked + row, col, scaled)
 
     def scale_first(X, found, out):
         matrix, x = cuda.blockIdx.z, X[cuda.blockIdx.z]
         height = out[0].shape[0] // X.shape[0]  # of a matrix in the stack
-        top, start = matrix * height, cuda.blockIdx.y * ROWS + cuda.threadIdx.y * HEIGHT
-        col = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) * FOUR
-        for down in range(0, ROWS, cuda.blockDim.y * HEIGHT):
-            row = start + down
+        top, left = corner(out[0].shape[1])
+        col, stacked = left + cuda.threadIdx.x * FOUR, matrix * height
+        l0, l1, l2, l3 = float32(0), float32(0), float32(0), float32(0)
+        for down in range(cuda.threadIdx.y * HEIGHT, ROWS, cuda.blockDim.y * HEIGHT):
+            row = top + down
             # Four loads that do not wait for each other.
             v0, v1 = read_four(x, row, col), read_four(x, row + 1, col)
             v2, v3 = read_four(x, row + 2, col), read_four(x, row + 3, col)
-            write_row(out, top, row, height, col, v0)
-            write_row(out, top, row + 1, height, col, v1)
-            write_row(out, top, row + 2, height, col, v2)
-            write_row(out, top, row + 3, height, col, v3)
+            write_row(out, stacked, row, height, col, v0)
+            write_row(out, stacked, row + 1, height, col, v1)
+            write_row(out, stacked, row + 2, height, col, v2)
+            write_row(out, stacked, row + 3, height, col, v3)
             if along:
                 note_row(found, matrix, row, v0)
                 note_row(found, matrix, row + 1, v1)
                 note_row(found, matrix, row + 2, v2)
                 note_row(found, matrix, row + 3, v3)
             else:
-                note_column(found, matrix, col, v0[0], v1[0], v2[0], v3[0])
-                note_column(found, matrix, col + 1, v0[1], v1[1], v2[1], v3[1])
-                note_column(found, matrix, col + 2, v0[2], v1[2], v2[2], v3[2])
-                note_column(found, matrix, col + 3, v0[3], v1[3], v2[3], v3[3])
+                l0 = of_column(l0, v0[0], v1[0], v2[0], v3[0])
+                l1 = of_column(l1, v0[1], v1[1], v2[1], v3[1])
+                l2 = of_column(l2, v0[2], v1[2], v2[2], v3[2])
+                l3 = of_column(l3, v0[3], v1[3], v2[3], v3[3])
+        if not along:
+            note(found, matrix, col, l0)
+            note(found, matrix, col + 1, l1)
+            note(found, matrix, col + 2, l2)
+            note(found, matrix, col + 3, l3)
 
     return scale_first
 
@@ -177,38 +189,36 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
     def scale_again(X, found, back, out):
         matrix, x = cuda.blockIdx.z, X[cuda.blockIdx.z]
         height = out[0].shape[0] // X.shape[0]
-        top, start = matrix * height, cuda.blockIdx.y * ROWS
-        left, thread = cuda.blockIdx.x * cuda.blockDim.x * FOUR, cuda.threadIdx.x
-        thread += cuda.threadIdx.y * cuda.blockDim.x
-        wrong = False
+        top, left = corner(out[0].shape[1])
+        thread, wrong = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x, False
         if along:
             if thread < ROWS:
-                wrong = look(found, back, matrix, start + thread, cuda.blockIdx.x == 0)
+                wrong = look(found, back, matrix, top + thread, left == 0)
         else:
             for line in range(thread, cuda.blockDim.x * FOUR, THREADS):
-                wrong |= look(found, back, matrix, left + line, start == 0)
+                wrong |= look(found, back, matrix, left + line, top == 0)
         if cuda.syncthreads_or(int32(wrong)) != 0:
             col = left + cuda.threadIdx.x * FOUR
-            s0, s1 = FIRST, FIRST
-            s2, s3 = FIRST, FIRST
+            s0, s1, s2, s3 = FIRST, FIRST, FIRST, FIRST
             if not along:
                 s0, s1 = scale_at(found, matrix, col), scale_at(found, matrix, col + 1)
                 s2, s3 = scale_at(found, matrix, col + 2), scale_at(found, matrix, col + 3)
-            for row in range(start + cuda.threadIdx.y, start + ROWS, cuda.blockDim.y):
+            for row in range(top + cuda.threadIdx.y, top + ROWS, cuda.blockDim.y):
                 if along:
                     s0 = scale_at(found, matrix, row)
                     s1, s2, s3 = s0, s0, s0
                 if row < height and col < out[0].shape[1]:
                     v = read_four(x, row, col)
-                    write(out, top + row, col, (v[0] * s0, v[1] * s1, v[2] * s2, v[3] * s3))
+                    scaled = v[0] * s0, v[1] * s1, v[2] * s2, v[3] * s3
+                    write(out, matrix * height + row, col, scaled)
 
     return scale_again
 
 
 def launch(shape: tuple[int, int], batch: int) -> tuple[Dim, Dim]:
-    """(grid, block) for stacks whose matrices have this shape: across rows, down them, matrices."""
+    """(grid, block) for stacks whose matrices have this shape: tiles of ROWS rows, and matrices."""
     height, length = shape
     warps = min(THREADS // WARP, -(-length // (FOUR * WARP)))
     across = WARP << (warps - 1).bit_length()
-    grid = -(-length // (FOUR * across)), -(-height // ROWS), batch
-    return grid, (across, THREADS // across)
+    tiles = -(-length // (FOUR * across)) * -(-height // ROWS)
+    return (tiles, 1, batch), (across, THREADS // across)
