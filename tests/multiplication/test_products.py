@@ -7,14 +7,16 @@ import pytest
 
 from gemmlab import Tiling, cuda, kernels, simulate
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec import lone_lines, scaling
+from gemmlab.kernels.tcec import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.tcec.scaling import GUESS
+from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication import products
 from gemmlab.multiplication.arrays import stack_of
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.machines import Simulated
 from gemmlab.multiplication.products import multiply, workspace_bytes
 from gemmlab.numerics import Policy, backward_error, emulated_matmul, fma_chain_bound
+from gemmlab.prediction.compiling import _cubin, lacking
 from gemmlab.product import LAYOUTS
 
 TILINGS = {
@@ -233,3 +235,31 @@ def test_the_scale_of_a_line(largest, scale):
     out = np.full(1, np.nan, np.float32)
     simulate(ask, 1, 32, np.array([largest], np.float32), np.zeros((1, 1), np.int32), out)
     assert out[0] == scale
+
+
+# ------------------------------------------------------------------------------------ compiled
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+def test_the_kernels_of_hopper_compile_without_spills():
+    from numba.cuda import types
+
+    def array(dtype, dimensions, layout="C"):
+        return types.Array(dtype, dimensions, layout)
+
+    tiling, out = kernels.tcec_split.default, types.UniTuple(array(types.float16, 2), 2)
+    back, maps, whole = array(types.float32, 2), [array(types.uint8, 1)] * 4, [types.int64] * 2
+    launched = {
+        scaling.build_first(False, True, scaling.parts): (
+            (array(types.float32, 3, "A"), array(types.int32, 2), out),
+            {"launch_bounds": scaling.THREADS},
+        ),
+        tcec_batched.build(tiling, "nn", True): (
+            (array(types.float32, 3), types.int64, *maps, *whole, back, back),
+            compile_options(tiling),
+        ),
+    }
+    for kernel, (signature, options) in launched.items():
+        _, taken = _cubin(kernel, signature, "sm_90", None, tuple(options.items()))
+        assert taken.local_bytes == 0
