@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks import tcec_errors as benchmark
-from gemmlab.numerics import POLICIES, Policy, emulated_matmul, split_range
+from gemmlab.numerics import (
+    POLICIES,
+    Policy,
+    backward_error,
+    emulated_matmul,
+    forward_error,
+    split_range,
+)
 from gemmlab.records import RecordError
 from gemmlab.records.tcec import FILE, TABLES, read_errors, tcec_errors, written
 
@@ -71,6 +78,16 @@ def test_short_sums_of_positive_numbers_are_where_fp32_units_lose_less():
         row["way"]: row for row in benchmark.errors(COMPUTE, 16, (64,)) if row["data"] == "hilbert"
     }
     assert rows["tcec_split"]["by_norm"] > 1.5 * rows["cublas_sgemm"]["by_norm"]
+
+
+def test_errors_are_those_of_numerics():
+    a, b = benchmark.normal(np.random.default_rng(2), 9, 7, 40)
+    c, exact = a @ b, a.astype(float) @ b.astype(float)
+    found = benchmark.Exact(a, b).errors_of(c)
+    assert found["largest"] == pytest.approx(backward_error(c, exact, a, b), rel=1e-3)
+    assert found["by_norm"] == pytest.approx(forward_error(c, exact), rel=1e-3)
+    c[3, 2] = np.nan
+    assert set(benchmark.Exact(a, b).errors_of(c).values()) == {np.inf}
 
 
 def test_an_emulator_of_another_interval_is_seen(monkeypatch):
