@@ -200,3 +200,52 @@ class Elsewhere(Tensor):
 
 
 Elsewhere.__module__ = "torch"
+
+
+# --------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("m", "n", "k"), [(1500, 1600, 1601), (64, 40, 33)])
+def test_device_arrays_of_numba(m, n, k):
+    from gemmlab.driver import numba_cuda
+
+    a, b = normal(m, k), normal(k, n)
+    a[3, 5], a[7, 0], b[2, 8] = np.nan, np.inf, -np.inf
+    a[9] *= np.float32(2.0**20)
+    cuda = numba_cuda()
+    c = gemmlab.matmul(cuda.to_device(a), cuda.to_device(b))
+    assert cuda.is_cuda_array(c)
+    found, rows = c.copy_to_host(), [0, 9, m - 1]
+    with np.errstate(invalid="ignore"):
+        expected = a @ b
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.array_equal(np.isposinf(found), np.isposinf(expected))
+    columns = np.arange(n) != 8
+    assert is_product(found[rows][:, columns], a[rows], b[:, columns])
+
+
+@pytest.mark.gpu
+def test_many_products_of_cupy_on_a_stream():
+    cupy = pytest.importorskip("cupy")
+    a, b = normal(9, 640, 1000), normal(9, 700, 1000).swapaxes(1, 2)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        there = cupy.asarray(a), cupy.asarray(b.swapaxes(1, 2)).swapaxes(1, 2)
+        c = gemmlab.matmul(*there)
+        small = gemmlab.matmul(*there, workspace_bytes=10_000_000)
+        stream.synchronize()
+    assert type(c) is cupy.ndarray
+    assert is_product(cupy.asnumpy(c), a, b)
+    assert bool((c == small).all())
+
+
+@pytest.mark.gpu
+def test_gradients_of_pytorch():
+    torch = pytest.importorskip("torch")
+    x, w = (torch.randn(1600, 1600, device="cuda", requires_grad=True) for _ in range(2))
+    gemmlab.matmul(x, w.T).square().sum().backward()
+    found = x.grad, w.grad
+    x.grad = w.grad = None
+    (x.double() @ w.double().T).square().sum().backward()
+    for own, right in zip(found, (x.grad, w.grad), strict=True):
+        assert (own - right).norm() < 1e-5 * right.norm()
