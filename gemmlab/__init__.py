@@ -17,6 +17,9 @@ run(kernel, problem, backend) -> Measurement
     times on a GPU or a CPU, counts on the simulated GPU, or a replay of what was recorded
 residual(measurement, prediction)
     measured minus predicted, by name
+matmul(a, b)
+    an FP32 product from Tensor Cores, of arrays of NumPy, CuPy, PyTorch or Numba; `matmul_choice`
+    says which kernel multiplies
 simulate(kernel, grid, block, *arguments) -> Report
     any Numba-CUDA kernel on the simulated GPU: counters, and hazards with their lines
 cuda
@@ -55,6 +58,8 @@ _LAZY = {
     "guesses": None,
     "instructions": None,
     "kernels": None,
+    "matmul": "multiplication",
+    "matmul_choice": "multiplication",
     "model": None,
     "numerics": None,
     "plots": None,
@@ -85,6 +90,8 @@ __all__ = [
     "guesses",
     "instructions",
     "kernels",
+    "matmul",
+    "matmul_choice",
     "model",
     "numerics",
     "plots",

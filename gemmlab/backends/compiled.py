@@ -72,7 +72,7 @@ def _launch(
     check_block(device, threads, static + shared)
     function = compiled.library.get_cufunc()
     if shared:
-        _allow_shared(function, device, device.shared_bytes_per_block - static)
+        allow_shared(function, device, device.shared_bytes_per_block - static)
     return Launch(
         dispatcher[grid, block, 0, shared], _resources(compiled, function, threads, shared, device)
     )
@@ -88,7 +88,7 @@ def _dispatcher(build: Callable, tiling: Tiling, variant: tuple, options: tuple)
     return numba_cuda().jit(**dict(options))(build(tiling, **dict(variant)))
 
 
-def _allow_shared(function: Any, device: Device, most: int) -> None:
+def allow_shared(function: Any, device: Device, most: int) -> None:
     """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KB.
 
     Source: CUDA Driver API, cuKernelSetAttribute.

@@ -28,6 +28,7 @@ ORDER = [
     *("measurement", "records"),
     *("sass", "sm", "prediction"),
     "backends",
+    "multiplication",
     "microbenchmarks",
     "guesses",
     "plots",

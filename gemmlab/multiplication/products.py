@@ -1,0 +1,168 @@
+"""C = AB on a machine: operands scaled and split, multiplied, and lines that need it by FP32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab import kernels
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.simt.fours import FOUR
+from gemmlab.kernels.tcec import lone_lines, scaling, tcec_batched
+from gemmlab.kernels.tcec.halves import PARTS
+from gemmlab.kernels.tensor_core.boxes import WORD, along_k
+from gemmlab.kernels.tensor_core.warp_specialised import compile_options
+from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.machines import Gpu, Simulated, Step
+from gemmlab.multiplication.panels import steps
+from gemmlab.multiplication.stacks import ITEM, Stack
+from gemmlab.problem import Gemm
+
+OF_ELEMENT, OF_LINE = 4, 8  # bytes for an element of an operand, and for a row or column
+
+
+def in_fours(rows: int, columns: int, along: bool) -> tuple[int, int]:
+    """The shape of a matrix whose rows and columns are filled up to multiples of four."""
+    return -(-rows // FOUR) * FOUR, -(-columns // FOUR) * FOUR
+
+
+# What is written of operands for a kernel: how, in which formats, and in which shape.
+WRITTEN = {
+    "tcec_batched": (scaling.parts, ("float16", "float16"), tcec_batched.stack),
+    "tcec_registers": (scaling.copies, ("float32",), in_fours),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A panel of A or of B as it is multiplied.
+
+    stack : its matrices, as the formula has them; stored : as they are in memory
+    out : its parts, or its copy, matrix below matrix; back : what undoes the scales of its lines
+    """
+
+    stack: Stack
+    stored: Stack
+    out: tuple = ()
+    back: Any = None
+
+    @property
+    def height(self) -> int:
+        """Rows of a matrix in `out`."""
+        return self.out[0].shape[0] // self.stack.shape[0]
+
+
+def multiply(machine: Gpu | Simulated, choice: Choice, a: Stack, b: Stack, c: Stack) -> None:
+    """C ← AB, panel by panel. Stacks of shape (batch, m, k), (batch, k, n), (batch, m, n)."""
+    by = {"tcec_batched": by_wgmma, "tcec_registers": by_mma, "pipelined": by_fp32}[choice.kernel]
+    (products, rows, columns), whole = choice.panels, (0, choice.k)
+    for some in steps(choice.batch, products):
+        for across in steps(choice.n, columns):
+            right = prepare(machine, choice, b.cut(some, whole, across), 1)
+            for down in steps(choice.m, rows):
+                panel = c.cut(some, down, across)
+                by(machine, choice, prepare(machine, choice, a.cut(some, down, whole), 0), right,
+                   panel)  # fmt: skip
+            del right  # before there is another
+
+
+def prepare(machine: Gpu | Simulated, choice: Choice, stack: Stack, side: int) -> Operand:
+    """A panel of A (side 0) or of B, scaled and written as the kernel reads it."""
+    stored = stack.transposed if choice.layout[side] == "t" else stack
+    if choice.kernel not in WRITTEN:
+        return Operand(stack, stored)
+    (writing, formats, shape), along = WRITTEN[choice.kernel], along_k(choice.layout)[side]
+    batch, rows, columns = stored.shape
+    height, length = shape(rows, columns, along)
+    out = tuple(machine.empty((batch * height, length), dtype) for dtype in formats)
+    found = machine.zeros((batch, rows if along else columns), "int32")
+    back, x = machine.empty(found.shape, "float32"), machine.view(stored)
+    frozen = {"along": along, "aligned": stored.aligned, "writing": writing}
+    size = scaling.launch((height, length), batch)
+    machine.launch(Step(scaling.build_first, frozen, *size), x, found, out)
+    machine.launch(Step(scaling.build_again, frozen, *size), x, found, back, out)
+    return Operand(stack, stored, out, back)
+
+
+def by_wgmma(
+    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+) -> None:
+    """By `tcec_batched`, of parts."""
+    tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
+    (box_a, box_b), parts = tcec_batched.boxes(tiling, choice.layout), (*left.out, *right.out)
+    maps = map(machine.map, parts, (box_a, box_a, box_b, box_b))
+    (bm, bn, _), paired = tiling.block, n % 2 == 0 == c.strides[1] % (2 * ITEM)
+    step = Step(
+        tcec_batched.build,
+        {"tiling": tiling, "layout": choice.layout, "paired": paired},
+        *tcec_batched.launch(tiling, batch, m, n),
+        tiling.stages * (PARTS * (bm + bn) * ROW + 2 * WORD),
+        dict(compile_options(tiling)),
+    )
+    heights = left.height, right.height
+    machine.launch(step, of_c, choice.k, *maps, *heights, left.back, right.back)
+    sum_lone_lines(machine, left, right, of_c, scaled=False)
+
+
+def by_mma(
+    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+) -> None:
+    """By `tcec_registers`, one product after the other, of scaled copies."""
+    of_a, of_b = (
+        [x.out[0][i * x.height : (i + 1) * x.height] for i in range(c.shape[0])]
+        for x in (left, right)
+    )
+    k = -(-choice.k // FOUR) * FOUR  # as in the copies, filled with zeros
+    launch_each(machine, kernels.tcec_registers, choice, k, of_a, of_b, c)
+    sum_lone_lines(machine, left, right, machine.view(c), scaled=True)
+
+
+def by_fp32(
+    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+) -> None:
+    """By `pipelined`, one product after the other, of operands as they are."""
+    of_a, of_b = ([machine.view(one, 2) for one in x.stored.matrices] for x in (left, right))
+    aligned = all(stack.aligned for stack in (left.stored, right.stored, c))
+    launch_each(machine, kernels.pipelined, choice, choice.k, of_a, of_b, c, aligned)
+
+
+def launch_each(
+    machine: Gpu | Simulated, kernel: Kernel, choice: Choice, k: int,
+    of_a: list[Any], of_b: list[Any], c: Stack, aligned: bool = True,
+) -> None:  # fmt: skip
+    """Launch a rung of the ladder for one product after the other; k: as A and B are stored."""
+    (_, m, n), tiling = c.shape, choice.tiling
+    problem = Gemm(m, n, k, layout=choice.layout)
+    frozen = {"tiling": tiling, **kernel.variant(problem, machine.capability)}
+    frozen["aligned"] = frozen["aligned"] and aligned
+    step = Step(
+        kernel.build,
+        frozen,
+        *kernel.launch(problem, tiling),
+        kernel.dynamic_shared_bytes(problem, tiling),
+        dict(kernel.compile(tiling)),
+    )
+    alpha, beta = problem.scalars()
+    for one_a, one_b, one_c in zip(of_a, of_b, c.matrices, strict=True):
+        machine.launch(step, alpha, one_a, one_b, beta, machine.view(one_c, 2))
+
+
+def sum_lone_lines(
+    machine: Gpu | Simulated, left: Operand, right: Operand, of_c: Any, scaled: bool
+) -> None:
+    """Let FP32 units sum what no scale brings into range; scaled: and undo the scales."""
+    step = Step(lone_lines.build, {"scaled": scaled}, *lone_lines.launch(*of_c.shape))
+    a, b = machine.view(left.stack), machine.view(right.stack)
+    machine.launch(step, a, b, of_c, left.back, right.back)
+
+
+def workspace_bytes(kernel: str, layout: str, k: int, batch: int, m: int, n: int) -> int:
+    """Memory that `multiply` takes for a panel beside A, B and C [B]."""
+    if kernel not in WRITTEN:
+        return 0
+    elements, shape = 0, WRITTEN[kernel][2]
+    for size, along in zip((m, n), along_k(layout), strict=True):
+        height, length = shape(size, k, True) if along else shape(k, size, False)
+        elements += height * length
+    return batch * (OF_ELEMENT * elements + OF_LINE * (m + n))

@@ -1,0 +1,104 @@
+"""Recorded errors of float32 products, by TCEC and by others: a JSON file for each device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmlab.device import RECORDED
+from gemmlab.records import ROOT
+from gemmlab.records.lines import checksum, refusal
+
+FILE = "tcec_errors.json"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far the result of one way is from the exact one."""
+
+    way: str  # a kernel's name, or a library's way
+    data: str
+    k: int
+    by_norm: float  # in the Frobenius norm, relative
+    largest: float  # of an element, relative to |A||B|
+
+
+@dataclass(frozen=True)
+class Flush:
+    """What it costs and brings to add main products in FP32 every so many of k."""
+
+    interval: int
+    by_norm: float
+    largest: float
+    predicted: float  # error in the norm, of a part of C, by the emulator of the Tensor Core
+    measured: float  # the same, of what the GPU computed
+    same_bits: bool  # of that part
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to a float32 product; without times where the library does not have it here."""
+
+    way: str
+    n: int
+    seconds: float | None
+    by_norm: float | None
+    largest: float | None
+    least_magnitude: float  # of elements, from which on they are represented as well as they can be
+    largest_magnitude: float
+    workspace_bytes: int
+    note: str
+
+
+@dataclass(frozen=True)
+class TcecErrors:
+    """One run of `benchmarks/tcec_errors.py`: its three tables and where they come from."""
+
+    source: str  # as figures say it
+    provenance: Mapping[str, Any]
+    errors: tuple[Errors, ...]
+    flush: tuple[Flush, ...]
+    ways: tuple[Way, ...]
+
+
+TABLES = {"errors": Errors, "flush": Flush, "ways": Way}
+
+
+def tcec_errors(device: str = RECORDED, root: str | Path = ROOT) -> TcecErrors:
+    """The errors that are recorded on `device`.
+
+    Raises LookupError for a device without such a file, and RecordError as `read_errors` does.
+    """
+    path = Path(root) / device / FILE
+    if not path.exists():
+        known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
+        raise LookupError(f"nothing of {device!r}; there is {', '.join(known) or 'no device'}")
+    return read_errors(path)
+
+
+def read_errors(path: str | Path) -> TcecErrors:
+    """The errors in a file. Raises RecordError for one that was truncated or edited."""
+    path = Path(path)
+    try:
+        text = json.loads(path.read_text("utf-8"))
+        told, tables = text["provenance"], {name: text[name] for name in TABLES}
+        stored, own = text["sha256"], checksum(told, tables)
+        rows = {name: tuple(kind(**row) for row in tables[name]) for name, kind in TABLES.items()}
+        source = f"recorded on {told['device_title']}, {told['date'][:10]}"
+    except (ValueError, KeyError, TypeError) as error:
+        why = f"not a record of errors ({type(error).__name__}: {error})"
+        raise refusal(path, why) from None
+    if stored != own:
+        raise refusal(path, f"edited: its content has sha256 {own}, not {stored}")
+    return TcecErrors(source, told, **rows)
+
+
+def written(provenance: Mapping[str, Any], **tables: list[Mapping[str, Any]]) -> str:
+    """The text of a file that `read_errors` reads; tables: rows by the names of TABLES."""
+    provenance = json.loads(json.dumps(provenance))
+    text = {"sha256": checksum(provenance, tables), "provenance": provenance, **tables}
+    return json.dumps(text).replace("}, {", "},\n{") + "\n"

@@ -1,0 +1,251 @@
+"""`matmul` and what it picks, for arrays of the host and for stand-ins of other libraries."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.driver import gpu_status
+from gemmlab.multiplication import arrays, calling
+from gemmlab.multiplication.choosing import FEW, kernel_for
+from gemmlab.multiplication.panels import SIDE, fitting
+from gemmlab.multiplication.products import workspace_bytes
+from gemmlab.multiplication.stacks import Stack
+from gemmlab.numerics import backward_error, fma_chain_bound
+from tests.support.torch_stand_in import Tensor, torch
+
+RNG = np.random.default_rng(15)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def is_product(c, a, b):
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    pairs = zip(*(x.reshape(-1, *x.shape[-2:]) for x in (c, exact, a, b)), strict=True)
+    return c.dtype == np.float32 and all(
+        backward_error(*each) <= fma_chain_bound(a.shape[-1]) for each in pairs
+    )
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_numpy_arrays_and_their_transposed_views(batch):
+    for a, b in (
+        (normal(*batch, 5, 7), normal(*batch, 7, 4)),
+        (normal(*batch, 7, 5).swapaxes(-1, -2), normal(*batch, 4, 7).swapaxes(-1, -2)),
+        (normal(*batch, 5, 14)[..., ::2], normal(*batch, 7, 4)[..., ::-1]),
+    ):
+        c = gemmlab.matmul(a, b)
+        assert type(c) is np.ndarray
+        assert is_product(c, a, b)
+
+
+A, B = normal(4, 6), normal(6, 5)
+WRONG = {
+    "a has dtype float64; use float32": (A.astype(float), B),
+    "b has dtype float16; use float32": (A, B.astype(np.float16)),
+    "a has shape (4, 6) and b (4, 6)": (A, A),
+    "a has shape (6,) and b (6, 5)": (A[0], B),
+    "a has shape (2, 4, 6) and b (3, 6, 5)": (np.stack([A] * 2), np.stack([B] * 3)),
+    "a has shape (2, 4, 6) and b (6, 5)": (np.stack([A] * 2), B),
+    "a has shape (0, 6)": (A[:0], B),
+    "b is a builtins.list; use NumPy and CuPy arrays": (A, [[1.0]]),
+}
+
+
+@pytest.mark.parametrize("told", WRONG)
+def test_what_does_not_fit_is_quoted(told):
+    for ask in (gemmlab.matmul, gemmlab.matmul_choice):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            ask(*WRONG[told])
+        assert told in str(caught.value)
+    with pytest.raises(TypeError, match="workspace_bytes"):
+        gemmlab.matmul(A, B, workspace_bytes=1.5)
+
+
+@pytest.mark.skipif(gpu_status().works, reason="there is a GPU")
+def test_without_a_gpu_it_says_so():
+    choice = gemmlab.matmul_choice(A, B)
+    assert (choice.kernel, choice.workspace_bytes) == ("numpy", 0)
+    assert "no GPU" in choice.why
+
+
+@pytest.mark.parametrize(
+    ("capability", "flops", "kernel"),
+    [
+        (None, FEW, "numpy"),
+        ((7, 5), FEW, "pipelined"),
+        ((8, 0), FEW - 1, "pipelined"),
+        ((8, 0), FEW, "tcec_registers"),
+        ((9, 0), FEW - 1, "pipelined"),
+        ((9, 0), FEW, "tcec_batched"),
+        ((12, 0), FEW, "tcec_registers"),
+    ],
+)
+def test_the_kernel_is_chosen_by_gpu_and_size(capability, flops, kernel):
+    name, why = kernel_for(capability, flops)
+    assert name == kernel
+    assert why
+
+
+def test_small_products_have_tiles_for_all_processors():
+    large, small = (calling._tiling_for_fp32(n, n, 132).block[:2] for n in (4096, 500))
+    assert large == (128, 256)
+    assert small == (64, 64)
+
+
+# ---------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("kernel", ["tcec_batched", "tcec_registers"])
+def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
+    def needs(batch, m, n):
+        return workspace_bytes(kernel, "tn", 1000, batch, m, n)
+
+    whole = needs(5, 900, 700)
+    assert fitting((5, 900, 700), needs, None) == fitting((5, 900, 700), needs, whole)
+    before = whole + 1
+    for budget in (whole, whole - 1, whole // 3, whole // 20, needs(1, SIDE, SIDE)):
+        panel = fitting((5, 900, 700), needs, budget)
+        assert needs(*panel) <= min(budget, before)
+        before = needs(*panel)
+    with pytest.raises(ValueError, match=f"takes {needs(1, SIDE, SIDE)} B"):
+        fitting((5, 900, 700), needs, needs(1, SIDE, SIDE) - 1)
+
+
+def test_the_split_takes_as_many_bytes_as_the_operands():
+    m, n, k = 4096, 2048, 8192
+    for layout in ("nn", "tt"):
+        assert workspace_bytes("tcec_batched", layout, k, 1, m, n) == 4 * k * (m + n) + 8 * (m + n)
+
+
+# ----------------------------------------------------------------------------------------- stacks
+
+
+def seen(stack):
+    return np.asarray(type("X", (), {"__array_interface__": stack.interface(3)})())
+
+
+def test_stacks_are_views():
+    x = normal(2, 6, 8)
+    for array in (x, x.swapaxes(1, 2), x[:, 1:, :5], x[:, ::2]):
+        stack = arrays.stack_of(array)
+        assert np.shares_memory(seen(stack), x)
+        assert np.array_equal(seen(stack), array)
+        assert np.array_equal(seen(stack.transposed), array.swapaxes(1, 2))
+        part = stack.cut((1, 2), (0, 3), (2, 4))
+        assert np.array_equal(seen(part), array[1:2, :3, 2:4])
+    assert not arrays.stack_of(x).is_transposed
+    assert arrays.stack_of(x.swapaxes(1, 2)).is_transposed
+
+
+def test_what_has_gaps_everywhere_is_copied():
+    x = normal(6, 8)[::2, ::2]
+    stack = arrays.stack_of(x)
+    assert np.array_equal(seen(stack)[0], x)
+    assert not np.shares_memory(seen(stack), x)
+
+
+def test_rows_are_aligned_or_not():
+    x = np.zeros(68, np.float32)
+    start = -x.__array_interface__["data"][0] % 16 // 4
+    x = x[start:][:64].reshape(2, 4, 8)
+    assert Stack.of(x.__array_interface__, x).aligned
+    for other in (x[:, :, 1:5], x[:, :, :6], x.swapaxes(1, 2), x.reshape(2, 32)[:, 2:].T):
+        assert not arrays.stack_of(other).aligned
+
+
+# ---------------------------------------------------------------------------------------- PyTorch
+
+
+@pytest.fixture
+def with_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+
+@pytest.mark.usefixtures("with_torch")
+def test_tensors_give_tensors_and_their_gradients():
+    a, b, dc = normal(2, 5, 7), normal(2, 4, 7), normal(2, 5, 4)
+    x, w = Tensor(a, requires_grad=True), Tensor(b, requires_grad=True)
+    c = gemmlab.matmul(x, w.transpose(-2, -1))
+    assert type(c) is Tensor
+    assert is_product(c.data, a, b.swapaxes(1, 2))
+    c.backward(Tensor(dc))
+    assert is_product(x.grad.data, dc, b)
+    assert is_product(w.grad.data, dc.swapaxes(1, 2), a)
+
+
+@pytest.mark.usefixtures("with_torch")
+def test_gradients_are_computed_where_they_are_asked_for():
+    a, b = normal(5, 7), normal(7, 4)
+    x, w = Tensor(a), Tensor(b, requires_grad=True)
+    gemmlab.matmul(x, w).backward(Tensor(normal(5, 4)))
+    assert x.grad is None
+    assert w.grad.shape == (7, 4)
+    with torch.no_grad():
+        assert not gemmlab.matmul(x, w).requires_grad
+    assert not gemmlab.matmul(x, Tensor(b)).requires_grad
+    with pytest.raises(ValueError, match="torch's on the host"):
+        gemmlab.matmul(x, Elsewhere(b))
+
+
+class Elsewhere(Tensor):
+    """A tensor of another place."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.device.type, self.device.index = "cuda", 1
+
+
+Elsewhere.__module__ = "torch"
+
+
+# --------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("m", "n", "k"), [(1500, 1600, 1601), (64, 40, 33)])
+def test_device_arrays_of_numba(m, n, k):
+    from gemmlab.driver import numba_cuda
+
+    a, b = normal(m, k), normal(k, n)
+    a[3, 5], a[7, 0], b[2, 8] = np.nan, np.inf, -np.inf
+    a[9] *= np.float32(2.0**20)
+    cuda = numba_cuda()
+    c = gemmlab.matmul(cuda.to_device(a), cuda.to_device(b))
+    assert cuda.is_cuda_array(c)
+    found, rows = c.copy_to_host(), [0, 9, m - 1]
+    with np.errstate(invalid="ignore"):
+        expected = a @ b
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.array_equal(np.isposinf(found), np.isposinf(expected))
+    columns = np.arange(n) != 8
+    assert is_product(found[rows][:, columns], a[rows], b[:, columns])
+
+
+@pytest.mark.gpu
+def test_many_products_of_cupy_on_a_stream():
+    cupy = pytest.importorskip("cupy")
+    a, b = normal(9, 640, 1000), normal(9, 700, 1000).swapaxes(1, 2)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        there = cupy.asarray(a), cupy.asarray(b.swapaxes(1, 2)).swapaxes(1, 2)
+        c = gemmlab.matmul(*there)
+        small = gemmlab.matmul(*there, workspace_bytes=10_000_000)
+        stream.synchronize()
+    assert type(c) is cupy.ndarray
+    assert is_product(cupy.asnumpy(c), a, b)
+    assert bool((c == small).all())
+
+
+@pytest.mark.gpu
+def test_gradients_of_pytorch():
+    torch = pytest.importorskip("torch")
+    x, w = (torch.randn(1600, 1600, device="cuda", requires_grad=True) for _ in range(2))
+    gemmlab.matmul(x, w.T).square().sum().backward()
+    found = x.grad, w.grad
+    x.grad = w.grad = None
+    (x.double() @ w.double().T).square().sum().backward()
+    for own, right in zip(found, (x.grad, w.grad), strict=True):
+        assert (own - right).norm() < 1e-5 * right.norm()

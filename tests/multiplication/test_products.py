@@ -1,0 +1,265 @@
+"""Products on the simulated GPU: scaled line by line, in stacks, in panels; the emulator's bits."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+from gemmlab import Tiling, cuda, kernels, simulate
+from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.tcec import lone_lines, scaling, tcec_batched
+from gemmlab.kernels.tcec.scaling import GUESS
+from gemmlab.kernels.tensor_core.warp_specialised import compile_options
+from gemmlab.multiplication import products
+from gemmlab.multiplication.arrays import stack_of
+from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.machines import Simulated
+from gemmlab.multiplication.products import multiply, workspace_bytes
+from gemmlab.numerics import Policy, backward_error, emulated_matmul, fma_chain_bound
+from gemmlab.prediction.compiling import _cubin, lacking
+from gemmlab.product import LAYOUTS
+
+TILINGS = {
+    "tcec_batched": Tiling((128, 64, 64), stages=2),
+    "tcec_registers": Tiling((64, 64, 32), (8, 8), 3, (64, 32)),
+    "pipelined": kernels.pipelined.tilings[-1],
+}
+KERNELS = pytest.mark.parametrize("kernel", TILINGS)
+EVERY = TILINGS["tcec_batched"].block[2] // 16  # instructions between two sums in FP32
+
+
+def product(kernel, a, b, layout="nn", panels=None, machine=None):
+    """A·B of stacks, stored as `layout` says, on the simulated GPU."""
+    a, b = (
+        x if way == "n" else np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+        for x, way in zip((a, b), layout, strict=True)
+    )
+    (batch, m, k), n = a.shape, b.shape[2]
+    choice = Choice(kernel, "", TILINGS[kernel], batch, m, n, k, layout, panels or (batch, m, n))
+    c = np.full((batch, m, n), np.nan, np.float32)
+    multiply(machine or Simulated(), choice, *map(stack_of, (a, b, c)))
+    return c
+
+
+def integers(*shape):
+    return np.random.default_rng(len(shape)).integers(-2, 3, shape).astype(np.float32)
+
+
+def normal(*shape):
+    return np.random.default_rng(7).standard_normal(shape, np.float32)
+
+
+def powers(low, high, *shape):
+    exponents = np.random.default_rng(3).integers(low, high, shape)
+    return np.ldexp(np.float32(1), exponents.astype(np.int32))
+
+
+LAYOUTS_OF = {"tcec_batched": LAYOUTS, "tcec_registers": ("nn", "tt"), "pipelined": ("tn",)}
+
+
+@pytest.mark.parametrize(("kernel", "layout"), [(k, x) for k in LAYOUTS_OF for x in LAYOUTS_OF[k]])
+def test_stacks_of_ragged_matrices_are_exact_on_integers(kernel, layout):
+    """Rows that a tile has beyond its matrix are those of the next one."""
+    a, b = integers(2, 35, 37), integers(2, 37, 33)
+    assert np.array_equal(product(kernel, a, b, layout), a @ b)
+
+
+@pytest.mark.parametrize(("layout", "k"), [("nn", 128), ("tt", 72)])
+def test_the_bits_are_those_of_the_emulator(layout, k):
+    a, b = normal(1, 32, k), normal(1, k, 40)
+    scale = np.float32(2.0**GUESS)
+    expected = emulated_matmul(a[0] * scale, b[0] * scale, Policy(every=EVERY)) / scale**2
+    assert np.array_equal(product("tcec_batched", a, b, layout)[0], expected)
+
+
+@KERNELS
+def test_lines_of_any_exponent_have_the_errors_of_fp32(kernel):
+    a, b = normal(1, 40, 33) * powers(-46, 60, 1, 40, 1), normal(1, 33, 36)
+    b *= powers(-46, 60, 1, 1, 36)
+    a[0, 3], b[0, :, 5] = 0, 0
+    for layout in ("nn", "tt") if kernel == "tcec_batched" else ("nt",):
+        c, exact = product(kernel, a, b, layout)[0], a[0].astype(float) @ b[0].astype(float)
+        assert backward_error(c, exact, a[0], b[0]) <= fma_chain_bound(33)
+
+
+@KERNELS
+def test_what_is_not_finite_stays_in_its_lines(kernel):
+    """And gives what FP32 gives; so do lines beyond every scale."""
+    a, b = normal(2, 20, 9), normal(2, 9, 140)
+    a[0, 3, 5], a[1, 7, 0], b[0, 2, 8] = np.nan, np.inf, -np.inf
+    a[0, 9] *= np.float32(2.0**100)
+    b[1, :, 4] *= np.float32(2.0**-100)
+    b[1, :, 5], b[1, 4, 137] = 0, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = (a.astype(float) @ b.astype(float)).astype(np.float32)
+    for layout in ("nn", "tt") if kernel == "tcec_batched" else ("tn",):
+        c = product(kernel, a, b, layout)
+        finite = np.isfinite(expected)
+        assert np.array_equal(c[~finite], expected[~finite], equal_nan=True)
+        others = np.arange(20) != 7
+        scale = abs(a[1, others]).astype(float) @ abs(b[1, :, :130])
+        wrong = abs(c[1, others, :130] - expected[1, others, :130].astype(float))
+        assert (wrong <= 1e-6 * scale).all()
+        assert np.allclose(c[0, 9, :8], expected[0, 9, :8], rtol=1e-5, atol=2.0**80)
+
+
+def without(launched):
+    """A machine that leaves out the launches of a kernel."""
+
+    class Lacking(Simulated):
+        def launch(self, step, *arguments):
+            if step.build is not launched:
+                super().launch(step, *arguments)
+
+        def zeros(self, shape, dtype):
+            return np.zeros(shape, dtype)
+
+        def empty(self, shape, dtype):
+            guessed = shape[0] == 1 and dtype == "float32"  # `back`, as it mostly is
+            return np.full(shape, 2.0**-GUESS if guessed else 0, dtype)
+
+    return Lacking()
+
+
+@pytest.mark.parametrize(
+    "launch", [scaling.build_again, lone_lines.build], ids=lambda f: f.__name__
+)
+def test_every_launch_is_needed(launch):
+    a, b = normal(1, 20, 9), normal(1, 9, 20)
+    assert np.isfinite(product("tcec_batched", a, b, machine=without(launch))).all()
+    a[0, 3] *= np.float32(2.0**20 if launch is scaling.build_again else 2.0**100)
+    c = product("tcec_batched", a, b, machine=without(launch))[0, 3]
+    assert not np.allclose(c, a[0, 3] @ b[0], rtol=1e-3)
+
+
+def test_k_is_filled_with_zeros(monkeypatch):
+    """Else rows of the next matrix would be summed."""
+    a, b = integers(2, 35, 71), integers(2, 71, 33)
+    writing, formats, _ = products.WRITTEN["tcec_batched"]
+    unfilled = writing, formats, lambda rows, columns, along: (rows, -(-columns // 8) * 8)
+    monkeypatch.setitem(products.WRITTEN, "tcec_batched", unfilled)
+    assert not np.array_equal(product("tcec_batched", a, b, "tn"), a @ b)
+
+
+# ---------------------------------------------------------------------------------------- panels
+
+
+class Counted(Simulated):
+    """Counts the bytes that are there at a time."""
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def _counted(self, array):
+        self.now += array.nbytes
+        self.most = max(self.most, self.now)
+        weakref.finalize(array, self._gone, array.nbytes)
+        return array
+
+    def _gone(self, size):
+        self.now -= size
+
+    def empty(self, shape, dtype):
+        return self._counted(super().empty(shape, dtype))
+
+    def zeros(self, shape, dtype):
+        return self._counted(super().zeros(shape, dtype))
+
+
+def test_panels_have_the_same_bits_in_less_memory():
+    kernel, layout = "tcec_batched", "nn"
+    a, b = normal(2, 130, 20), normal(2, 20, 30)
+    whole, panels = Counted(), Counted()
+    expected = product(kernel, a, b, layout, machine=whole)
+    told = workspace_bytes(kernel, layout, 20, 2, 130, 30)
+    assert 0.95 * told <= whole.most <= told
+    found = product(kernel, a, b, layout, (1, 128, 128), panels)
+    assert np.array_equal(found, expected)
+    told = workspace_bytes(kernel, layout, 20, 1, 128, 30)
+    assert 0.95 * told <= panels.most <= told < whole.most
+
+
+# ---------------------------------------------------------------------------------------- scales
+
+
+@pytest.mark.parametrize("along", [True, False])
+def test_scaled_parts_represent_what_they_promise(along):
+    """Every element by 2^-22 of itself or 2^-39 of the largest one of its line."""
+    rng, rows, columns = np.random.default_rng(5), 70, 1032
+    x = rng.standard_normal((2, rows, columns), np.float32) * powers(-30, 8, 2, rows, columns)
+    x *= powers(-15, 60, 2, rows, 1) if along else powers(-15, 60, 2, 1, columns)
+    high, low = (np.full((2 * 128, columns), np.nan, np.float16) for _ in range(2))
+    found = np.zeros((2, rows if along else columns), np.int32)
+    back = np.full(found.shape, np.nan, np.float32)
+    size = scaling.launch((128, columns), 2)
+    builds = scaling.build_first, scaling.build_again
+    first, again = (build(along, True, scaling.parts) for build in builds)
+    simulate(first, *size, x, found, (high, low))
+    simulate(again, *size, x, found, back, (high, low))
+    value = (high.astype(float) + low.astype(float) / 2**11).reshape(2, 128, columns)
+    assert not value[:, rows:].any()
+    undone = np.expand_dims(back.astype(float), 2 if along else 1)
+    wrong = abs(value[:, :rows] * undone - x)
+    largest = abs(x).max(axis=2 if along else 1, keepdims=True)
+    assert (wrong <= np.maximum(2.0**-22 * abs(x), 2.0**-39 * largest)).all()
+    assert (abs(np.log2(back)) % 1 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("largest", "scale"),
+    [
+        (0.0, 2.0**8),
+        (2.0**-5, 2.0**8),
+        (np.nextafter(np.float32(2.0**-5), np.float32(0)), 2.0**20),
+        (np.nextafter(np.float32(2.0**7), np.float32(0)), 2.0**8),
+        (2.0**7, 2.0**7),
+        (2.0**-48, 2.0**62),
+        (np.nextafter(np.float32(2.0**-48), np.float32(0)), 0),
+        (np.nextafter(np.float32(2.0**77), np.float32(0)), 2.0**-62),
+        (2.0**77, 0),
+        (1e-45, 0),
+        (np.inf, 0),
+        (np.nan, 0),
+    ],
+)
+def test_the_scale_of_a_line(largest, scale):
+    @on_device
+    def told(x):
+        return scaling.magnitude(x)
+
+    def ask(x, found, out):
+        if cuda.grid(1) == 0:
+            scaling.note(found, 0, 0, told(x[0]))
+            out[0] = scaling.scale_of(found[0, 0])
+
+    out = np.full(1, np.nan, np.float32)
+    simulate(ask, 1, 32, np.array([largest], np.float32), np.zeros((1, 1), np.int32), out)
+    assert out[0] == scale
+
+
+# ------------------------------------------------------------------------------------ compiled
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+def test_the_kernels_of_hopper_compile_without_spills():
+    from numba.cuda import types
+
+    def array(dtype, dimensions, layout="C"):
+        return types.Array(dtype, dimensions, layout)
+
+    tiling, out = kernels.tcec_split.default, types.UniTuple(array(types.float16, 2), 2)
+    back, maps, whole = array(types.float32, 2), [array(types.uint8, 1)] * 4, [types.int64] * 2
+    launched = {
+        scaling.build_first(False, True, scaling.parts): (
+            (array(types.float32, 3, "A"), array(types.int32, 2), out),
+            {"launch_bounds": scaling.THREADS},
+        ),
+        tcec_batched.build(tiling, "nn", True): (
+            (array(types.float32, 3), types.int64, *maps, *whole, back, back),
+            compile_options(tiling),
+        ),
+    }
+    for kernel, (signature, options) in launched.items():
+        _, taken = _cubin(kernel, signature, "sm_90", None, tuple(options.items()))
+        assert taken.local_bytes == 0
