@@ -8,7 +8,7 @@ import pytest
 
 from gemmlab import Gemm, device, kernels
 from gemmlab.plots.ring import turns
-from gemmlab.prediction.rings import Doing, ring
+from gemmlab.prediction.rings import PAUSE, Doing, ring
 from gemmlab.prediction.rungs import execute_rung, usual
 from gemmlab.prediction.time import sm_facts
 from gemmlab.sm.effects import Effects
@@ -34,6 +34,8 @@ EFFECTS = Effects.only("stalls", "scoreboards", "barriers", "pipes", "l2")
 STAGES, STEPS, BYTES = 2, 4, 4096
 FULL, EMPTY = 0, STAGES  # of stage 0; the numbers of the others follow
 PRODUCT = 128 // H200.wgmma_columns
+IDLE = WAIT, 0, 0  # for no phase
+BETWEEN = 70  # cycles from the pause after a step's first product to the second one
 
 
 def asked(*events):
@@ -44,7 +46,10 @@ def asked(*events):
 
 
 def on_paper():
-    """A producer and a consumer, two stages and four steps; the last product's stage is kept."""
+    """A producer and a consumer, two stages and four steps; the last product's stage is kept.
+
+    Another consumer comes late and leaves nothing.
+    """
     made = [(INIT, number, 1) for number in range(2 * STAGES)]
     asks, reads = [], []
     for step in range(STEPS):
@@ -54,9 +59,12 @@ def on_paper():
             (EXPECT, FULL + stage, BYTES),
             (COPY, FULL + stage, BYTES),
         ]
-        reads += [(WAIT, FULL + stage, 1 + parity), (MULTIPLY, 0, 0)]
+        reads += [(WAIT, FULL + stage, 1 + parity), (MULTIPLY, 0, 0), *[IDLE] * BETWEEN]
+        reads += [(MULTIPLY, 0, 0)]
         reads += [(ARRIVE, EMPTY + stage, 1)] * (step < STEPS - 1)
-    block = [asked(*made, *asks), asked(*reads, (STORE, 0, 0), (STORE, 0, 0))]
+    late = [*[IDLE] * 500, *((WAIT, FULL + stage, 1) for stage in range(STAGES))]
+    late += [(WAIT, FULL + stage, 2) for stage in range(STAGES)]
+    block = [asked(*made, *asks), asked(*reads, (STORE, 0, 0), (STORE, 0, 0)), asked(*late)]
     timeline = simulate(CODE, [block], effects=EFFECTS, window=(0, 5000)).timeline
     return block, timeline
 
@@ -72,13 +80,17 @@ def test_turns_on_paper():
     assert first.full == int(first.asked + moved) + H200.l2_latency
     assert second.full == int(first.asked + 2 * moved) + H200.l2_latency  # one copy at a time
     assert first.read == first.full
-    assert first.free == first.read + 1 + 8 + H200.mbarrier_latency  # a product pauses 8 cycles
+    assert first.full < 500
+    # A product pauses 8 cycles.
+    assert first.free == first.read + 1 + 8 + BETWEEN + 8 + H200.mbarrier_latency
     assert third.asked == first.free + 2
     assert found.roles["consumer 1"][0] == Doing("wait", 0, first.full)
     assert found.roles["producer"][2] == Doing("wait", second.asked + 1, first.free)
-    assert found.roles["Tensor Cores"][0] == Doing(
-        "multiply", first.read + 1, first.read + 1 + PRODUCT
-    )
+    products = found.roles["Tensor Cores"][0]
+    later = first.read + 1 + 8 + BETWEEN  # the second product of the step
+    assert 0 < later - (first.read + 1 + PRODUCT) < PAUSE
+    assert products.start == first.read + 1
+    assert products.end >= later + PRODUCT
     assert found.roles["consumer 1"][-1].what == "store"
 
 
@@ -94,7 +106,7 @@ def test_rows_are_cut_to_the_window():
     block, timeline = on_paper()
     found = ring(CODE, block, timeline, H200)
     turn = found.turns[0]
-    rows = turns(found, turn.full - 100, turn.full + 100)
+    rows = turns(found, turn.full - 100, turn.full + 300)
     assert list(rows) == ["producer", "stage 0", "stage 1", "consumer 1", "Tensor Cores"]
     copy, multiply = rows["stage 0"][:2]
     assert (copy.what, copy.start, copy.end) == ("copy", 0, 100)  # and full for no cycle
