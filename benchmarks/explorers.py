@@ -44,6 +44,7 @@ WALKS = (
     Walk("Swizzle", explorers.Swizzle, "piece", range(8)),
     Walk("Timeline", explorers.Timeline, "start", range(0, 512, 64)),
     Walk("Timeline, effects", explorers.Timeline, "left_out", ()),
+    Walk("StageTimeline", explorers.StageTimeline, "step", range(16)),
     Walk("Rounding", explorers.Rounding, "x", (0.1, 1.5, 65519.0, 1e-40, 3e38, float("inf"))),
     Walk("DotError", explorers.DotError, "k", [2**i for i in range(4, 12)]),
 )

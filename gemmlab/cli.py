@@ -14,7 +14,6 @@ from gemmlab import (
     guide_figures,
     held_out,
     held_out_families,
-    kernels,
     microbenchmarks,
     recording,
     records,
@@ -269,7 +268,7 @@ def _listings(arguments: argparse.Namespace) -> int:
         return _fail(f"--listings compiles the kernels: {lacking()}")
     capability = device(RECORDED).compute_capability
     root = arguments.out or records.ROOT
-    chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in kernels.LADDER]
+    chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in recorded.RUNGS]
     for kernel in chosen:
         path = recorded.path_of(kernel, name_of(capability), root)
         made = rungs.listings(kernel, capability)

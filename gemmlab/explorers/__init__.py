@@ -13,6 +13,7 @@ from gemmlab.explorers.quantization import Quantization
 from gemmlab.explorers.roofline import Roofline
 from gemmlab.explorers.rounding import Rounding
 from gemmlab.explorers.split_k import SplitK
+from gemmlab.explorers.stage_timeline import StageTimeline
 from gemmlab.explorers.stages import Stages
 from gemmlab.explorers.swizzle import Swizzle
 from gemmlab.explorers.tcec import Tcec
@@ -29,6 +30,7 @@ __all__ = [
     "Roofline",
     "Rounding",
     "SplitK",
+    "StageTimeline",
     "Stages",
     "Swizzle",
     "Tcec",

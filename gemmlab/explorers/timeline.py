@@ -15,6 +15,7 @@ from gemmlab.explorers.base import Explorer, row
 from gemmlab.explorers.controls import NAMES, Number, dropdown
 from gemmlab.explorers.picture import Picture
 from gemmlab.kernels import Kernel
+from gemmlab.measurement import Measurement
 from gemmlab.plots import number, si, style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 from gemmlab.problem import Gemm
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from gemmlab.prediction.steps import LineCost, Steps
     from gemmlab.prediction.time import Executed, Forecast
 
-PROBLEM = Gemm(4096, 4096, 4096)
+PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16
+LADDERS = kernels.LADDER, (*kernels.TENSOR_CORE, kernels.wgmma_pipelined)
 SHOWN = 64  # cycles
 STARTS = range(0, 8161, 32)  # from the middle of a run on: no step takes longer
 LEFT_OUT = {  # effect -> its name in the list
@@ -46,21 +48,33 @@ REASONS = {member: look.name for look in (*EMPTY, READY) for member in look.memb
 
 
 class Rung(NamedTuple):
-    """A rung whose compiled code was executed, with its predicted time."""
+    """A rung whose compiled code was executed on a product, with its predicted time."""
 
     kernel: Kernel
+    problem: Gemm
     executed: dict[int, Executed]
     forecast: Forecast
 
+    @property
+    def recorded(self) -> Measurement | None:
+        """The measurement of this code; None where there is none, or code with other registers."""
+        try:
+            found = records.find(self.kernel, self.problem)
+        except LookupError:
+            return None
+        registers = self.forecast.listing.registers
+        return found if found.resources.get("registers", registers) == registers else None
 
-@lru_cache(maxsize=8)
+
+@lru_cache(maxsize=16)
 def rung(name: str) -> Rung:
     """Execute the code of a rung; seconds for some."""
-    from gemmlab.prediction.rungs import execute_rung, forecast_rung
+    from gemmlab.prediction.rungs import execute_rung, forecast_rung, usual
 
     kernel = kernels.get(name)
-    executed = execute_rung(PROBLEM, RECORDED, kernel)
-    return Rung(kernel, executed, forecast_rung(PROBLEM, executed))
+    problem = usual(kernel, PROBLEM)
+    executed = execute_rung(problem, RECORDED, kernel)
+    return Rung(kernel, problem, executed, forecast_rung(problem, executed))
 
 
 @lru_cache(maxsize=128)
@@ -75,9 +89,10 @@ def simulated(name: str, left_out: str) -> Steps:
 
 
 class Timeline(Explorer):
-    """A window on one SM that runs a rung of the ladder, simulated from its compiled code.
+    """A window on one SM that runs a rung of a ladder, simulated from its compiled code.
 
-    kernel : a rung's name; left_out : an effect of the SM, a key of `LEFT_OUT`
+    kernel : a rung's name, one of `LADDERS`, of which the others are offered, too
+    left_out : an effect of the SM, a key of `LEFT_OUT`
     start : the first cycle that is shown, 0 to 8160, counted from the middle of a run
     cycle, warp : the chosen slot, 0 to 63 from `start`, and the number of one of the warps
 
@@ -92,9 +107,11 @@ class Timeline(Explorer):
         cycle: int = 0,
         warp: int = 0,
     ) -> None:
-        rungs = [k.name for k in kernels.LADDER]
-        if kernel not in rungs:
-            raise ValueError(f"kernel={kernel!r} is no rung; use one of {', '.join(rungs)}")
+        ladders = ([k.name for k in ladder] for ladder in LADDERS)
+        rungs = next((names for names in ladders if kernel in names), None)
+        if rungs is None:
+            known = ", ".join(k.name for ladder in LADDERS for k in ladder)
+            raise ValueError(f"kernel={kernel!r} is no rung; use one of {known}")
         if left_out not in LEFT_OUT:
             raise ValueError(f"left_out={left_out!r}; use one of {', '.join(map(repr, LEFT_OUT))}")
         _within("start", start, STARTS[-1])
@@ -151,7 +168,7 @@ class Timeline(Explorer):
         self.frames = (shape, window.first), self.right.get_xlim()
         self.steps = found
         return "\n".join(
-            [_times(chosen), _step(found, simulated(name, ""), LEFT_OUT[self.left_out.value]),
+            [times(chosen), _step(found, simulated(name, ""), LEFT_OUT[self.left_out.value]),
              _dearest(found.lines), _slot(found, window, *at)]
         )  # fmt: skip
 
@@ -208,19 +225,21 @@ class Window(NamedTuple):
     ahead: np.ndarray
 
 
-def _times(chosen: Rung) -> str:
-    recorded, predicted = records.find(chosen.kernel, PROBLEM), chosen.forecast.seconds
-    return (
-        f"{chosen.kernel.name} on {PROBLEM}: predicted from its compiled code "
-        f"{si(predicted, 's')}, recorded {si(recorded.seconds, 's')}; predicted ÷ recorded = "
-        f"{number(predicted / recorded.seconds)}."
-    )
+def times(chosen: Rung) -> str:
+    """Predicted time, and recorded time where this code was measured, in words."""
+    recorded, predicted = chosen.recorded, chosen.forecast.seconds
+    text = f"{chosen.kernel.name} on {chosen.problem}: predicted from its compiled code "
+    text += si(predicted, "s")
+    if recorded is None:
+        return f"{text}; this code is not recorded."
+    ratio = number(predicted / recorded.seconds)
+    return f"{text}, recorded {si(recorded.seconds, 's')}; predicted ÷ recorded = {ratio}."
 
 
 def _beside(chosen: Rung) -> str:
-    recorded = records.find(chosen.kernel, PROBLEM)
-    predicted = si(chosen.forecast.seconds, "s")
-    return f"n = {PROBLEM.n}: predicted {predicted}, recorded {si(recorded.seconds, 's')}"
+    recorded, predicted = chosen.recorded, si(chosen.forecast.seconds, "s")
+    seen = f"recorded {si(recorded.seconds, 's')}" if recorded else "not recorded"
+    return f"n = {PROBLEM.n}: predicted {predicted}, {seen}"
 
 
 def _step(found: Steps, whole: Steps, left_out: str) -> str:

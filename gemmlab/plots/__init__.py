@@ -19,7 +19,7 @@ from gemmlab.plots.lanes import lane_map
 from gemmlab.plots.memories import memories
 from gemmlab.plots.pieces import pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
-from gemmlab.plots.ring import ring
+from gemmlab.plots.ring import ring, turns
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.schedule import schedule
 from gemmlab.plots.sizes import size, sizes, value
@@ -68,6 +68,7 @@ __all__ = [
     "thread_tiles",
     "tiles",
     "timeline",
+    "turns",
     "value",
     "warps",
     "waves",

@@ -1,9 +1,13 @@
-"""The spans of a pipeline: what each stage of the ring, and the arithmetic, does when."""
+"""The spans of a ring: what each stage, and who copies and multiplies, does when."""
 
 from __future__ import annotations
 
 from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots.timeline import WAIT, Span
+from gemmlab.prediction.rings import Ring
+
+TURNS = "copy", "full", "multiply", "store"  # what a stage goes through, and a consumer does
+LEAST = 1 / 400  # of a window: narrower bars are lines
 
 
 def ring(pipeline: Pipeline, arithmetic: str = "arithmetic") -> dict[str, list[Span]]:
@@ -25,3 +29,29 @@ def ring(pipeline: Pipeline, arithmetic: str = "arithmetic") -> dict[str, list[S
         products.append(product)
         idle = tile.done
     return {**rows, arithmetic: products}
+
+
+def turns(ring: Ring, first: int, last: int) -> dict[str, list[Span]]:
+    """Rows for `timeline` of what a simulated block does in the cycles from `first` to `last`.
+
+    A stage is copied from when it is asked for until its bytes are there, full until a consumer
+    reads it, and multiplied until all have read it; then it is free. What lasts less than `LEAST`
+    of these cycles is left out.
+    """
+    stages: dict[str, list[tuple[str, int, int]]] = {f"stage {i}": [] for i in range(ring.stages)}
+    for turn in ring.turns:
+        stages[f"stage {turn.stage}"] += [
+            ("copy", turn.asked, turn.full),
+            ("full", turn.full, turn.read),
+            ("multiply", turn.read, turn.free),
+        ]
+    producer, *others = ring.roles
+    rows = {producer: ring.roles[producer], **stages, **{n: ring.roles[n] for n in others}}
+    return {
+        name: [
+            Span(what, max(start, first) - first, min(end, last) - first)
+            for what, start, end in spans
+            if min(end, last) - max(start, first) >= LEAST * (last - first)
+        ]
+        for name, spans in rows.items()
+    }

@@ -27,10 +27,12 @@ class Look(NamedTuple):
 
 
 USED = (
-    Look("FMA", style.BLUE, (Kind.FMA, Kind.FP64, Kind.TENSOR)),
+    Look("FMA", style.BLUE, (Kind.FMA, Kind.FP64)),
+    Look("mma", style.VERMILION, (Kind.TENSOR,)),
     Look("integer", style.ORANGE, (Kind.INTEGER, Kind.UNIFORM)),
     Look("shared memory", style.GREEN, (Kind.SHARED,)),
-    Look("global memory", style.PURPLE, (Kind.GLOBAL, Kind.COPY)),
+    Look("global memory", style.PURPLE, (Kind.GLOBAL,)),
+    Look("copy to shared", style.SKY, (Kind.COPY,)),
     Look("other", style.INK, (Kind.SPECIAL, Kind.BARRIER, Kind.BRANCH, Kind.OTHER)),
 )
 EMPTY = (

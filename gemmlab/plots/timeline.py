@@ -53,12 +53,14 @@ def timeline(
     rows: Mapping[str, Sequence[Span]],
     until: float | None = None,
     unit: str = "cycles",
+    kinds: Sequence[str] = (),
 ) -> TimelineArtists:
     """Draw each row's spans as bars over time, the first row at the top; the legend is below.
 
     rows : name -> what is done there, one after the other; a span named "wait" is hatched grey,
         the other names have colours in the order in which they first come
     until : where the axis ends, so that two timelines can be compared; the last end where None
+    kinds : names that have the first colours, whether they come or not, so that two are alike
     Raises ValueError where spans of a row overlap, and where there are none.
 
     >>> from gemmlab import plots
@@ -74,8 +76,8 @@ def timeline(
     for name, row in rows.items():
         _check(name, row)
     end = max(span.end for span in spans)
-    kinds = [what for what in dict.fromkeys(span.what for span in spans) if what != WAIT]
-    looks = {what: LOOKS[i % len(LOOKS)] for i, what in enumerate(kinds)} | {WAIT: ("white", "//")}
+    names = dict.fromkeys((*kinds, *(span.what for span in spans if span.what != WAIT)))
+    looks = {what: LOOKS[i % len(LOOKS)] for i, what in enumerate(names)} | {WAIT: ("white", "//")}
     style.prepare(ax)
     bars = {name: [_bar(ax, y, span, looks) for span in row]
             for y, (name, row) in enumerate(rows.items())}  # fmt: skip

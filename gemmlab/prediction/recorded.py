@@ -1,4 +1,4 @@
-"""Listings that come with gemmlab: the ladder's compiled code, for readers without the compiler.
+"""Listings that come with gemmlab: the ladders' compiled code, for readers without the compiler.
 
 `recorded/<architecture>/<kernel>.json.gz` holds, of one kernel, a listing for each tiling that is
 recorded, with the versions of the tools that made them and the hash of the kernel's source. Of a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gemmlab import records
+from gemmlab import kernels, records
 from gemmlab.architectures import name_of
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel
@@ -27,6 +28,13 @@ from gemmlab.sass.text import instructions
 from gemmlab.tiling import Tiling
 
 SCHEMA = 1
+RUNGS = (  # of which there are listings
+    *kernels.LADDER,
+    *kernels.TENSOR_CORE,
+    *kernels.TENSOR_CORE_TMA,
+    kernels.wgmma_pipelined,
+    kernels.warp_specialised,
+)
 Key = tuple[str, str, str]  # tiling, what the source freezes of a problem and a GPU, arithmetic
 
 
@@ -62,10 +70,13 @@ def provenance(path: Path) -> Mapping[str, str]:
 
 
 def tools() -> dict[str, str]:
-    """The versions of what makes a listing here; RuntimeError where the compiler is missing."""
+    """The versions of what makes a listing here; RuntimeError where the compiler is missing.
+
+    Python's is one: from another one's bytecode Numba makes other code of the same source.
+    """
     packages = {"numba": "numba", "numba_cuda": "numba-cuda"}
     found = {key: metadata.version(package) for key, package in packages.items()}
-    return found | {name: version(name) for name in WHEELS}
+    return {"python": platform.python_version()} | found | {name: version(name) for name in WHEELS}
 
 
 def text(kernel: Kernel, listings: Mapping[Key, Listing], tools: Mapping[str, str]) -> bytes:
@@ -90,14 +101,14 @@ def _read(path: Path) -> tuple[Mapping[str, str], Mapping[Key, Listing]]:
 
 
 def _packed(listing: Listing) -> dict[str, Any]:
-    """A listing in JSON's types; the kernel's own name is of the process that compiled it."""
+    """A listing in JSON's types."""
     table = list(dict.fromkeys(listing.lines))
     return {
         "architecture": listing.architecture,
         "registers": listing.registers,
         "local_bytes": listing.local_bytes,
         "shared_bytes": listing.shared_bytes,
-        "functions": {name: at for name, at in listing.functions.items() if at},
+        "functions": dict(listing.functions),
         "constants": {str(bank): held.hex() for bank, held in listing.constants.items()},
         "data": listing.data.hex(),
         "pointers": listing.pointers,

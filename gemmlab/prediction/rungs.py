@@ -87,11 +87,19 @@ def compiled_launch(
     )  # fmt: skip
 
 
+def usual(kernel: Kernel, like: Gemm = ANY) -> Gemm:
+    """`like` in the formats that a rung is shown in: float32, or float16 to float32."""
+    if like.arithmetic in kernel.arithmetic:
+        return like
+    return replace(like, dtype="float16", out_dtype="float32")
+
+
 def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
     """What is recorded of a rung: a listing of each tiling that has measurements, compiled here."""
+    problem = usual(kernel)
     return {
-        recorded.key_of(kernel, ANY, tiling, capability): compiled_rung(
-            kernel, ANY, tiling, capability, with_lines
+        recorded.key_of(kernel, problem, tiling, capability): compiled_rung(
+            kernel, problem, tiling, capability, with_lines
         )
         for tiling in kernel.tilings or (kernel.default,)
     }

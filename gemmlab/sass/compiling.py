@@ -95,7 +95,10 @@ def machine_code(cubin: bytes) -> bytes:
 
 
 def disassemble(cubin: bytes, taken: Usage) -> Listing:
-    """The listing of the one kernel in `cubin`; ValueError for a cubin that has several."""
+    """The listing of the one kernel in `cubin`; ValueError for a cubin that has several.
+
+    The kernel is called "kernel" in it: Numba counts compilations in the names that it gives.
+    """
     from elftools.elf.elffile import ELFFile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -104,15 +107,17 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
         about, functions = json.loads(_run("nvdisasm", "-json", file).stdout)
     elf = ELFFile(io.BytesIO(cubin))
     code, version = machine_code(cubin), about["SM"]["version"]
+    starts = {f["function-name"]: f["start"] for f in functions}
+    (own,) = (name for name, start in starts.items() if start == 0)
     return Listing(
         architecture=f"sm_{version['major']}{version['minor']}",
         instructions=tuple(
-            _instruction(function["start"] + BYTES * i, item, code)
+            _instruction(function["start"] + BYTES * i, item, code, own)
             for function in functions
             for i, item in enumerate(function["sass-instructions"])
         ),
         **taken._asdict(),
-        functions={f["function-name"]: f["start"] for f in functions},
+        functions={name: start for name, start in starts.items() if name != own},
         constants=_constants(elf),
         **_data(elf),
     )
@@ -143,8 +148,10 @@ def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def _instruction(address: int, item: dict[str, Any], text: bytes) -> Instruction:
+def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
     """An instruction from nvdisasm's JSON, its control fields from the code itself.
+
+    own : the kernel's name, which functions name that return to it
 
     Two faults of the JSON are mended: CAS lacks a comma, and P2R's operand PR is called its guard.
     """
@@ -156,7 +163,7 @@ def _instruction(address: int, item: dict[str, Any], text: bytes) -> Instruction
         address=address,
         guard=guard,
         opcode=item["opcode"],
-        operands=tuple(operands.split(",")) if operands else (),
+        operands=tuple("kernel" if o == own else o for o in operands.split(",") if operands),
         control=Control.decode(int.from_bytes(text[address + 8 : address + BYTES], "little")),
     )
 

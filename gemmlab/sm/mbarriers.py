@@ -29,6 +29,7 @@ class Mbarriers(NamedTuple):
     complete : phases that are complete, or of which it is known when they will be
     opens : the cycle in which the last of these is; latest : of what has come in this phase
     cause : the instruction that has come last
+    opened : by cycle, as far as cycles are shown, whether a phase is complete from then on
     """
 
     count: np.ndarray
@@ -38,11 +39,13 @@ class Mbarriers(NamedTuple):
     opens: np.ndarray
     latest: np.ndarray
     cause: np.ndarray
+    opened: np.ndarray
 
 
-def idle_mbarriers(places: int, numbers: int) -> Mbarriers:
-    """Mbarriers that nobody has made."""
-    return Mbarriers(*(np.zeros((places, numbers), np.int64) for _ in range(7)))
+def idle_mbarriers(places: int, numbers: int, shown: int) -> Mbarriers:
+    """Mbarriers that nobody has made; of `shown` cycles it is kept which of them open."""
+    rest = (np.zeros((places, numbers), np.int64) for _ in range(7))
+    return Mbarriers(*rest, opened=np.zeros((places, numbers, shown), np.bool_))
 
 
 @compiled
@@ -84,6 +87,8 @@ def come(mbarriers, schedulers, at, i, cycle):
         mbarriers.complete[at] += 1
         mbarriers.opens[at] = mbarriers.latest[at]
         mbarriers.pending[at] = mbarriers.count[at]
+        if mbarriers.opens[at] < mbarriers.opened.shape[2]:
+            mbarriers.opened[at[0], at[1], mbarriers.opens[at]] = True
         for scheduler in range(SCHEDULERS):
             schedulers.next[scheduler] = min(schedulers.next[scheduler], mbarriers.opens[at])
 

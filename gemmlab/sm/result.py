@@ -33,12 +33,14 @@ class Timeline:
 
     issued : int32 (warps, cycles), the instruction that a warp issues, -1 for none
     reasons : int8 (warps, cycles), the `Reason` why it does not, -1 where it issues
+    opened : bool (blocks at a time, mbarriers, cycles), where a phase of an mbarrier is complete
     Warp w belongs to scheduler w mod 4.
     """
 
     first: int
     issued: np.ndarray
     reasons: np.ndarray
+    opened: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,13 +55,14 @@ def simulate(
     first, shown = window or (0, 0)
     code = program(listing, known)
     places = min(len(blocks), resident or len(blocks))
-    now = state(flow, places, len(code.kind), lines(listing, known), shown, known)
+    now = state(flow, places, len(code.kind), lines(listing, known), first, shown, known)
     numbers = Numbers(**{name: getattr(known, name) for name in UNITS})
     cycles = run(now, code, flow, numbers, Switches(**asdict(effects)), first, limit)
     if cycles < 0:
         raise ValueError(f"the blocks do not end within {limit} cycles")
     account = now.account
-    timeline = Timeline(first, account.shown, account.reasons) if window else None
+    opened = now.mbarriers.opened[..., first:]
+    timeline = Timeline(first, account.shown, account.reasons, opened) if window else None
     return Result(
         int(cycles),
         account.issued,

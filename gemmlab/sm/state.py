@@ -126,11 +126,13 @@ class State(NamedTuple):
     account: Account
 
 
-def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, facts: Facts) -> State:
+def state(
+    flow: Flow, resident: int, code_size: int, lines: int, first: int, shown: int, facts: Facts
+) -> State:
     """An SM before the first cycle, with places for `resident` blocks.
 
     code_size, lines : instructions of the listing, and lines of them
-    shown : cycles of the timeline
+    first, shown : the first cycle of the timeline, and its cycles
     """
     blocks, each = flow.starts.shape
     warps = resident * each
@@ -153,7 +155,7 @@ def state(flow: Flow, resident: int, code_size: int, lines: int, shown: int, fac
         free_ports(facts),
         empty_lines(lines, facts),
         Blocks(zeros(resident), zeros(resident), zeros(resident, NAMED), zeros(2), zeros(1)),
-        idle_mbarriers(resident, int(flow.mbarriers.max()) + 1),
+        idle_mbarriers(resident, int(flow.mbarriers.max()) + 1, (first + shown) * bool(shown)),
         Account(
             zeros(code_size),
             zeros(len(Reason), code_size),

@@ -44,6 +44,7 @@ WALKS = (
     Walk("Fragments", "07_warps_and_fragments.ipynb", "[role=gridcell]", UP_DOWN),
     Walk("Swizzle", "08_tensor_core_gemm.ipynb", "select >> nth=2", UP_DOWN),
     Walk("Stages", "09_software_pipelining.ipynb"),
+    Walk("StageTimeline", "09_software_pipelining.ipynb"),
     Walk("SplitK", "10_split_k.ipynb", backend="recorded"),
     Walk("Rounding", "11_number_formats.ipynb", "select", UP_DOWN),
     Walk("DotError", "11_number_formats.ipynb"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels, records
+from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.explorers.stages import blocks_on, ringed, seconds
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
@@ -191,6 +192,31 @@ def test_a_gpu_could_run_the_chapters_kernels():
     for kernel in (scope["in_turn"], scope["specialised"](3)):
         _, taken = _cubin(kernel, signature, "sm_90", None, ())
         assert taken.local_bytes == 0
+
+
+def test_who_waits_for_whom():
+    found = stages_over_time("warp_specialised")
+    turns, products = found.turns, found.roles["Tensor Cores"]
+    steps_of_a_tile = 8
+    assert 1900 < turns[0].full - turns[0].asked < 2000
+    assert products[0].start > turns[0].full
+    assert all(turn.read == turn.full for turn in turns[:steps_of_a_tile])  # none is *full*
+    arrived = [after.full - before.full for before, after in pairwise(turns[:steps_of_a_tile])]
+    assert np.mean(arrived) == pytest.approx(1285, abs=2)
+    first = products[:steps_of_a_tile]
+    for before, after in pairwise(first):  # "a gap follows each product"
+        assert 200 < after.start - before.end < 300
+        assert before.end - before.start == pytest.approx(1024, rel=0.01)
+    for turn in turns[4:8]:  # the others' copies have been asked for
+        assert turn.asked < turn.full - 2000
+
+    gap = products[steps_of_a_tile].start - first[-1].end
+    assert gap > 4000  # "more than 4,000 cycles"
+    stored = next(one for one in found.roles["consumer 1"] if one.what == "store")
+    after = [turn for turn in turns if turn.asked < stored.end < turn.read]
+    assert len(after) == found.stages  # "as many tiles as there are stages"
+    four = products[steps_of_a_tile]
+    assert four.end - four.start == pytest.approx(4 * 1024, rel=0.02)
 
 
 def test_the_ladder_of_pipelines():

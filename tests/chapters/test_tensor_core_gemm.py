@@ -15,6 +15,9 @@ from gemmlab.explorers.swizzle import LENGTHS, tiling
 from gemmlab.kernels.tensor_core.pieces import in_rows, swizzled
 from gemmlab.microbenchmarks import results
 from gemmlab.numerics import FORMATS
+from gemmlab.prediction.rungs import execute_rung
+from gemmlab.prediction.steps import steps
+from gemmlab.sm.facts import facts
 from tests.support.paths import ROOT
 
 GPU = device("h200")
@@ -196,6 +199,33 @@ def test_bfloat16_has_the_same_speed():
     halves, brains = (found.loop(f"hmma_16816_{x}_rate_4_chains", 16) for x in ("f16", "bf16"))
     assert brains.each == pytest.approx(halves.each, rel=1e-3)
     assert kernels.TENSOR_CORE[-1] is kernels.mma_tuned  # "the last rung of the ladder"
+
+
+def test_what_the_rungs_wait_for():
+    """Shares of the issue slots of an SM, as the explorer has them."""
+    rungs = *RUNGS[1:], kernels.mma_pipelined
+    shared, swizzled, ring = (
+        steps(execute_rung(BIG, GPU, kernel), kernel.default.block[2]) for kernel in rungs
+    )
+    assert 1 / swizzled.used["tensor"] == pytest.approx(18, abs=0.5)
+    assert facts("h200").tensor_interval == 6
+    assert 6 * swizzled.used["tensor"] == pytest.approx(1 / 3, abs=0.01)
+    assert 6 * ring.used["tensor"] == pytest.approx(1 / 2, abs=0.03)
+    assert next(iter(swizzled.empty)) == "lsu"
+    assert 0.62 < shared.empty["lsu"] < 2 / 3
+    assert ring.empty["scoreboard"] < 0.01
+
+    def copies(found):
+        return [cost for cost in found.lines if cost.line.text.startswith("copy")]
+
+    products, *two = swizzled.lines[:3]
+    assert products.line.text.startswith("multiply")
+    assert set(two) == set(copies(swizzled))
+    assert sum(cost.share for cost in two) == pytest.approx(1 / 2, abs=0.02)
+    for cost in two:
+        assert cost.used["integer"] + cost.empty["lsu"] > cost.share / 2
+    spent = [sum(c.used.get("integer", 0) for c in copies(s)) for s in (swizzled, ring)]
+    assert spent[1] < spent[0] / 2
 
 
 def test_formats():

@@ -1,11 +1,13 @@
 """The explorer of one SM's timeline: cells, bars and sentences are of the rung that is chosen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gemmlab import kernels, records
 from gemmlab.explorers import Timeline
-from gemmlab.explorers.timeline import LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
+from gemmlab.explorers.timeline import LADDERS, LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
 from gemmlab.plots import si
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.result import SCHEDULERS
@@ -96,6 +98,32 @@ def test_artists_are_changed_and_not_made_again(explorer):
     explorer.left_out.value = "lsu"
     assert explorer.cells is cells
     assert len(explorer.left.get_children()) == children
+
+
+def test_a_rung_on_tensor_cores_is_shown_with_those_of_its_ladder():
+    explorer = Timeline("mma_shared")
+    assert explorer.kernel.options == tuple(k.name for k in LADDERS[1])
+    problem = rung("mma_shared").problem
+    assert (problem.dtype, problem.out_dtype) == ("float16", "float32")
+    assert explorer.message.startswith(f"mma_shared on {problem}: predicted")
+    assert f"recorded {si(records.find(kernels.mma_shared, problem).seconds, 's')}" in (
+        explorer.message
+    )
+    names = [t.get_text() for t in explorer.right.get_yticklabels()]
+    assert explorer.bars.bars[names.index("mma")].get_width() > 0
+    assert explorer.bars.bars[names.index("FMA")].get_width() == 0
+
+
+def test_code_with_other_registers_is_not_laid_beside_what_is_recorded(monkeypatch):
+    """An SM may hold another number of its blocks."""
+    chosen, seen = rung("mma_shared"), records.find(kernels.mma_shared, rung("mma_shared").problem)
+    assert chosen.recorded == seen
+    other = seen.resources | {"registers": seen.resources["registers"] + 1}
+    monkeypatch.setattr(records, "find", lambda *asked: replace(seen, resources=other))
+    assert chosen.recorded is None
+    explorer = Timeline("mma_shared")
+    assert "this code is not recorded" in explorer.message
+    assert si(seen.seconds, "s") not in explorer.message + explorer.times.get_text()
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 
 TOOLS = {
     *("Row", "Span", "along_n", "alt", "describe", "figure", "number", "provenance", "ring", "si"),
-    *("size", "value"),
+    *("size", "turns", "value"),
 }
 # What the words of each drawing must contain: its quantities, and findings that data decide.
 WORDS = {

@@ -27,11 +27,11 @@ def test_every_kind_and_every_reason_has_one_look():
 
 def test_bars_are_shares_and_are_changed_in_place(ax):
     artists = plots.slots(ax, {"fma": 0.5, "uniform": 0.1, "integer": 0.1}, {"bank": 0.3})
-    assert [bar.get_width() for bar in artists.bars[:3]] == pytest.approx([50, 20, 0])
+    assert [bar.get_width() for bar in artists.bars[:4]] == pytest.approx([50, 0, 20, 0])
     names = [label.get_text() for label in ax.get_yticklabels()]
     port = names.index("register port")
     assert artists.bars[port].get_width() == pytest.approx(30)
-    assert [n.get_text() for n in artists.numbers[:3]] == ["50%", "20%", "–"]
+    assert [n.get_text() for n in artists.numbers[:4]] == ["50%", "–", "20%", "–"]
     assert artists.bars[0].get_height() > 2 * artists.bars[port].get_height()
     again = plots.slots(ax, {"fma": 0.25}, {}, artists)
     assert again is artists

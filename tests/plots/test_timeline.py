@@ -4,6 +4,7 @@ import pytest
 
 from gemmlab import plots
 from gemmlab.plots import Span
+from gemmlab.plots.timeline import LOOKS
 
 
 @pytest.fixture
@@ -36,6 +37,16 @@ def test_a_kind_has_one_look_and_is_named(ax):
     assert len({hatch for _, hatch in looks}) == 3  # also without colours
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == ["copy", "multiply", "wait"]
+
+
+def test_named_kinds_have_the_first_colours_though_they_do_not_come():
+    _, axes = plots.figure(7, 4, rows=2)
+    for ax, what in zip(axes, ("copy", "multiply"), strict=True):
+        rows = {"one": [Span("multiply", 0, 1)], "two": [Span(what, 1, 2)]}
+        bars = plots.timeline(ax, rows, kinds=("copy", "multiply")).bars
+        assert bars["one"][0].get_hatch() == LOOKS[1][1]
+        assert bars["two"][0].get_hatch() == LOOKS[what == "multiply"][1]
+    assert [t.get_text() for t in axes[1].get_legend().get_texts()] == ["multiply"]
 
 
 def test_two_timelines_on_one_scale():

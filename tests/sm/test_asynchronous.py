@@ -91,6 +91,19 @@ def test_what_no_lane_does_counts_nothing(instruction):
         simulate(CODE, [[made]], effects=ALL, limit=1000)
 
 
+def test_the_timeline_says_when_phases_are_over():
+    """From its first cycle on, and not what is over later."""
+    rounds = [event for parity in (0, 1, 0) for event in ((ARRIVE, 1, 1), (WAIT, 1, 1 + parity))]
+    block = [asked((INIT, 0, 1), (INIT, 1, 1), *rounds)]
+    period = H200.mbarrier_latency + 1
+    for first in (0, 1 + period):
+        opened = simulate(CODE, [block], effects=ALL, window=(first, 2 * period)).timeline.opened
+        assert opened.shape == (1, 2, 2 * period)
+        ends = 1 + period * np.arange(1, 4) - first
+        assert list(np.flatnonzero(opened[0, 1])) == [e for e in ends if 0 <= e < 2 * period]
+        assert not opened[0, 0].any()
+
+
 def test_phases_take_turns():
     """The second wait is for the other parity, and the third for the first one's again."""
     rounds = [event for parity in (0, 1, 0) for event in ((ARRIVE, 0, 1), (WAIT, 0, 1 + parity))]

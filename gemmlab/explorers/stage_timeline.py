@@ -1,0 +1,107 @@
+"""The explorer of rings that the TMA fills: stage by stage, as an SM is simulated."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import ipywidgets as widgets
+
+from gemmlab import kernels, plots
+from gemmlab.explorers.base import Explorer, row
+from gemmlab.explorers.controls import NAMES, dropdown
+from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.timeline import rung, simulated, times
+from gemmlab.plots import number, style
+from gemmlab.plots.ring import TURNS
+from gemmlab.plots.slots import percent
+from gemmlab.prediction.rings import Doing, Ring, Turn, ring
+
+KERNELS = (*kernels.TENSOR_CORE_TMA, kernels.warp_specialised)
+STEPS = 16  # that can be chosen: two tiles of C
+SHOWN = 16_000  # cycles
+
+
+@lru_cache(maxsize=8)
+def found(name: str) -> Ring:
+    """The ring of a rung's block, from its compiled code."""
+    from gemmlab.prediction.time import sm_facts
+
+    executed = rung(name).executed
+    one, run = executed[min(executed)], simulated(name, "").run
+    return ring(one.code, one.blocks(cold=False)[0], run.timeline, sm_facts(one))
+
+
+class StageTimeline(Explorer):
+    """What each stage of a ring is in, and what who fills and empties it does, cycle by cycle.
+
+    kernel : one of `KERNELS`, by name
+    step : the step of a block, 0 to 15, from which on cycles are shown: its stage is asked for
+
+    The block is simulated from its compiled code, with a k that is shorter than the problem's.
+    Raises ValueError for values that no control could show.
+    """
+
+    def __init__(self, kernel: str = "warp_specialised", step: int = 0) -> None:
+        known = [k.name for k in KERNELS]
+        if kernel not in known:
+            raise ValueError(
+                f"kernel={kernel!r} has no ring that the TMA fills; use {' or '.join(known)}"
+            )
+        if step not in range(STEPS):
+            raise ValueError(f"step={step!r}; use 0 to {STEPS - 1}")
+        figure, (self.ax,) = plots.figure(9.6, 4.1, left=1.35 / 9.6, bottom=0.85 / 4.1)
+        super().__init__(Picture(figure))
+        self.kernel = dropdown("rung", known, kernel, "18em")
+        self.step = widgets.IntSlider(
+            step, 0, STEPS - 1, description="from step", style=NAMES,
+            layout={"width": "24em", "max_width": "100%"},
+        )  # fmt: skip
+        self.arrange([row(self.kernel, self.step)], (self.kernel, self.step))
+
+    def show(self) -> str:
+        """Draw the cycles from the chosen step on; return the step, shares and times in words."""
+        name, step = self.kernel.value, self.step.value
+        one, chosen = found(name), rung(name)
+        turn = one.turns[step]
+        self.ax.clear()
+        rows = plots.turns(one, turn.asked, turn.asked + SHOWN)
+        plots.timeline(self.ax, rows, SHOWN, f"cycles, from step {step} on", TURNS)
+        style.title(self.ax, f"{name}: one block on an SM")
+        plots.provenance(self.ax, "simulated from compiled code")
+        depth = min(chosen.executed)
+        steps = depth // chosen.kernel.default.block[2]
+        block = f"The simulated block takes {steps} steps for each tile of C, as k is {depth} here."
+        return "\n".join([times(chosen), f"{block} {_told(step, turn)}", _shares(one, turn.asked)])
+
+
+def _told(step: int, turn: Turn) -> str:
+    """When the stage of a step is full, read and free."""
+    asked, copied, held, read = (
+        number(n)
+        for n in (turn.asked, turn.full - turn.asked, turn.read - turn.full, turn.free - turn.read)
+    )
+    return (
+        f"Step {step} has stage {turn.stage}: asked for in cycle {asked}, its bytes are there "
+        f"after {copied} cycles, a consumer begins to read after {held} more, and after {read} "
+        "more all have read."
+    )
+
+
+def _shares(one: Ring, first: int) -> str:
+    """For which part of the cycles that are shown the Tensor Cores multiply and others wait."""
+
+    def share(role: str, what: str) -> str:
+        spans = [_inside(span, first) for span in one.roles[role] if span.what == what]
+        return percent(sum(spans) / SHOWN)
+
+    *waiting, cores = one.roles
+    waits = ", ".join(f"{role} in {share(role, 'wait')}" for role in waiting)
+    return (
+        f"Of these {SHOWN:,} cycles the {cores} multiply in {share(cores, 'multiply')}. "
+        f"Waiting for a stage: {waits}."
+    )
+
+
+def _inside(span: Doing, first: int) -> int:
+    """Cycles of a span that are shown."""
+    return max(0, min(span.end, first + SHOWN) - max(span.start, first))

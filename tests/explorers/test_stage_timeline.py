@@ -1,0 +1,81 @@
+"""The explorer of rings that the TMA fills: bars, shares and sentences are of the simulated run."""
+
+import re
+
+import pytest
+
+from gemmlab import kernels
+from gemmlab.explorers import StageTimeline
+from gemmlab.explorers.stage_timeline import SHOWN, STEPS, found
+from gemmlab.explorers.timeline import rung
+from gemmlab.plots import si
+from gemmlab.plots.timeline import HEIGHT
+
+NAME = kernels.warp_specialised.name
+
+
+@pytest.fixture
+def explorer():
+    return StageTimeline(NAME)
+
+
+def bars(explorer, row):
+    """(start, end) of each bar of a row, by its name."""
+    names = [label.get_text() for label in explorer.ax.get_yticklabels()]
+    y = names.index(row) - HEIGHT / 2
+    return [
+        (bar.get_x(), bar.get_x() + bar.get_width())
+        for bar in explorer.ax.patches
+        if bar.get_y() == pytest.approx(y)
+    ]
+
+
+def test_stages_lie_between_producer_and_consumers(explorer):
+    names = [label.get_text() for label in explorer.ax.get_yticklabels()]
+    stages = [f"stage {i}" for i in range(kernels.warp_specialised.default.stages)]
+    assert names == ["producer", *stages, "consumer 1", "consumer 2", "Tensor Cores"]
+
+
+def test_the_axis_begins_with_the_chosen_step(explorer):
+    explorer.step.value = 6
+    turn = found(NAME).turns[6]
+    assert bars(explorer, f"stage {turn.stage}")[-1][1] <= SHOWN
+    assert (0, turn.full - turn.asked) in bars(explorer, f"stage {turn.stage}")
+    assert f"Step 6 has stage {turn.stage}: asked for in cycle {turn.asked:,}" in explorer.message
+    assert explorer.ax.get_xlim() == (0, SHOWN)
+
+
+def test_the_shares_are_of_the_bars(explorer):
+    explorer.step.value = 6
+    told = re.search(r"the Tensor Cores multiply in (\d+)%", explorer.message)[1]
+    drawn = sum(end - start for start, end in bars(explorer, "Tensor Cores"))
+    assert int(told) == pytest.approx(100 * drawn / SHOWN, abs=1)
+
+
+def test_it_says_the_predicted_time_and_that_none_is_recorded(explorer):
+    assert f"predicted from its compiled code {si(rung(NAME).forecast.seconds, 's')}" in (
+        explorer.message
+    )
+    told = "recorded" if rung(NAME).recorded else "this code is not recorded"
+    assert told in explorer.message
+
+
+def test_every_step_can_be_chosen(explorer, undrawn):
+    for step in range(STEPS):
+        explorer.step.value = step
+        assert f"Step {step} has stage" in explorer.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (
+            {"kernel": "mma_tuned"},
+            "'mma_tuned' has no ring that the TMA fills; use mma_tma or warp",
+        ),
+        ({"step": STEPS}, "step=16; use 0 to 15"),
+    ],
+)
+def test_values_that_it_refuses(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        StageTimeline(**arguments)
