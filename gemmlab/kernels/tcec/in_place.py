@@ -1,0 +1,202 @@
+"""Tiles of A and B in FP32 in shared memory, and how their halves take their places.
+
+A row of a tile has 64 elements, as in `boxes`, and lies in two boxes of 32: tiles[stage, box,
+block, row], 128 bytes each and in the 128-byte swizzle. A row of high halves takes 128 bytes, and
+so does one of low halves. So B is split in place: its first boxes become the tile of high parts,
+its second ones that of low parts, just as `wgmma` reads them. A is split on its way to registers,
+because each of its elements goes to one thread alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import uint32
+
+from gemmlab.instructions import load_v2, load_v4, store_v2, store_v4, tensor_map, tma_load
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import WARPGROUP, K
+from gemmlab.kernels.kernel import FLOAT, on_device
+from gemmlab.kernels.simt.fours import FOUR, moved, reading
+from gemmlab.kernels.tcec.splitting import split_two
+from gemmlab.kernels.tcec.sums import are_aligned
+from gemmlab.kernels.tensor_core import boxes
+from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, along_k
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+BOXES = 2  # of a row, and its parts: high and low
+BOX = ROW // FLOAT  # elements of a row in a box
+ACROSS = BOX // FOUR  # threads that share a row
+DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
+
+
+def shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """A tile of `size` rows of A or columns of B, in FP32; with 64 for 32, that of its halves."""
+    blocks, rows, _ = boxes.shape(size, along)
+    return BOXES, blocks, rows, BOX
+
+
+def copying(size: int, along: bool) -> Callable:
+    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    BLOCKS = size // BLOCK
+
+    @on_device
+    def copy_rows(tiles, stage, matrix, first, p, full):
+        for box in range(BOXES):
+            tma_load(tiles, stage, box, 0, 0, 0, matrix, first, p + box * BOX, full, stage)
+
+    @on_device
+    def copy_blocks(tiles, stage, matrix, first, p, full):
+        for box in range(BOXES):
+            for block in range(BLOCKS):
+                start = first + block * BLOCK + box * BOX
+                tma_load(tiles, stage, box, block, 0, 0, matrix, p, start, full, stage)
+
+    return copy_rows if along else copy_blocks
+
+
+def carrying(size: int, along: bool, first: int) -> Callable:
+    """The device function by which a warpgroup, from thread `first` on, carries a tile instead.
+
+    Rows of X may begin anywhere: each element is looked at by itself.
+    """
+    _, BLOCKS, ROWS, _ = shape(size, along)
+    read_four = reading(False)
+
+    @on_device
+    def carry(tiles, stage, X, start, p):
+        thread = cuda.threadIdx.x - first
+        top, four = thread // ACROSS, thread % ACROSS
+        to = (four ^ top % 8) * FOUR  # in the swizzle, the same in all rows of this thread
+        for box in range(BOXES):
+            for block in range(BLOCKS):
+                ahead = block * BLOCK + box * BOX + four * FOUR
+                for down in range(0, ROWS, DOWN):
+                    row = top + down
+                    i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+                    store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
+
+    return carry
+
+
+def splitting(size: int, along: bool, first: int) -> Callable:
+    """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
+
+    words : the same memory, as pairs of halves
+    A thread has four neighbours in each box of a row; a warp has loaded whole rows before it stores
+    any. Neighbouring rows of a warp are four apart, so that their stores meet in no bank.
+    """
+    _, BLOCKS, ROWS, _ = shape(size, along)
+
+    @on_device
+    def split(tiles, words, stage):
+        thread = cuda.threadIdx.x - first
+        top, four = row_of(thread // ACROSS), thread % ACROSS
+        swizzle = top % 8 * FOUR
+        at, left = four * FOUR ^ swizzle, four * 2 ^ swizzle
+        right = left ^ BOX // 2
+        for block in range(BLOCKS):
+            for down in range(0, ROWS, DOWN):
+                row = top + down
+                x = load_v4(tiles, stage, 0, block, row, at)
+                y = load_v4(tiles, stage, 1, block, row, at)
+                cuda.syncwarp()
+                h0, l0 = split_two(x[0], x[1])
+                h1, l1 = split_two(x[2], x[3])
+                store_v2(words, stage, 0, block, row, left, (h0, h1))
+                store_v2(words, stage, 1, block, row, left, (l0, l1))
+                h0, l0 = split_two(y[0], y[1])
+                h1, l1 = split_two(y[2], y[3])
+                store_v2(words, stage, 0, block, row, right, (h0, h1))
+                store_v2(words, stage, 1, block, row, right, (l0, l1))
+
+    return split
+
+
+@on_device
+def row_of(number):
+    """The row of sixteen that eight threads share: 0, 4, 1, 5, 2, 6, 3, 7, and the same from 8."""
+    return number % 2 * 4 + number // 2 % 4 + number // 8 * 8
+
+
+@on_device
+def fragment_row():
+    """The row of eight, in a fragment, that this lane has: lanes below 16 have the even ones.
+
+    Rows of A may stand in any order, if those of C stand in the same; in this one, half a warp
+    finds its pairs in all banks.
+    """
+    g = uint32(cuda.threadIdx.x) % uint32(WARP) // uint32(4)
+    return g % uint32(4) * uint32(2) + g // uint32(4)
+
+
+def loading(along: bool) -> Callable:
+    """The device function (As, stage, row, q) -> a fragment of 16 rows of A, high and low parts.
+
+    row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
+    """
+
+    @on_device
+    def pairs_of_rows(As, stage, row, q):
+        t = uint32(cuda.threadIdx.x) % uint32(4)
+        box, j = q // BOX, (uint32(q % BOX) + t * uint32(2)) ^ row % uint32(8) * uint32(4)
+        below, ahead = row + uint32(8), j ^ uint32(8)
+        return (
+            load_v2(As, stage, box, 0, row, j), load_v2(As, stage, box, 0, below, j),
+            load_v2(As, stage, box, 0, row, ahead), load_v2(As, stage, box, 0, below, ahead),
+        )  # fmt: skip
+
+    @on_device
+    def pair_of_column(As, stage, box, block, k, j):
+        """What is at column j of rows k, which is even, and k + 1."""
+        swizzle = k % uint32(8) * uint32(4)
+        return (
+            As[stage, box, block, k, j ^ swizzle],
+            As[stage, box, block, k + uint32(1), j ^ swizzle ^ uint32(4)],
+        )
+
+    @on_device
+    def pairs_of_columns(As, stage, row, q):
+        k = uint32(q) + uint32(cuda.threadIdx.x) % uint32(4) * uint32(2)
+        block, box = row // uint32(BLOCK), row % uint32(BLOCK) // uint32(BOX)
+        j = row % uint32(BOX)
+        below, ahead = j + uint32(8), k + uint32(8)
+        return (
+            pair_of_column(As, stage, box, block, k, j),
+            pair_of_column(As, stage, box, block, k, below),
+            pair_of_column(As, stage, box, block, ahead, j),
+            pair_of_column(As, stage, box, block, ahead, below),
+        )
+
+    pairs = pairs_of_rows if along else pairs_of_columns
+
+    @on_device
+    def load(As, stage, row, q):
+        v = pairs(As, stage, row, q)
+        h0, l0 = split_two(v[0][0], v[0][1])
+        h1, l1 = split_two(v[1][0], v[1][1])
+        h2, l2 = split_two(v[2][0], v[2][1])
+        h3, l3 = split_two(v[3][0], v[3][1])
+        return (h0, h1, h2, h3), (l0, l1, l2, l3)
+
+    return load
+
+
+def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A and B: their tensor maps, and k.
+
+    A and B stay as they are where the TMA cannot copy their rows.
+    """
+    if not are_aligned(problem):
+        return A, B, problem.k
+    rows = [
+        size if along else DEPTH
+        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
+    ]
+    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
