@@ -79,8 +79,8 @@ def _registers(way: str) -> Instruction:
     )
 
 
-# By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16. By the
-# columns and how B is stored, where A is in registers.
+# By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16. Where
+# A is in registers, by the columns and how B is stored.
 WGMMA = {(n, layout): _wgmma(n, layout, "f16") for n in COLUMNS for layout in LAYOUTS}
 WGMMA_BF16 = {(n, layout): _wgmma(n, layout, "bf16") for n in COLUMNS for layout in LAYOUTS}
 WGMMA_REGISTERS = {(n, b): _wgmma_registers(n, b == "n") for n in COLUMNS for b in "nt"}

@@ -19,6 +19,7 @@ from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.tcec.tcec_fused import tcec_fused
 from gemmlab.kernels.tcec.tcec_registers import tcec_registers
 from gemmlab.kernels.tcec.tcec_split import tcec_split
 from gemmlab.kernels.tcec.tcec_stored import tcec_stored
@@ -43,7 +44,7 @@ TENSOR_CORE_SPLIT_K = (mma_split_k,)  # their work along k divided among blocks
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
-TCEC = (tcec_stored, tcec_registers, tcec_split)
+TCEC = (tcec_stored, tcec_registers, tcec_split, tcec_fused)
 GPU = (*LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER, *TCEC)
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
@@ -80,6 +81,7 @@ __all__ = [
     "split_k",
     "split_k_atomics",
     "stream_k",
+    "tcec_fused",
     "tcec_registers",
     "tcec_split",
     "tcec_stored",

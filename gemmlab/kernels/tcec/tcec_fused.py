@@ -14,9 +14,8 @@ copies, and the consumers multiply one step behind that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from numpy import float16, float32, uint32, uint64
 
@@ -42,15 +41,17 @@ from gemmlab.kernels.kernel import Kernel, on_device
 from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.in_place import (
     BOXES,
+    brought,
     carrying,
     copying,
     fragment_row,
     loading,
+    moved_in_shared,
     shape,
     splitting,
     tensor_maps,
 )
-from gemmlab.kernels.tcec.sums import PRODUCTS, are_aligned, flops, variant
+from gemmlab.kernels.tcec.sums import PRODUCTS, flops, variant
 from gemmlab.kernels.tensor_core import boxes
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import corners
@@ -220,6 +221,31 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     return tiling.stages * (BOXES * (bm + bn) * ROW + BARRIERS * WORD)
 
 
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of all tiles of C, at the rate of Tensor Cores.
+
+    Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
+    each consumer reads all of B for each of three products.
+    """
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    by_depth = replace(tiling, block=(bm, bn, DEPTH))
+    steps = by_depth.steps(problem)
+    bringing = brought(problem, by_depth)
+    copied = bringing.pop("tensor_copy_bytes", 0)
+    found = traffic.staged(
+        problem, by_depth, bringing, [(steps, each) for each in moved_in_shared(problem, tiling)],
+        update_c(problem, tiling), barriers=0, round_trips=1, flops=flops(problem, by_depth),
+    )  # fmt: skip
+    (blocks, _), _ = launch(problem, tiling)
+    read = across * down * steps * PRODUCTS * bm // ROWS * bn
+    return replace(
+        found,
+        counters=found.counters + Counter(barriers=blocks, tensor_copy_bytes=copied),
+        l1_wavefronts=found.l1_wavefronts + read + copied // ROW,
+        chain=(1, 0),
+    )
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
@@ -238,7 +264,7 @@ tcec_fused = Kernel(
     default=DEFAULT,
     build=build,
     launch=launch,
-    work=None,
+    work=work,
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
