@@ -19,7 +19,7 @@ from gemmlab.instructions import load_v2, load_v4, store_v2, store_v4, tensor_ma
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
-from gemmlab.kernels.simt.fours import FOUR, reading
+from gemmlab.kernels.simt.fours import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.splitting import split_two
 from gemmlab.kernels.tcec.sums import are_aligned
 from gemmlab.kernels.tensor_core import boxes
@@ -33,6 +33,7 @@ BOXES = 2  # of a row, and its parts: high and low
 BOX = ROW // FLOAT  # elements of a row in a box
 ACROSS = BOX // FOUR  # threads that share a row
 DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
+AHEAD = 2  # turns after which a thread splits what it loads
 
 
 def shape(size: int, along: bool) -> tuple[int, int, int, int]:
@@ -88,32 +89,69 @@ def splitting(size: int, along: bool, first: int) -> Callable:
     """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
 
     words : the same memory, as pairs of halves
-    A thread has four neighbours in each box of a row; a warp has loaded whole rows before it stores
-    any. Neighbouring rows of a warp are four apart, so that their stores meet in no bank.
+
+    In a turn a thread splits four neighbours in each box of a row, and loads those of a later turn,
+    because shared memory is busy and answers late. A warp has loaded all of a row before it stores
+    any of it. Neighbouring rows of a warp are four apart: their stores meet in no bank.
     """
     _, BLOCKS, ROWS, _ = shape(size, along)
+    turns = [(block, down) for block in range(BLOCKS) for down in range(0, ROWS, DOWN)]
+
+    @on_device
+    def no_more(tiles, stage, top, at):
+        return ZEROS, ZEROS
+
+    def fetching(turn):
+        """The device function (tiles, stage, top, at) -> what a thread splits in a turn."""
+        if turn >= len(turns):
+            return no_more
+        block, down = turns[turn]
+
+        @on_device
+        def fetch(tiles, stage, top, at):
+            return (
+                load_v4(tiles, stage, 0, block, top + down, at),
+                load_v4(tiles, stage, 1, block, top + down, at),
+            )
+
+        return fetch
+
+    @on_device
+    def nothing(tiles, words, stage, top, at, to, now, then):
+        pass
+
+    def splits(turn):
+        """The same from a turn on; now and then are what this turn and the next one split."""
+        others = splits(turn + 1) if turn + 1 < len(turns) else nothing
+        fetch, (block, down) = fetching(turn + AHEAD), turns[turn]
+
+        @on_device
+        def split(tiles, words, stage, top, at, to, now, then):
+            later = fetch(tiles, stage, top, at)
+            cuda.syncwarp()
+            row = top + down
+            h0, l0 = split_two(now[0][0], now[0][1])
+            h1, l1 = split_two(now[0][2], now[0][3])
+            store_v2(words, stage, 0, block, row, to, (h0, h1))
+            store_v2(words, stage, 1, block, row, to, (l0, l1))
+            h0, l0 = split_two(now[1][0], now[1][1])
+            h1, l1 = split_two(now[1][2], now[1][3])
+            store_v2(words, stage, 0, block, row, to ^ BOX // 2, (h0, h1))
+            store_v2(words, stage, 1, block, row, to ^ BOX // 2, (l0, l1))
+            others(tiles, words, stage, top, at, to, then, later)
+
+        return split
+
+    fetch_first, fetch_second, split_all = fetching(0), fetching(1), splits(0)
 
     @on_device
     def split(tiles, words, stage):
         thread = cuda.threadIdx.x - first
         top, four = row_of(thread // ACROSS), thread % ACROSS
         swizzle = top % 8 * FOUR
-        at, left = four * FOUR ^ swizzle, four * 2 ^ swizzle
-        right = left ^ BOX // 2
-        for block in range(BLOCKS):
-            for down in range(0, ROWS, DOWN):
-                row = top + down
-                x = load_v4(tiles, stage, 0, block, row, at)
-                y = load_v4(tiles, stage, 1, block, row, at)
-                cuda.syncwarp()
-                h0, l0 = split_two(x[0], x[1])
-                h1, l1 = split_two(x[2], x[3])
-                store_v2(words, stage, 0, block, row, left, (h0, h1))
-                store_v2(words, stage, 1, block, row, left, (l0, l1))
-                h0, l0 = split_two(y[0], y[1])
-                h1, l1 = split_two(y[2], y[3])
-                store_v2(words, stage, 0, block, row, right, (h0, h1))
-                store_v2(words, stage, 1, block, row, right, (l0, l1))
+        at, to = four * FOUR ^ swizzle, four * 2 ^ swizzle
+        now, then = fetch_first(tiles, stage, top, at), fetch_second(tiles, stage, top, at)
+        split_all(tiles, words, stage, top, at, to, now, then)
 
     return split
 
@@ -135,8 +173,8 @@ def fragment_row():
     return g % uint32(4) * uint32(2) + g // uint32(4)
 
 
-def loading(along: bool) -> Callable:
-    """The device function (As, stage, row, q) -> a fragment of 16 rows of A, high and low parts.
+def fetching(along: bool) -> Callable:
+    """The device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
 
     row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
     """
@@ -173,18 +211,17 @@ def loading(along: bool) -> Callable:
             pair_of_column(As, stage, box, block, ahead, below),
         )
 
-    pairs = pairs_of_rows if along else pairs_of_columns
+    return pairs_of_rows if along else pairs_of_columns
 
-    @on_device
-    def load(As, stage, row, q):
-        v = pairs(As, stage, row, q)
-        h0, l0 = split_two(v[0][0], v[0][1])
-        h1, l1 = split_two(v[1][0], v[1][1])
-        h2, l2 = split_two(v[2][0], v[2][1])
-        h3, l3 = split_two(v[3][0], v[3][1])
-        return (h0, h1, h2, h3), (l0, l1, l2, l3)
 
-    return load
+@on_device
+def halved(v):
+    """High parts of four pairs, and low parts: two fragments for `wgmma`."""
+    h0, l0 = split_two(v[0][0], v[0][1])
+    h1, l1 = split_two(v[1][0], v[1][1])
+    h2, l2 = split_two(v[2][0], v[2][1])
+    h3, l3 = split_two(v[3][0], v[3][1])
+    return (h0, h1, h2, h3), (l0, l1, l2, l3)
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:

@@ -1,14 +1,17 @@
-"""Rung 4, tcec_fused: operands are split while they are on their way, and nothing is stored.
+"""Rung 4, tcec_fused: operands are split on their way, and nothing but C is written to memory.
 
-The parts of *tcec_split* need as many bytes of memory as A and B, and a launch that writes them. An
-element in FP32 takes as much room as its two halves, so both can wait until it is in the ring. The
-TMA copies tiles in FP32. The warpgroup of the producer splits B where it lies; that has to be in
-shared memory, for `wgmma` reads it from nowhere else. A goes to registers: a consumer has 64 rows
-of it for itself, and splits them as it loads them. Three products follow, as in *tcec_split*.
+The parts of *tcec_split* take as many bytes of memory as A and B, and a launch that writes them. An
+element in FP32 has just the room of its two halves: so the TMA copies tiles in FP32, and who takes
+them splits them. B has to be in shared memory, for `wgmma` reads it from nowhere else: there the
+producer's warpgroup splits it, in place. A goes to registers: each consumer has 64 rows of it for
+itself, splits them as it loads them, and gives them to `wgmma` from there, which saves shared
+memory the larger part of A's traffic. Counter to watch: global stores, those of C alone.
 
-Two mbarriers become three: `full`, when the bytes of a stage have come; `split`, when its tile of B
-is in halves; `empty`, when all consumers have read it. The producer splits one step behind its
-copies, and the consumers multiply one step behind that.
+A stage has three mbarriers: `full`, when its bytes have come; `done`, when its tile of B is split;
+`empty`, when all consumers have read it. The producer splits one step behind its copies. A consumer
+loads and splits a fragment of A while Tensor Cores multiply the one before.
+
+Source of the products: see `sums`; of the roles: see *warp_specialised*.
 """
 
 from __future__ import annotations
@@ -44,8 +47,9 @@ from gemmlab.kernels.tcec.in_place import (
     brought,
     carrying,
     copying,
+    fetching,
     fragment_row,
-    loading,
+    halved,
     moved_in_shared,
     shape,
     splitting,
@@ -57,17 +61,16 @@ from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
 from gemmlab.kernels.tensor_core.ring import turning
-from gemmlab.kernels.tensor_core.warp_specialised import compile_options, launch
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
-# Of a thread of 2 consumers and 1 producer: 2·232 + 40 is three times the 168 that all begin with.
-MANY, FEW = 232, 40
 HIGH, LOW = 0, 1  # parts of B, where its two boxes were
 BARRIERS = 3  # of a stage
+NOTHING = ((float32(0), float32(0)),) * 4  # pairs of A that follow the last step of a tile
 
 
 def build(
@@ -75,10 +78,7 @@ def build(
 ) -> Callable:
     """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles, and
-        A and B are given in place of their maps
-    paired : rows of C have an even number of elements
+    layout, aligned, paired : as in *warp_specialised*
     """
     BM, BN, BK = tiling.block
     STAGES = tiling.stages
@@ -94,7 +94,7 @@ def build(
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     carry_a, carry_b = carrying(BM, A_ALONG, PRODUCER), carrying(BN, B_ALONG, PRODUCER)
-    split_b, load_a, in_b = splitting(BN, B_ALONG, PRODUCER), loading(A_ALONG), placing(B_ALONG)
+    split_b, fetch_a, in_b = splitting(BN, B_ALONG, PRODUCER), fetching(A_ALONG), placing(B_ALONG)
     BRINGERS = 1 if aligned else WARPGROUP
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
     update = updating(BN, "float32", paired)
@@ -125,24 +125,49 @@ def build(
         mbarrier_arrive(done, stage)
 
     @on_device
-    def nothing(part, cross, As, Bs, stage, row, more, more_cross):
-        pass
+    def begun(As, step, row, full):
+        """The first pairs of A of a step, once they have come."""
+        stage = stage_of(step)
+        mbarrier_wait(full, stage, parity_of(step))
+        return fetch_a(As, stage, row, 0)
+
+    @on_device
+    def three(part, cross, Bs, stage, q, high, low, more, more_cross):
+        """Begin three products of 16 along k: one group for `part`, and one for `cross`."""
+        b, x, y = in_b(0, q)
+        wgmma_fence()
+        wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
+        wgmma_commit()
+        wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
+        wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
+        wgmma_commit()
 
     def products(q):
-        """A device function that multiplies a stage, from q of k on."""
-        others = products(q + K) if q + K < DEPTH else nothing
+        """A device function that multiplies a step from q of k on, given its fragments of A there.
+
+        It returns those with which the next step begins. `part` is complete then, and the last
+        corrections go on.
+        """
 
         @on_device
-        def multiply(part, cross, As, Bs, stage, row, more, more_cross):
-            high, low = load_a(As, stage, row, q)
-            b, x, y = in_b(0, q)
-            wgmma_fence()
-            wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
-            wgmma_commit()
-            wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
-            wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
-            wgmma_commit()
-            others(part, cross, As, Bs, stage, row, True, True)
+        def last(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
+            three(part, cross, Bs, stage_of(step), q, high, low, more, more_cross)
+            pairs = begun(As, step + uint32(1), row, full) if follows else NOTHING
+            wgmma_wait(1, part)
+            return halved(pairs)
+
+        if q + K == DEPTH:
+            return last
+        others = products(q + K)
+
+        @on_device
+        def multiply(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
+            stage = stage_of(step)
+            three(part, cross, Bs, stage, q, high, low, more, more_cross)
+            pairs = fetch_a(As, stage, row, q + K)
+            wgmma_wait(2, cross)  # the registers of the fragments before these are free again
+            high, low = halved(pairs)
+            return others(part, cross, As, Bs, step, row, high, low, True, True, full, follows)
 
         return multiply
 
@@ -197,17 +222,17 @@ def build(
             for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
                 row, col = corner(tile, m, n)
                 clear(main)
+                high, low = halved(begun(As, step, i, full))
                 for p in range(0, k, DEPTH):
-                    stage = stage_of(step)
-                    mbarrier_wait(full, stage, parity_of(step))
-                    mbarrier_wait(done, stage, parity_of(step))
-                    multiply(part, cross, As, halves, stage, i, p % BK > 0, p > 0)
-                    # The last corrections go on, while what was begun before them is complete.
-                    wgmma_wait(1, part)
+                    mbarrier_wait(done, stage_of(step), parity_of(step))
+                    high, low = multiply(
+                        part, cross, As, halves, step, i, high, low,
+                        p % BK > 0, p > 0, full, p + DEPTH < k,
+                    )  # fmt: skip
                     if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
                         add(main, part)
                     wgmma_wait(0, cross)
-                    mbarrier_arrive(empty, stage)  # each thread has loaded its own part of A
+                    mbarrier_arrive(empty, stage_of(step))  # each thread has loaded its own of A
                     step += uint32(1)
                 join(main, cross)
                 update(C, row + i, col + j, alpha, main, beta)
@@ -216,7 +241,7 @@ def build(
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Shared memory of a block [B]: tiles in FP32 in all stages, and three mbarriers for each."""
+    """Shared memory of a block [B]: tiles in FP32 in all stages, and mbarriers for each."""
     bm, bn, _ = tiling.block
     return tiling.stages * (BOXES * (bm + bn) * ROW + BARRIERS * WORD)
 
