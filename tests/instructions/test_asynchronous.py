@@ -427,7 +427,7 @@ def test_a_product_in_either_format(form):
 @pytest.mark.parametrize(
     "source",
     [PIPELINE, STORED, COPIED, IN_REGISTERS],
-    ids="pipeline stored copied registers".split(),
+    ids=["pipeline", "stored", "copied", "registers"],
 )
 def test_it_compiles_to_the_instructions_that_are_declared(source):
     text = ptx_of(source)
