@@ -33,7 +33,6 @@ BOXES = 2  # of a row, and its parts: high and low
 BOX = ROW // FLOAT  # elements of a row in a box
 ACROSS = BOX // FOUR  # threads that share a row
 DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
-AHEAD = 2  # turns after which a thread splits what it loads
 
 
 def shape(size: int, along: bool) -> tuple[int, int, int, int]:
@@ -90,9 +89,10 @@ def splitting(size: int, along: bool, first: int) -> Callable:
 
     words : the same memory, as pairs of halves
 
-    In a turn a thread splits four neighbours in each box of a row, and loads those of a later turn,
-    because shared memory is busy and answers late. A warp has loaded all of a row before it stores
-    any of it. Neighbouring rows of a warp are four apart: their stores meet in no bank.
+    In a turn a thread splits four neighbours in each box of a row, and loads those of the turn
+    after the next, because shared memory is busy and answers late. A warp has loaded all of a row
+    before it stores any of it. Neighbouring rows of a warp are four apart: their stores meet in no
+    bank.
     """
     _, BLOCKS, ROWS, _ = shape(size, along)
     turns = [(block, down) for block in range(BLOCKS) for down in range(0, ROWS, DOWN)]
@@ -123,7 +123,7 @@ def splitting(size: int, along: bool, first: int) -> Callable:
     def splits(turn):
         """The same from a turn on; now and then are what this turn and the next one split."""
         others = splits(turn + 1) if turn + 1 < len(turns) else nothing
-        fetch, (block, down) = fetching(turn + AHEAD), turns[turn]
+        fetch, (block, down) = fetching(turn + 2), turns[turn]
 
         @on_device
         def split(tiles, words, stage, top, at, to, now, then):
