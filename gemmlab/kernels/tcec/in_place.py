@@ -22,8 +22,8 @@ from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.fours import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.splitting import split_two
 from gemmlab.kernels.tcec.sums import are_aligned
-from gemmlab.kernels.tensor_core import boxes
 from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, along_k
+from gemmlab.kernels.tensor_core.boxes import shape as of_halves
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -36,9 +36,14 @@ DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
 
 
 def shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """A tile of `size` rows of A or columns of B, in FP32; with 64 for 32, that of its halves."""
-    blocks, rows, _ = boxes.shape(size, along)
+    """A tile of `size` rows of A or columns of B, in FP32."""
+    blocks, rows, _ = of_halves(size, along)
     return BOXES, blocks, rows, BOX
+
+
+def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """The same tile in high and low halves, in the same place."""
+    return BOXES, *of_halves(size, along)
 
 
 def copying(size: int, along: bool) -> Callable:

@@ -52,11 +52,11 @@ from gemmlab.kernels.tcec.in_place import (
     halved,
     moved_in_shared,
     shape,
+    split_shape,
     splitting,
     tensor_maps,
 )
 from gemmlab.kernels.tcec.sums import PRODUCTS, flops, variant
-from gemmlab.kernels.tensor_core import boxes
 from gemmlab.kernels.tensor_core.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
@@ -89,7 +89,7 @@ def build(
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    HALVES = (STAGES, BOXES, *boxes.shape(BN, B_ALONG))
+    HALVES = (STAGES, *split_shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
