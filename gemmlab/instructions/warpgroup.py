@@ -1,9 +1,9 @@
 """Matrix instructions of a warpgroup, 128 threads: `wgmma`, D = A·B + D with D in registers.
 
-Both operands are read from shared memory, asynchronously: *wgmma_fence* before the first one, and
-after other instructions have written the accumulators; *wgmma_commit* makes a group of those since
-the last commit; *wgmma_wait* waits until at most n groups are under way, and names the accumulators
-that are used next. Hopper alone has them.
+B is read from shared memory, and A from there or from registers, asynchronously: *wgmma_fence*
+before the first one, and after other instructions have written registers that it takes;
+*wgmma_commit* makes a group of those since the last commit; *wgmma_wait* waits until at most n
+groups are under way, and names the accumulators that are used next. Hopper alone has them.
 Source: PTX ISA 9.0, section "Asynchronous warpgroup level matrix instructions".
 """
 
@@ -15,6 +15,7 @@ from gemmlab.instructions.instruction import (
     Instruction,
     Literal,
     Matrix,
+    Registers,
 )
 from gemmlab.product import LAYOUTS
 
@@ -45,6 +46,21 @@ def _wgmma(n: int, layout: str, form: str) -> Instruction:
     )
 
 
+def _wgmma_registers(n: int, across: bool) -> Instruction:
+    """With A in registers: of each warp's 16 rows, what `mma_m16n8k16` takes."""
+    return _hopper(
+        f"wgmma_m64n{n}k16_registers{'_row' * across}_f32_f16",
+        "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "
+        f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16 "
+        f"{{{{{{acc}}}}}}, {{{{{{a}}}}}}, {{b}}, keep, 1, 1, {across:d}; }}}}",
+        (
+            Accumulator("acc", n // 2), Registers("a", "float16x2", 4),
+            Matrix("b", n, "mn" if across else "k"), Condition("accumulate"),
+        ),
+        "wgmma",
+    )  # fmt: skip
+
+
 def _wait(n: int) -> Instruction:
     return _hopper(
         f"wgmma_wait_n{n}",
@@ -63,16 +79,18 @@ def _registers(way: str) -> Instruction:
     )
 
 
-# By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16.
+# By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16. Where
+# A is in registers, by the columns and how B is stored.
 WGMMA = {(n, layout): _wgmma(n, layout, "f16") for n in COLUMNS for layout in LAYOUTS}
 WGMMA_BF16 = {(n, layout): _wgmma(n, layout, "bf16") for n in COLUMNS for layout in LAYOUTS}
+WGMMA_REGISTERS = {(n, b): _wgmma_registers(n, b == "n") for n in COLUMNS for b in "nt"}
 WGMMA_WAIT = {n: _wait(n) for n in COLUMNS}
-_FAMILIES = WGMMA, WGMMA_BF16, WGMMA_WAIT
+_FAMILIES = WGMMA, WGMMA_BF16, WGMMA_REGISTERS, WGMMA_WAIT
 globals().update({i.name: i for family in _FAMILIES for i in family.values()})
 wgmma_fence = _hopper("wgmma_fence", "wgmma.fence.sync.aligned", (), "fence")
 wgmma_commit = _hopper("wgmma_commit", "wgmma.commit_group.sync.aligned", (), "async_commit")
 setmaxnreg_inc, setmaxnreg_dec = _registers("inc"), _registers("dec")
 
-__all__ = ["WGMMA", "WGMMA_BF16", "WGMMA_WAIT", "setmaxnreg_dec", "setmaxnreg_inc"]
-__all__ += ["wgmma_commit", "wgmma_fence"]
+__all__ = ["WGMMA", "WGMMA_BF16", "WGMMA_REGISTERS", "WGMMA_WAIT"]
+__all__ += ["setmaxnreg_dec", "setmaxnreg_inc", "wgmma_commit", "wgmma_fence"]
 __all__ += [i.name for family in _FAMILIES for i in family.values()]

@@ -19,6 +19,7 @@ from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.tcec.tcec_fused import tcec_fused
 from gemmlab.kernels.tcec.tcec_mma_tma import tcec_mma_tma
 from gemmlab.kernels.tcec.tcec_registers import tcec_registers
 from gemmlab.kernels.tcec.tcec_split import tcec_split
@@ -44,7 +45,7 @@ TENSOR_CORE_SPLIT_K = (mma_split_k,)  # their work along k divided among blocks
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
-TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split)
+TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (*LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER, *TCEC)
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
@@ -81,6 +82,7 @@ __all__ = [
     "split_k",
     "split_k_atomics",
     "stream_k",
+    "tcec_fused",
     "tcec_mma_tma",
     "tcec_registers",
     "tcec_split",

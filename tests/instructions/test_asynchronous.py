@@ -107,6 +107,24 @@ COPIED = STORED.replace(
 """,
 )
 
+# A from registers: of each warp's 16 rows, pairs of rows g and g + 8, and eight columns further on.
+FIRST, LAST = STORED.index("    wgmma_fence"), STORED.index("    wgmma_commit")
+IN_REGISTERS = STORED.replace(
+    STORED[FIRST:LAST],
+    """\
+    r, t = thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2
+    for k in range(0, 64, 16):
+        a = (
+            pack_f16x2(float32(A[r, k + t]), float32(A[r, k + t + 1])),
+            pack_f16x2(float32(A[r + 8, k + t]), float32(A[r + 8, k + t + 1])),
+            pack_f16x2(float32(A[r, k + t + 8]), float32(A[r, k + t + 9])),
+            pack_f16x2(float32(A[r + 8, k + t + 8]), float32(A[r + 8, k + t + 9])),
+        )
+        wgmma_fence()
+        wgmma_m64n16k16_registers_f32_f16(acc, a, Bs, 0, k, k > 0)
+""",
+)
+
 
 def operands(k, seed=0):
     rng = np.random.default_rng(seed)
@@ -144,6 +162,12 @@ def test_accumulators_that_are_set_to_zero_first():
 @pytest.mark.parametrize("source", [STORED, COPIED], ids=["stores", "cp.async"])
 def test_tiles_filled_by_ordinary_stores(source):
     report, c, expected = launched(source, 64)
+    assert report.hazards == []
+    assert np.array_equal(c, expected)
+
+
+def test_a_product_with_a_in_registers():
+    report, c, expected = launched(IN_REGISTERS, 64, "in registers")
     assert report.hazards == []
     assert np.array_equal(c, expected)
 
@@ -400,7 +424,11 @@ def test_a_product_in_either_format(form):
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("source", [PIPELINE, STORED, COPIED], ids=["pipeline", "stored", "copied"])
+@pytest.mark.parametrize(
+    "source",
+    [PIPELINE, STORED, COPIED, IN_REGISTERS],
+    ids=["pipeline", "stored", "copied", "registers"],
+)
 def test_it_compiles_to_the_instructions_that_are_declared(source):
     text = ptx_of(source)
     used = [x for x in vars(instructions).values() if isinstance(x, Instruction)]

@@ -18,6 +18,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tcec import halves, quads, sums
+from gemmlab.kernels.tcec import tcec_fused as fused
 from gemmlab.kernels.tcec import tcec_registers as rung
 from gemmlab.kernels.tcec.splitting import SCALE
 from gemmlab.kernels.tensor_core.warps import STEP
@@ -34,12 +35,13 @@ from gemmlab.prediction.compiling import lacking
 from gemmlab.prediction.rungs import compiled_rung
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
+from gemmlab.simt import HazardError
 from tests.support.edge_shapes import SCALES, edge_shapes
 
-STORED, REGISTERS, MMA_TMA, SPLIT = kernels.TCEC
+STORED, REGISTERS, MMA_TMA, SPLIT, FUSED = kernels.TCEC
+BY_WGMMA = SPLIT, FUSED
 RUNGS = pytest.mark.parametrize("kernel", kernels.TCEC, ids=lambda k: k.name)
 BY_MMA = pytest.mark.parametrize("kernel", [STORED, REGISTERS], ids=lambda k: k.name)
-BEFOREHAND = MMA_TMA, SPLIT  # their operands are split by a launch of its own
 SMALL = {
     STORED: (
         Tiling((64, 64, 32), (8, 8), 2, (64, 32)),
@@ -54,6 +56,10 @@ SMALL = {
         Tiling((128, 128, 64), (4, 16), 2, (32, 64)),
     ),
     SPLIT: (
+        Tiling((128, 64, 64), stages=2),
+        Tiling((128, 128, 128), stages=3),
+    ),
+    FUSED: (
         Tiling((128, 64, 64), stages=2),
         Tiling((128, 128, 128), stages=3),
     ),
@@ -115,9 +121,9 @@ def test_edge_shapes(kernel):
     """Scales and layouts take turns. Sums of small integers are exact."""
     turns = zip(cycle(SCALES), cycle(LAYOUTS), strict=False)
     tiling = SMALL[kernel][0]
-    if kernel in BEFOREHAND:
-        shapes = [(129, 5, 63), (3, 130, 129), (1, 1, 200), (128, 64, 1), (127, 65, 64)]
-        shapes = shapes if kernel is SPLIT else shapes[::2]
+    if kernel in (MMA_TMA, *BY_WGMMA):
+        shapes = [(129, 5, 63), (1, 1, 200), (128, 64, 1), (127, 65, 64), (3, 130, 129)]
+        shapes = shapes[: None if kernel is SPLIT else 3]  # the others take long
     else:
         shapes = edge_shapes(tiling)
     for shape, ((alpha, beta), layout) in zip(shapes, turns, strict=False):
@@ -140,7 +146,7 @@ def test_the_bits_of_the_emulator(kernel, kind, layout):
     """
     problem, operands, a, b = product(kind, 128, 128, 128, layout)
     for tiling in SMALL[kernel]:
-        every = tiling.block[2] // STEP if kernel is SPLIT else 1
+        every = tiling.block[2] // STEP if kernel in BY_WGMMA else 1
         c, _ = simulated(kernel, problem, operands, tiling)
         assert np.array_equal(bits(c), bits(emulated_matmul(a, b, Policy(every=every)))), tiling
 
@@ -162,10 +168,13 @@ def test_one_block_takes_tile_after_tile():
     assert np.array_equal(bits(operands.c), bits(emulated_matmul(a, b)))
 
 
-@pytest.mark.parametrize("interval", [64, 128, 192])
-def test_main_products_are_added_in_fp32_every_so_often(interval):
+@pytest.mark.parametrize(
+    ("kernel", "interval"), [(SPLIT, 64), (SPLIT, 128), (SPLIT, 192), (FUSED, 128)],
+    ids=lambda x: getattr(x, "name", x),
+)  # fmt: skip
+def test_main_products_are_added_in_fp32_every_so_often(kernel, interval):
     problem, operands, a, b = product("uniform", 128, 64, 336)
-    found, _ = simulated(SPLIT, problem, operands, Tiling((128, 64, interval), stages=2))
+    found, _ = simulated(kernel, problem, operands, Tiling((128, 64, interval), stages=2))
     expected = emulated_matmul(a, b, Policy(every=interval // STEP))
     assert np.array_equal(bits(found), bits(expected))
     others = [
@@ -191,6 +200,32 @@ def test_parts_in_memory_are_those_of_the_emulator(layout):
             assert np.array_equal(part[:, : x.shape[1]], wanted)
             assert part.shape[1] % halves.PIECE == 0
             assert not part[:, x.shape[1] :].any()
+
+
+@on_device
+def no_fence():
+    pass
+
+
+@pytest.mark.parametrize("fence", ["fence_proxy_async", "wgmma_fence"])
+def test_what_wgmma_takes_is_fenced(monkeypatch, fence):
+    """Halves that threads have stored, and fragments and accumulators that they have set."""
+    problem, operands, _, _ = product("normal", 64, 64, 64)
+    simulated(FUSED, problem, operands, SMALL[FUSED][0])
+    monkeypatch.setattr(fused, fence, no_fence)
+    with pytest.raises(HazardError, match="missing-fence"):
+        simulated(FUSED, problem, operands, SMALL[FUSED][0])
+
+
+def test_fused_stores_nothing_but_c():
+    """And reads A and B as often as *tcec_split* reads their parts, which are as large."""
+    problem = Gemm(512, 384, 320)
+    split, whole = (kernel.work(problem, kernel.default) for kernel in BY_WGMMA)
+    assert FUSED.workspace(problem, FUSED.default) == ()
+    assert whole.counters["global_store_bytes"] == problem.array_bytes[2]
+    assert split.counters["global_store_bytes"] == sum(problem.array_bytes)
+    assert whole.counters["tensor_copy_bytes"] == split.counters["tensor_copy_bytes"]
+    assert whole.counters["shared_bank_conflicts"] == 0
 
 
 # ---------------------------------------------------------------------------------------- accuracy
@@ -294,7 +329,7 @@ def test_beyond_the_range_nothing_is_finite():
 
 def misfits(kernel):
     """Warps that are missing, no power of two, too few stages, and widths that are not there."""
-    if kernel is SPLIT:
+    if kernel in BY_WGMMA:
         yield Tiling((128, 256, 64), stages=2)
         yield Tiling((64, 128, 64), stages=2)
         yield Tiling((128, 128, 48), stages=2)
@@ -413,6 +448,20 @@ def test_three_accumulators_live_in_registers(tiling):
     assert sum(o.startswith("WARPGROUP.DEPBAR") for o in opcodes) == 2
 
 
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+def test_fragments_live_in_registers_beside_three_accumulators():
+    """Nothing is put aside between products, and they wait only where the source says so."""
+    code = compiled_rung(FUSED, Gemm(1024, 1024, 1024, layout="tt"), FUSED.default, (9, 0))
+    opcodes = [i.opcode for i in code.instructions]
+    products = [i for i, o in enumerate(opcodes) if o.startswith("HGMMA")]
+    assert len(products) == 3 * 4
+    multiplying = opcodes[products[0] : products[-1]]
+    assert not any(o.startswith("STL") for o in multiplying)
+    assert sum(o.startswith("LDS") for o in multiplying) >= 3 * 4
+    assert sum(o.startswith("WARPGROUP.DEPBAR") for o in opcodes) == 3 + 2
+
+
 @pytest.mark.gpu
 @RUNGS
 @pytest.mark.parametrize("kind", DATA)
@@ -420,7 +469,7 @@ def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
     problem, operands, a, b = product(kind, 128, 128, 128)
     runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
     found = runner.compute(problem, operands)
-    every = kernel.default.block[2] // STEP if kernel is SPLIT else 1
+    every = kernel.default.block[2] // STEP if kernel in BY_WGMMA else 1
     assert np.array_equal(bits(found), bits(emulated_matmul(a, b, Policy(every=every))))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from gemmlab.formats import BY_PTX, from_memory
 from gemmlab.instructions.fragments import layout
-from gemmlab.instructions.instruction import Instruction, Matrix
+from gemmlab.instructions.instruction import Instruction, Matrix, Registers
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
+from gemmlab.instructions.words import halves
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt.builtins.collective import architecture
@@ -28,7 +29,7 @@ STEP = 8  # registers, of which those of a thread are a multiple
 def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     """`wgmma`: D = A·B + D, or A·B, for each warpgroup that runs."""
     m.tally.tick(line, "inst_wgmma")
-    (_, d), (a, first), (b, second), (_, keep) = bound
+    (_, d), left, right, (_, keep) = bound
     for group in whole_warpgroups(m, instruction.name, line):
         threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
         kept = bool(m.lanes.spread(keep)[0, threads[0]])
@@ -37,16 +38,18 @@ def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> No
         until = f"group {batch} of the wgmmas of warpgroup {group} is complete"
         operation = Operation("read", line, int(threads[0]), until)
         number = m.under_way.begin(operation, source, batch + 1)
-        left, right = (
-            _matrix(m, instruction, operand, *where, threads, number, line)
-            for operand, where in ((a, first), (b, second))
+        a, b = (
+            _fragments(m, given, threads)
+            if isinstance(operand, Registers)
+            else _matrix(m, instruction, operand, *given, threads, number, line)
+            for operand, given in (left, right)
         )
-        rows, columns = places(b.rows)
-        tile = np.zeros((ROWS, b.rows), np.float32)
+        rows, columns = places(len(b))
+        tile = np.zeros((ROWS, len(b)), np.float32)
         if kept:
             tile[rows, columns] = d.buffer[:, 0, threads].T
-        form = BY_PTX[b.format].name
-        values = (from_memory(x, form) for x in (left[:, None], right[None]))
+        form = BY_PTX[right[0].format].name
+        values = (from_memory(x, form) for x in (a[:, None], b[None]))
         tile = fused_dot_add(*values, tile, dtype=form, arch=architecture(m))
         d.buffer[:, 0, threads] = tile[rows, columns].T
         d.owner.shadow[:] = True
@@ -77,6 +80,16 @@ def _check_accumulator(m: Machine, d: Array, group: int, kept: bool, line: int) 
         element = d.element(int(np.flatnonzero(~written.all(axis=1))[0]))
         text = f"thread {{thread}} adds to {element}, which it has not written"
         m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="read")
+
+
+def _fragments(m: Machine, given: tuple, threads: np.ndarray) -> np.ndarray:
+    """The elements of an operand in registers, (64, 16)."""
+    words = np.stack([m.lanes.spread(word)[0, threads] for word in given], axis=-1)
+    row, column = layout("m16n8k16", "A").element(threads[:, None] % WARP, np.arange(8))
+    found = np.zeros((ROWS, K), np.float16)
+    warp = threads[:, None] % WARPGROUP // WARP
+    found[warp * 16 + row, column] = halves(words).view(np.float16)
+    return found
 
 
 def _matrix(

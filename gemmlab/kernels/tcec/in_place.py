@@ -1,0 +1,282 @@
+"""Tiles of A and B in FP32 in shared memory, and how their halves take their places.
+
+A row of a tile has 64 elements, as in `boxes`, and lies in two boxes of 32: tiles[stage, box,
+block, row], 128 bytes each and in the 128-byte swizzle. A row of high halves takes 128 bytes, and
+so does one of low halves. So B is split in place: its first boxes become the tile of high parts,
+its second ones that of low parts, just as `wgmma` reads them. A is split on its way to registers,
+because each of its elements goes to one thread alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from numpy import uint32
+
+from gemmlab.instructions import load_v2, load_v4, store_v2, store_v4, tensor_map, tma_load
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, on_device
+from gemmlab.kernels.simt.fours import FOUR, ZEROS, reading
+from gemmlab.kernels.tcec.splitting import split_two
+from gemmlab.kernels.tcec.sums import are_aligned
+from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, along_k
+from gemmlab.kernels.tensor_core.boxes import shape as of_halves
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+BOXES = 2  # of a row, and its parts: high and low
+BOX = ROW // FLOAT  # elements of a row in a box
+ACROSS = BOX // FOUR  # threads that share a row
+DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
+
+
+def shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """A tile of `size` rows of A or columns of B, in FP32."""
+    blocks, rows, _ = of_halves(size, along)
+    return BOXES, blocks, rows, BOX
+
+
+def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """The same tile in high and low halves, in the same place."""
+    return BOXES, *of_halves(size, along)
+
+
+def copying(size: int, along: bool) -> Callable:
+    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    BLOCKS = size // BLOCK
+
+    @on_device
+    def copy_rows(tiles, stage, matrix, first, p, full):
+        for box in range(BOXES):
+            tma_load(tiles, stage, box, 0, 0, 0, matrix, first, p + box * BOX, full, stage)
+
+    @on_device
+    def copy_blocks(tiles, stage, matrix, first, p, full):
+        for box in range(BOXES):
+            for block in range(BLOCKS):
+                start = first + block * BLOCK + box * BOX
+                tma_load(tiles, stage, box, block, 0, 0, matrix, p, start, full, stage)
+
+    return copy_rows if along else copy_blocks
+
+
+def carrying(size: int, along: bool, first: int) -> Callable:
+    """The device function by which a warpgroup, from thread `first` on, carries a tile instead.
+
+    Rows of X may begin anywhere: each element is looked at by itself.
+    """
+    _, BLOCKS, ROWS, _ = shape(size, along)
+    read_four = reading(False)
+
+    @on_device
+    def carry(tiles, stage, X, start, p):
+        thread = cuda.threadIdx.x - first
+        top, four = thread // ACROSS, thread % ACROSS
+        to = (four ^ top % 8) * FOUR  # in the swizzle, the same in all rows of this thread
+        for box in range(BOXES):
+            for block in range(BLOCKS):
+                ahead = block * BLOCK + box * BOX + four * FOUR
+                for down in range(0, ROWS, DOWN):
+                    row = top + down
+                    i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+                    store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
+
+    return carry
+
+
+def splitting(size: int, along: bool, first: int) -> Callable:
+    """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
+
+    words : the same memory, as pairs of halves
+
+    In a turn a thread splits four neighbours in each box of a row, and loads those of the turn
+    after the next, because shared memory is busy and answers late. A warp has loaded all of a row
+    before it stores any of it. Neighbouring rows of a warp are four apart: their stores meet in no
+    bank.
+    """
+    _, BLOCKS, ROWS, _ = shape(size, along)
+    turns = [(block, down) for block in range(BLOCKS) for down in range(0, ROWS, DOWN)]
+
+    @on_device
+    def no_more(tiles, stage, top, at):
+        return ZEROS, ZEROS
+
+    def fetching(turn):
+        """The device function (tiles, stage, top, at) -> what a thread splits in a turn."""
+        if turn >= len(turns):
+            return no_more
+        block, down = turns[turn]
+
+        @on_device
+        def fetch(tiles, stage, top, at):
+            return (
+                load_v4(tiles, stage, 0, block, top + down, at),
+                load_v4(tiles, stage, 1, block, top + down, at),
+            )
+
+        return fetch
+
+    @on_device
+    def nothing(tiles, words, stage, top, at, to, now, then):
+        pass
+
+    def splits(turn):
+        """The same from a turn on; now and then are what this turn and the next one split."""
+        others = splits(turn + 1) if turn + 1 < len(turns) else nothing
+        fetch, (block, down) = fetching(turn + 2), turns[turn]
+
+        @on_device
+        def split(tiles, words, stage, top, at, to, now, then):
+            later = fetch(tiles, stage, top, at)
+            cuda.syncwarp()
+            row = top + down
+            h0, l0 = split_two(now[0][0], now[0][1])
+            h1, l1 = split_two(now[0][2], now[0][3])
+            store_v2(words, stage, 0, block, row, to, (h0, h1))
+            store_v2(words, stage, 1, block, row, to, (l0, l1))
+            h0, l0 = split_two(now[1][0], now[1][1])
+            h1, l1 = split_two(now[1][2], now[1][3])
+            store_v2(words, stage, 0, block, row, to ^ BOX // 2, (h0, h1))
+            store_v2(words, stage, 1, block, row, to ^ BOX // 2, (l0, l1))
+            others(tiles, words, stage, top, at, to, then, later)
+
+        return split
+
+    fetch_first, fetch_second, split_all = fetching(0), fetching(1), splits(0)
+
+    @on_device
+    def split(tiles, words, stage):
+        thread = cuda.threadIdx.x - first
+        top, four = row_of(thread // ACROSS), thread % ACROSS
+        swizzle = top % 8 * FOUR
+        at, to = four * FOUR ^ swizzle, four * 2 ^ swizzle
+        now, then = fetch_first(tiles, stage, top, at), fetch_second(tiles, stage, top, at)
+        split_all(tiles, words, stage, top, at, to, now, then)
+
+    return split
+
+
+@on_device
+def row_of(number):
+    """The row of sixteen that eight threads share: 0, 4, 1, 5, 2, 6, 3, 7, and the same from 8."""
+    return number % 2 * 4 + number // 2 % 4 + number // 8 * 8
+
+
+@on_device
+def fragment_row():
+    """The row of eight, in a fragment, that this lane has: lanes below 16 have the even ones.
+
+    Rows of A may stand in any order, if those of C stand in the same; in this one, half a warp
+    finds its pairs in all banks.
+    """
+    g = uint32(cuda.threadIdx.x) % uint32(WARP) // uint32(4)
+    return g % uint32(4) * uint32(2) + g // uint32(4)
+
+
+def fetching(along: bool) -> Callable:
+    """The device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
+
+    row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
+    """
+
+    @on_device
+    def pairs_of_rows(As, stage, row, q):
+        t = uint32(cuda.threadIdx.x) % uint32(4)
+        box, j = q // BOX, (uint32(q % BOX) + t * uint32(2)) ^ row % uint32(8) * uint32(4)
+        below, ahead = row + uint32(8), j ^ uint32(8)
+        return (
+            load_v2(As, stage, box, 0, row, j), load_v2(As, stage, box, 0, below, j),
+            load_v2(As, stage, box, 0, row, ahead), load_v2(As, stage, box, 0, below, ahead),
+        )  # fmt: skip
+
+    @on_device
+    def pair_of_column(As, stage, box, block, k, j):
+        """What is at column j of rows k, which is even, and k + 1."""
+        swizzle = k % uint32(8) * uint32(4)
+        return (
+            As[stage, box, block, k, j ^ swizzle],
+            As[stage, box, block, k + uint32(1), j ^ swizzle ^ uint32(4)],
+        )
+
+    @on_device
+    def pairs_of_columns(As, stage, row, q):
+        k = uint32(q) + uint32(cuda.threadIdx.x) % uint32(4) * uint32(2)
+        block, box = row // uint32(BLOCK), row % uint32(BLOCK) // uint32(BOX)
+        j = row % uint32(BOX)
+        below, ahead = j + uint32(8), k + uint32(8)
+        return (
+            pair_of_column(As, stage, box, block, k, j),
+            pair_of_column(As, stage, box, block, k, below),
+            pair_of_column(As, stage, box, block, ahead, j),
+            pair_of_column(As, stage, box, block, ahead, below),
+        )
+
+    return pairs_of_rows if along else pairs_of_columns
+
+
+@on_device
+def halved(v):
+    """High parts of four pairs, and low parts: two fragments for `wgmma`."""
+    h0, l0 = split_two(v[0][0], v[0][1])
+    h1, l1 = split_two(v[1][0], v[1][1])
+    h2, l2 = split_two(v[2][0], v[2][1])
+    h3, l3 = split_two(v[3][0], v[3][1])
+    return (h0, h1, h2, h3), (l0, l1, l2, l3)
+
+
+def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A and B: their tensor maps, and k.
+
+    A and B stay as they are where the TMA cannot copy their rows.
+    """
+    if not are_aligned(problem):
+        return A, B, problem.k
+    rows = [
+        size if along else DEPTH
+        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
+    ]
+    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
+
+
+# ------------------------------------------------------------------------------------- their counts
+
+
+def brought(problem: Gemm, tiling: Tiling) -> Counter[str]:
+    """How all tiles come: bytes that the TMA copies, or the loads of `carrying`.
+
+    tiling : with steps of 64 along k
+    """
+    if are_aligned(problem):
+        (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+        copies = across * down * tiling.steps(problem)
+        return Counter(tensor_copy_bytes=copies * BOXES * (bm + bn) * ROW)
+    lanes = []
+    for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
+        _, blocks, rows, _ = shape(size, along)
+        one = traffic.in_turn(WARPGROUP, rows, BOX, FOUR)
+        every = one.repeated([0], range(0, blocks * BLOCK, BOX))
+        lanes.append(every.repeated([0], range(FOUR)))
+    return traffic.copied(problem, tiling, *lanes)
+
+
+def moved_in_shared(problem: Gemm, tiling: Tiling) -> list[Counter[str]]:
+    """A block's loads and stores in a step of 64 along k, all of them without bank conflicts."""
+    (bm, bn, _), (along, _) = tiling.block, along_k(problem.layout)
+    of_a = whole_lines("load", bm, 2 if along else 1)
+    of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, 2)
+    carried = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
+    return [of_a, *of_b, *carried]
+
+
+def whole_lines(op: str, rows: int, wide: int) -> Counter[str]:
+    """Accesses of so many words a lane to both boxes of rows: a wavefront for each."""
+    lines = BOXES * rows
+    return Counter({
+        f"shared_{op}_requests": lines * BOX // (WARP * wide),
+        f"shared_{op}_wavefronts": lines,
+    })  # fmt: skip

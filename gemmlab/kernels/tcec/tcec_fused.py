@@ -1,0 +1,300 @@
+"""Rung 5, tcec_fused: operands are split on their way, and nothing but C is written to memory.
+
+The parts of *tcec_split* take as many bytes of memory as A and B, and a launch that writes them. An
+element in FP32 has just the room of its two halves: so the TMA copies tiles in FP32, and who takes
+them splits them. B has to be in shared memory, for `wgmma` reads it from nowhere else: there the
+producer's warpgroup splits it, in place. A goes to registers: each consumer has 64 rows of it for
+itself, splits them as it loads them, and gives them to `wgmma` from there, which saves shared
+memory the larger part of A's traffic. Counter to watch: global stores, those of C alone.
+
+A stage has three mbarriers: `full`, when its bytes have come; `done`, when its tile of B is split;
+`empty`, when all consumers have read it. The producer splits one step behind its copies. A consumer
+loads and splits a fragment of A while Tensor Cores multiply the one before.
+
+Source of the products: see `sums`; of the roles: see *warp_specialised*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from numpy import float16, float32, uint32, uint64
+
+from gemmlab.instructions import (
+    WGMMA_REGISTERS,
+    WGMMA_WAIT,
+    fence_mbarrier_init,
+    fence_proxy_async,
+    fence_tensor_map,
+    mbarrier_arrive,
+    mbarrier_arrive_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+    shared_view,
+    wgmma_commit,
+    wgmma_fence,
+)
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
+from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.kernels.tcec.held import adding, clearing, joining
+from gemmlab.kernels.tcec.in_place import (
+    BOXES,
+    brought,
+    carrying,
+    copying,
+    fetching,
+    fragment_row,
+    halved,
+    moved_in_shared,
+    shape,
+    split_shape,
+    splitting,
+    tensor_maps,
+)
+from gemmlab.kernels.tcec.sums import PRODUCTS, flops, variant
+from gemmlab.kernels.tensor_core.accumulators import update_c, updating
+from gemmlab.kernels.tensor_core.bands import corners
+from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
+from gemmlab.kernels.tensor_core.ring import turning
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+HIGH, LOW = 0, 1  # parts of B, where its two boxes were
+BARRIERS = 3  # of a stage
+NOTHING = ((float32(0), float32(0)),) * 4  # pairs of A that follow the last step of a tile
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True
+) -> Callable:
+    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+
+    layout, aligned, paired : as in *warp_specialised*
+    """
+    BM, BN, BK = tiling.block
+    STAGES = tiling.stages
+    CONSUMERS = BM // ROWS
+    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    A_BYTES, B_BYTES = BOXES * BM * ROW, BOXES * BN * ROW
+    TILES = STAGES * (A_BYTES + B_BYTES)
+    HELD = BN // 2  # elements of C that a thread of a consumer has
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    HALVES = (STAGES, *split_shape(BN, B_ALONG))
+    wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
+    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    carry_a, carry_b = carrying(BM, A_ALONG, PRODUCER), carrying(BN, B_ALONG, PRODUCER)
+    split_b, fetch_a, in_b = splitting(BN, B_ALONG, PRODUCER), fetching(A_ALONG), placing(B_ALONG)
+    BRINGERS = 1 if aligned else WARPGROUP
+    clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
+    update = updating(BN, "float32", paired)
+
+    @on_device
+    def copy(As, Bs, stage, A, B, row, col, p, full):
+        """Let the TMA copy the tiles of a stage; `full` counts their bytes."""
+        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
+        copy_a(As, stage, A, row, p, full)
+        copy_b(Bs, stage, B, col, p, full)
+
+    @on_device
+    def carry(As, Bs, stage, A, B, row, col, p, full):
+        """Carry this thread's part of them; `full` counts the threads."""
+        carry_a(As, stage, A, row, p)
+        carry_b(Bs, stage, B, col, p)
+        mbarrier_arrive(full, stage)
+
+    bring = copy if aligned else carry
+
+    @on_device
+    def split(Bs, words, step, full, done):
+        """Split the tile of B of a step, once it has come."""
+        stage = stage_of(step)
+        mbarrier_wait(full, stage, parity_of(step))
+        split_b(Bs, words, stage)
+        fence_proxy_async()
+        mbarrier_arrive(done, stage)
+
+    @on_device
+    def begun(As, step, row, full):
+        """The first pairs of A of a step, once they have come."""
+        stage = stage_of(step)
+        mbarrier_wait(full, stage, parity_of(step))
+        return fetch_a(As, stage, row, 0)
+
+    @on_device
+    def three(part, cross, Bs, stage, q, high, low, more, more_cross):
+        """Begin three products of 16 along k: one group for `part`, and one for `cross`."""
+        b, x, y = in_b(0, q)
+        wgmma_fence()
+        wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
+        wgmma_commit()
+        wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
+        wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
+        wgmma_commit()
+
+    def products(q):
+        """A device function that multiplies a step from q of k on, given its fragments of A there.
+
+        It returns those with which the next step begins. `part` is complete then, and the last
+        corrections go on.
+        """
+
+        @on_device
+        def last(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
+            three(part, cross, Bs, stage_of(step), q, high, low, more, more_cross)
+            pairs = begun(As, step + uint32(1), row, full) if follows else NOTHING
+            wgmma_wait(1, part)
+            return halved(pairs)
+
+        if q + K == DEPTH:
+            return last
+        others = products(q + K)
+
+        @on_device
+        def multiply(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
+            stage = stage_of(step)
+            three(part, cross, Bs, stage, q, high, low, more, more_cross)
+            pairs = fetch_a(As, stage, row, q + K)
+            wgmma_wait(2, cross)  # the registers of the fragments before these are free again
+            high, low = halved(pairs)
+            return others(part, cross, As, Bs, step, row, high, low, True, True, full, follows)
+
+        return multiply
+
+    multiply = products(0)
+
+    def tcec_fused(alpha, A, B, k, beta, C):
+        As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, STAGES * A_BYTES)
+        words = shared_view(B_SHAPE, uint32, STAGES * A_BYTES)  # the place of Bs, as pairs
+        halves = shared_view(HALVES, float16, STAGES * A_BYTES)
+        full = shared_view((STAGES,), uint64, TILES)
+        done = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
+        empty = shared_view((STAGES,), uint64, TILES + 2 * STAGES * WORD)
+        m, n = C.shape
+        tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        thread = cuda.threadIdx.x
+        step = uint32(0)  # along k, over all tiles of this block
+
+        if thread == 0:
+            for stage in range(STAGES):
+                mbarrier_init(full, stage, BRINGERS)
+                mbarrier_init(done, stage, WARPGROUP)
+                mbarrier_init(empty, stage, PRODUCER)
+            fence_mbarrier_init()
+        cuda.syncthreads()
+
+        if thread >= PRODUCER:
+            setmaxnreg_dec(FEW)
+            if aligned and thread == PRODUCER:
+                fence_tensor_map(A)
+                fence_tensor_map(B)
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                row, col = corner(tile, m, n)
+                for p in range(0, k, DEPTH):
+                    if thread < PRODUCER + BRINGERS:
+                        stage = stage_of(step)
+                        # What it had a turn ago is split and read; the first turn passes at once.
+                        before = parity_of(step) ^ uint32(1)
+                        mbarrier_wait(done, stage, before)
+                        mbarrier_wait(empty, stage, before)
+                        bring(As, Bs, stage, A, B, row, col, p, full)
+                    if step > uint32(0):
+                        split(Bs, words, step - uint32(1), full, done)
+                    step += uint32(1)
+            split(Bs, words, step - uint32(1), full, done)
+        else:
+            setmaxnreg_inc(MANY)
+            main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
+            cross = cuda.local.array(HELD, float32)
+            # Of the tile, this thread's first element of C, and the row of A that it has.
+            i = uint32(thread) // uint32(WARP) * uint32(16) + fragment_row()
+            j = thread % 4 * 2
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                row, col = corner(tile, m, n)
+                clear(main)
+                high, low = halved(begun(As, step, i, full))
+                for p in range(0, k, DEPTH):
+                    mbarrier_wait(done, stage_of(step), parity_of(step))
+                    high, low = multiply(
+                        part, cross, As, halves, step, i, high, low,
+                        p % BK > 0, p > 0, full, p + DEPTH < k,
+                    )  # fmt: skip
+                    if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
+                        add(main, part)
+                    wgmma_wait(0, cross)
+                    mbarrier_arrive(empty, stage_of(step))  # each thread has loaded its own of A
+                    step += uint32(1)
+                join(main, cross)
+                update(C, row + i, col + j, alpha, main, beta)
+
+    return tcec_fused
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: tiles in FP32 in all stages, and mbarriers for each."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * (BOXES * (bm + bn) * ROW + BARRIERS * WORD)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of all tiles of C, at the rate of Tensor Cores.
+
+    Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
+    each consumer reads all of B for each of three products.
+    """
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    by_depth = replace(tiling, block=(bm, bn, DEPTH))
+    steps = by_depth.steps(problem)
+    bringing = brought(problem, by_depth)
+    copied = bringing.pop("tensor_copy_bytes", 0)
+    found = traffic.staged(
+        problem, by_depth, bringing, [(steps, each) for each in moved_in_shared(problem, tiling)],
+        update_c(problem, tiling), barriers=0, round_trips=1, flops=flops(problem, by_depth),
+    )  # fmt: skip
+    (blocks, _), _ = launch(problem, tiling)
+    read = across * down * steps * PRODUCTS * bm // ROWS * bn
+    return replace(
+        found,
+        counters=found.counters + Counter(barriers=blocks, tensor_copy_bytes=copied),
+        l1_wavefronts=found.l1_wavefronts + read + copied // ROW,
+        chain=(1, 0),
+    )
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that two consumers and the ring cannot have."""
+    bm, bn, bk = tiling.block
+    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
+        raise ValueError(
+            f"tiling {tiling} does not fit tcec_fused, which needs blocks of {2 * ROWS}×n×k with n "
+            f"64 or 128 and k a multiple of {DEPTH}, and two stages or more, such as {DEFAULT!r}"
+        )
+
+
+DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)
+
+tcec_fused = Kernel(
+    name="tcec_fused",
+    idea="operands split on their way: B in shared memory, A in registers",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    operands=tensor_maps,
+    variant=variant,
+    compile=compile_options,
+    layouts=LAYOUTS,
+)
