@@ -44,6 +44,7 @@ LADDERS = (
         (*kernels.TENSOR_CORE, *kernels.TENSOR_CORE_TMA, *kernels.HOPPER),
         Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32"),
     ),
+    Ladder("TCEC", kernels.TCEC, Gemm(8192, 8192, 8192)),
 )
 
 
