@@ -36,12 +36,18 @@ from gemmlab.kernels.tcec.rows import fragments, starting, walking
 from gemmlab.kernels.tcec.sums import flops, joining
 from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.mma_tma import CONSUMERS, REGISTERS, STEPS, compile_options, launch
+from gemmlab.kernels.tensor_core.mma_tma import (
+    CONSUMERS,
+    REGISTERS,
+    STEPS,
+    compile_options,
+    fits,
+    launch,
+)
 from gemmlab.kernels.tensor_core.pieces import swizzled
 from gemmlab.kernels.tensor_core.warps import (
     STEP,
     clearing,
-    computable,
     corner,
     fragment_loads,
     fragment_shapes,
@@ -210,12 +216,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
-    bm, bn, bk = tiling.block
-    if not (
-        computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
-        and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
-        and tiling.stages >= 2
-    ):  # fmt: skip
+    if not fits(tiling):
         raise ValueError(
             f"tiling {tiling} does not fit tcec_mma_tma, which needs 8 warps of 8×4 threads with "
             f"tiles of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to "

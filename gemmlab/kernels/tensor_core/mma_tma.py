@@ -259,14 +259,17 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     return ring_bytes(tiling)
 
 
-def check(tiling: Tiling) -> None:
-    """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
+def fits(tiling: Tiling) -> bool:
+    """Whether warps, boxes and a ring can be made of a tiling."""
     bm, bn, bk = tiling.block
-    if not (
-        computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
-        and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
-        and tiling.stages >= 2
-    ):  # fmt: skip
+    return (computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
+            and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
+            and tiling.stages >= 2)  # fmt: skip
+
+
+def check(tiling: Tiling) -> None:
+    """Raise ValueError for a tiling that does not fit."""
+    if not fits(tiling):
         raise ValueError(
             f"tiling {tiling} does not fit mma_tma, which needs 8 warps of 8×4 threads with tiles "
             f"of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to {MOST}, "
