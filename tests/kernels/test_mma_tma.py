@@ -8,7 +8,9 @@ from gemmlab.backends import gpu
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.prediction.compiling import lacking
+from gemmlab.prediction.rungs import compiled_rung
 from gemmlab.product import LAYOUTS
+from tests.support.releases import under_way_at_the_release
 from tests.support.rungs import simulated
 
 
@@ -113,6 +115,14 @@ def test_everything_lives_in_registers(n, which, layout):
     assert "LDSM" in names
     assert "UTMALDG" in names
     assert "LDGSTS" not in names
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+def test_no_stage_is_released_before_it_is_read(layout):
+    problem = gemm((4096, 4096, 4096), 1, layout=layout)
+    assert not under_way_at_the_release(compiled_rung(mma_tma, problem, mma_tma.default, (9, 0)))
 
 
 @pytest.mark.gpu

@@ -37,6 +37,7 @@ from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
 from tests.support.edge_shapes import SCALES, edge_shapes
+from tests.support.releases import under_way_at_the_release
 
 STORED, REGISTERS, MMA_TMA, SPLIT, FUSED = kernels.TCEC
 BY_WGMMA = SPLIT, FUSED
@@ -402,26 +403,9 @@ def test_rungs_by_mma_live_in_registers(kernel, n, layout):
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.parametrize("layout", ["nn", "tn"])
 def test_no_stage_is_released_before_it_is_read(layout):
-    """An arrival overtakes an `ldmatrix` that no instruction has waited for. Those of a warp end in
-    order: one that holds no scoreboard has ended with the next that does.
-    """
     code = compiled_rung(MMA_TMA, Gemm(64, 64, 64, layout=layout), MMA_TMA.default, (9, 0))
     assert code.local_bytes == 0
-    opcodes = [i.opcode for i in code.instructions]
-    arrival = opcodes.index("SYNCS.ARRIVE.TRANS64.A1T0")
-    next_stage = max(n for n in range(arrival) if "PHASECHK" in opcodes[n])
-    assert any(o.startswith("HMMA") for o in opcodes[:next_stage])
-    on_the_way, unnamed = {}, []
-    for n, i in enumerate(code.instructions[:arrival]):
-        for scoreboard in i.control.waits:
-            on_the_way.pop(scoreboard, None)
-        if i.name == "LDSM" and n < next_stage:
-            unnamed.append(n)
-            if i.control.write_barrier is not None:
-                on_the_way.setdefault(i.control.write_barrier, []).extend(unnamed)
-                unnamed = []
-    assert not unnamed
-    assert not on_the_way
+    assert not under_way_at_the_release(code)
 
 
 @pytest.mark.ptxas
