@@ -117,8 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--held-out-families",
         action="store_true",
-        help="the products on which predictions are judged of kernels that divide k, and of those "
-        "on Tensor Cores",
+        help="the products on which predictions are judged of kernels that divide k, of those on "
+        "Tensor Cores, and of TCEC",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
