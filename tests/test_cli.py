@@ -170,7 +170,7 @@ def test_record_microbenchmarks_keeps_what_was_measured(
 ):
     gpu(True)
     found = results.Results(dict.fromkeys(results.REQUIRED, "told"), (), ())
-    monkeypatch.setattr(running, "measure", lambda device: (found, failures))
+    monkeypatch.setattr(running, "measure", lambda device, loops, launches: (found, failures))
     assert cli.main(["record", "--microbenchmarks", "--out", str(tmp_path / "new")]) == code
     assert results.read(tmp_path / "new" / results.FILE) == found
     assert f"{len(failures)} failed" in capsys.readouterr().out
