@@ -14,7 +14,7 @@ from dataclasses import replace
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.tcec import sums
 from gemmlab.kernels.tcec.splitting import SCALE
-from gemmlab.kernels.tcec.tcec_registers import tcec_registers
+from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers
 from gemmlab.kernels.tcec.tcec_registers import work as work_of
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
@@ -23,6 +23,9 @@ from gemmlab.tiling import Tiling
 
 # The instructions that the loop has, and the scales that a split into their format can have.
 SCALES = {"m16n8k16.f32.f16": (1.0, float(SCALE)), "m16n8k8.f32.tf32": (1.0,)}
+
+# With runs of two a lane keeps more addresses: beside two sums of 64 there are too few registers.
+NARROW = Tiling(block=(64, 128, 32), warp=(32, 32), thread=(4, 8), stages=4)
 
 
 def check(policy: Policy) -> None:
@@ -41,6 +44,8 @@ def check(policy: Policy) -> None:
 def tcec_of(policy: Policy, name: str, idea: str) -> Kernel:
     """The kernel that computes as `policy` says; ValueError for one that the loop does not have."""
     check(policy)
+    two_sums = policy.products > 1 and not policy.one_sum
+    tiling = NARROW if policy.mma.dtype == "tf32" and two_sums else DEFAULT
 
     def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
         return {**sums.variant(problem, capability), "policy": policy}
@@ -48,7 +53,7 @@ def tcec_of(policy: Policy, name: str, idea: str) -> Kernel:
     def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         return work_of(problem, tiling, policy)
 
-    return replace(tcec_registers, name=name, idea=idea, variant=variant, work=work)
+    return replace(tcec_registers, name=name, idea=idea, default=tiling, variant=variant, work=work)
 
 
 IDEAS = {

@@ -1,4 +1,4 @@
-"""What a policy makes of a warp's operands: their parts, their products, and where those are summed.
+"""What a policy makes of a warp's operands: parts, their products, and where those are summed.
 
     A·B ≈ A_high·B_high + (A_low·B_high + A_high·B_low) / scale
 

@@ -45,7 +45,6 @@ from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
-
 CORRECTED = POLICIES["tcec_fp16"]
 
 
