@@ -84,7 +84,7 @@ def naive() -> Answer:
 
 
 def inside() -> Answer:
-    """Corrected, but main products summed inside, positive numbers, k = 1024: times TCEC's error?"""
+    """Corrected, but main products summed inside, positive, k = 1024: times the error of TCEC?"""
     summed_inside, corrected = replace(Policy(), outside=False), POLICIES["tcec_fp16"]
     times = _error(summed_inside, 1024, True) / _error(corrected, 1024, True)
     return Answer(
