@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, device, kernels, numerics, records
+from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
 from gemmlab.kernels.tcec import products, quads, tcec_registers
 from gemmlab.literature import published
@@ -20,7 +20,7 @@ from tests.support.exercise_answers import quads as answers
 from tests.support.paths import ROOT
 
 GPU, A100 = device("h200"), device("a100_40gb")
-SINGLE = Gemm(4096, 4096, 4096)
+SINGLE, LARGE = Gemm(4096, 4096, 4096), Gemm(8192, 8192, 8192)
 CELLS = {
     one["id"]: "".join(one["source"])
     for one in json.loads((ROOT / "notebooks/12_tcec.ipynb").read_text("utf-8"))["cells"]
@@ -158,14 +158,18 @@ def test_a_stage_is_four_instructions():
     assert kernels.tcec_split.default.block[2] == 64 == 4 * 16
 
 
+def through_shared_memory(kernel, problem=LARGE):
+    """How long the bytes take that pass through shared memory [s]."""
+    counted = kernel.work(problem, kernel.default).counters
+    passing = counted["shared_load_wavefronts"] + counted["shared_store_wavefronts"]
+    return passing * 128 / GPU.shared_bandwidth
+
+
 def test_the_roofline_of_shared_memory():
     """Both kernels pass as many bytes, hold tiles as small, and are far from their roof."""
-    problem, passing = Gemm(8192, 8192, 8192), ("shared_load_wavefronts", "shared_store_wavefronts")
-    bounds, tiles = [], []
+    problem, bounds, tiles = LARGE, [], []
     for kernel in (kernels.tcec_stored, kernels.tcec_registers):
-        counted = kernel.work(problem, kernel.default).counters
-        seconds = sum(counted[name] for name in passing) * 128 / GPU.shared_bandwidth
-        bounds.append(problem.flops / seconds)
+        bounds.append(problem.flops / through_shared_memory(kernel))
         tiles.append(kernel.shared_bytes(problem, kernel.default) / kernel.default.stages)
         assert records.find(kernel, problem).flops_per_second < bounds[-1] / 2
     assert bounds[0] == pytest.approx(bounds[1], rel=0.01)
@@ -221,6 +225,9 @@ def test_what_each_decision_costs():
     assert ours.by_norm < inside.by_norm / 5
     assert 1.5 < ours.seconds / plain.seconds < 2.7
     assert ours.by_norm < plain.by_norm / 300
+    bound = predict(Gemm(LARGEST, LARGEST, LARGEST), GPU, kernels.get("policy_fp16"))
+    assert bound.limiter == "shared memory"
+    assert 0.85 < bound.seconds / plain.seconds < 1.05
     tf32 = ON_CLOCK["policy_tcec_tf32"]
     assert 1.6 < tf32.seconds / ours.seconds < 2.4
     assert 0.8 < tf32.seconds / library.seconds < 1.25

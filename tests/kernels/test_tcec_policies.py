@@ -44,7 +44,9 @@ def check(name, problem, tiling):
     kernel, (operands, a, b) = KERNELS[name], drawn(problem)
     c, counted = simulated(kernel, problem, operands, tiling)
     assert np.array_equal(bits(c), bits(emulated_matmul(a, b, BY_NAME[name])))
-    predicted = kernel.work(problem, tiling).counters
+    work, policy = kernel.work(problem, tiling), BY_NAME[name]
+    assert work.flops == {policy.mma.dtype: policy.products * tiling.padded_flops(problem)}
+    predicted = work.counters
     assert counted == {counter: n for counter, n in predicted.items() if n}
     assert predicted["shared_bank_conflicts"] == 0
 
