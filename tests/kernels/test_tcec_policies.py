@@ -57,9 +57,9 @@ def test_the_bits_of_the_emulator(name):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["tcec_tf32", "tcec_fp16_inside"])
-def test_any_shape_and_layout(name, layout):
-    check(name, Gemm(67, 30, 45, layout=layout), OTHER)
+def test_any_shape_and_layout(layout):
+    """Of runs of two; those of four are *tcec_registers*' own."""
+    check("tcec_tf32", Gemm(67, 30, 45, layout=layout), OTHER)
 
 
 def test_no_two_policies_have_the_same_bits():
