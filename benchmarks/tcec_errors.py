@@ -1,18 +1,21 @@
 """Errors of float32 products from Tensor Cores beside those of cuBLAS, and what else costs what.
 
-    python -m benchmarks.tcec_errors OUT.json [--n 8192] [--rounds 10]
+    python -m benchmarks.tcec_errors OUT.json [--n 4096 8192] [--rounds 10]
 
-Three tables. Errors: each way on each kind of data, k up to 65,536. Flush interval: *tcec_split*
-adding its main products in FP32 every so many of k; the bits of a part of C are compared with those
-of `numerics.emulated_matmul`, which predicts the error. Ways: speed, error, range and memory of
-cuBLAS SGEMM, TF32, cuBLAS's emulation by BF16 (where the installed version has it for this GPU),
-and TCEC. Errors are against float64, of the first rows of C. Prints the tables and writes OUT.json,
-which `gemmlab.records.tcec` reads; what ships is gemmlab/recorded/<device>/tcec_errors.json.
+Three tables. Ways: speed, error, range and memory of cuBLAS SGEMM, TF32 and emulation by BF16
+(where the installed version has it for this GPU), of FP32 units, TCEC, and the policies of
+`kernels.POLICIES` that a class compares. Flush interval: *tcec_split* adding its main products in
+FP32 every so many of k; the bits of a part of C are compared with those of
+`numerics.emulated_matmul`, which predicts the error. Errors: each way on each kind of data, k up to
+65,536; a way of cuBLAS's with the bits of another one is left out. Errors are against float64, of
+the first rows of C. Prints the tables and writes OUT.json, which `gemmlab.records.tcec` reads; what
+ships is gemmlab/recorded/<device>/tcec_errors.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import math
 import platform
 import sys
@@ -33,6 +36,7 @@ from gemmlab.driver import gpu_status
 from gemmlab.formats import number_format
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
+from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
 from gemmlab.records.tcec import written
@@ -41,6 +45,7 @@ SIDE = 512  # of C, whose errors are told
 ROWS = 128  # of them, that are compared
 PART = 16  # rows and columns of C that the emulator computes
 DEPTHS = (256, 4096, 65536)
+SIZES = (4096, 8192)  # of what is timed; intervals are timed at the last
 INTERVALS = (64, 128, 256, 512, 1024)
 FLUSHED = 4096  # of k, for the flush interval
 BF16X9 = 78  # cublasComputeType_t, CUBLAS_COMPUTE_32F_EMULATED_16BFX9, since cuBLAS 12.9
@@ -82,6 +87,11 @@ def too_wide(rng: np.random.Generator, m: int, n: int, k: int) -> Matrices:
     return _of_exponents(rng, -40, 7, m, n, k)
 
 
+def small(rng: np.random.Generator, m: int, n: int, k: int) -> Matrices:
+    """Adversarial: all exponents below what FP16 represents."""
+    return _of_exponents(rng, -40, -26, m, n, k)
+
+
 def alike(rng: np.random.Generator, m: int, n: int, k: int) -> Matrices:
     """Adversarial: all elements are 1/3, so that roundings do not average out."""
     third = np.float32(1 / 3)
@@ -98,7 +108,7 @@ def _of_exponents(
     return draw((m, k)), draw((k, n))
 
 
-DATA = (uniform, normal, hilbert, cancelling, wide, too_wide, alike)
+DATA = (uniform, normal, hilbert, cancelling, wide, too_wide, small, alike)
 
 
 # ------------------------------------------------------------------------------------------- ways
@@ -123,12 +133,16 @@ def emulating(tiling: Tiling | None, **variant: Any) -> Callable:
     return cublas
 
 
+POLICIES = {
+    KERNELS[name].name: BY_NAME[name]
+    for name in ("fp16", "tf32", "markidis", "tcec_fp16_inside", "tcec_tf32")
+}
+OWN = ("pipelined", "tcec_split", "tcec_registers", "tcec_stored", *POLICIES)
 WAYS: dict[str, tuple[Kernel, str]] = {
     "cublas_sgemm": (kernels.cublas, "float32"),
     "cublas_tf32": (kernels.cublas, "tf32"),
     "cublas_bf16x9": (replace(kernels.cublas, build=emulating), "float32"),
-    "tcec_split": (kernels.tcec_split, "float32"),
-    "tcec_registers": (kernels.tcec_registers, "float32"),
+    **{name: (kernels.get(name), "float32") for name in OWN},
 }
 
 
@@ -149,7 +163,10 @@ def range_of(way: str) -> tuple[float, float]:
     """Between which magnitudes elements are represented as well as the way can."""
     if way.startswith("tcec"):
         return split_range()
-    form = number_format("float32")
+    policy = POLICIES.get(way)
+    if policy and policy.products > 1:
+        return split_range(policy.mma.dtype, policy.scale)
+    form = number_format(policy.mma.dtype if policy else WAYS[way][1])
     return form.smallest_normal, form.largest
 
 
@@ -233,7 +250,7 @@ def ways(n: int, rounds: int) -> list[dict]:
     rows = []
     problem = Gemm(n, n, n)
     a, b, _ = operands_of(n)
-    exact = Exact(a, b)
+    exact, seen = Exact(a, b), {}
     for way, (kernel, _) in WAYS.items():
         least, most = range_of(way)
         beside = kernel.workspace(problem, kernel.default)
@@ -242,10 +259,13 @@ def ways(n: int, rounds: int) -> list[dict]:
             "way": way, "n": n, "seconds": None, "by_norm": None, "largest": None,
             "least_magnitude": float(least), "largest_magnitude": float(most),
             "workspace_bytes": taken, "note": "",
+            "shared_bytes": kernel.default and kernel.shared_bytes(problem, kernel.default),
         }  # fmt: skip
         try:
             runner, seconds = timed(way, n, rounds)
-            row |= {"seconds": float(f"{seconds:.4g}"), **exact.errors_of(computed(runner, a, b))}
+            c = computed(runner, a, b)
+            row |= {"seconds": float(f"{seconds:.4g}"), **exact.errors_of(c)}
+            row["note"] = told_before(way, c, seen)
         except Exception as error:  # what the library says of a way that it does not have here
             row["note"] = f"{type(error).__name__}: {error}"[:120]
         rows.append(row)
@@ -253,17 +273,25 @@ def ways(n: int, rounds: int) -> list[dict]:
     return rows
 
 
+def told_before(way: str, c: np.ndarray, seen: dict[bytes, str]) -> str:
+    """What is to be said of a result that another way has had; seen: ways by their results."""
+    rows = np.ascontiguousarray(c[:ROWS]).tobytes()
+    first = seen.setdefault(hashlib.sha256(rows).digest(), way)
+    return "" if first == way else f"the bits of {first}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--n", type=int, default=8192, help="size of what is timed")
+    parser.add_argument("--n", type=int, nargs="+", default=SIZES, help="sizes of what is timed")
     parser.add_argument("--rounds", type=int, default=10, help="timed launches of each")
     asked = parser.parse_args(argv)
     if not gpu_status().works:
         print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
         return 1
-    table_of_ways = ways(asked.n, asked.rounds)
-    here = [row["way"] for row in table_of_ways if not row["note"]]
+    table_of_ways = [row for n in asked.n for row in ways(n, asked.rounds)]
+    largest, told = asked.n[-1], table_of_ways[-len(WAYS) :]
+    here = [r["way"] for r in told if r["seconds"] and (not r["note"] or r["way"] in OWN)]
 
     def computing(way: str, tiling: Tiling | None = None) -> Callable:
         def go(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -273,7 +301,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def at(interval: int) -> tuple[Callable, float]:
         tiling = replace(kernels.tcec_split.default, block=(128, 128, interval))
-        seconds = timed("tcec_split", asked.n, asked.rounds, tiling)[1]
+        seconds = timed("tcec_split", largest, asked.rounds, tiling)[1]
         return computing("tcec_split", tiling), seconds
 
     intervals = flush(at, INTERVALS, SIDE, FLUSHED)
@@ -284,7 +312,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
-        "rounds": asked.rounds, "side": SIDE, "rows": ROWS, "flushed": [asked.n, FLUSHED],
+        "rounds": asked.rounds, "side": SIDE, "rows": ROWS, "flushed": [largest, FLUSHED],
+        "policies": {way: str(policy) for way, policy in POLICIES.items()},
         "source_sha256": {k.name: source_hash(k) for k, _ in WAYS.values() if not k.library},
     }  # fmt: skip
     asked.out.write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -77,6 +78,26 @@ def naive() -> Answer:
             1: "The operands are right now, to 22 bits. Are the sums?",
             0.5: "The operands are right now, to 22 bits. Are the sums?",
             4: "Two bits are missing of 24. But that is not the largest error.",
+        },
+        within=0.3,
+    )
+
+
+def inside() -> Answer:
+    """Corrected, but main products summed inside, positive, k = 1024: times the error of TCEC?"""
+    summed_inside, corrected = replace(Policy(), outside=False), POLICIES["tcec_fp16"]
+    times = _error(summed_inside, 1024, True) / _error(corrected, 1024, True)
+    return Answer(
+        times,
+        "The operands are as right as before. Each of 64 instructions cuts the sum, and all cuts "
+        "have one sign. (Of either sign, cuts mostly take away from sums that come and go: "
+        f"{_error(summed_inside, 1024) / _error(corrected, 1024):.0f} times.)",
+        {
+            1: "The corrections are right. But what do they correct?",
+            2: "An instruction cuts once. How many are there, and of which sign is a cut?",
+            round(_error(POLICIES["markidis"], 1024, True) / _error(corrected, 1024, True)): (
+                "That is the naive split, with four products in one sum: more cuts for each step."
+            ),
         },
         within=0.3,
     )

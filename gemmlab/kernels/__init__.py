@@ -19,6 +19,7 @@ from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.tcec.policies import KERNELS as BY_POLICY
 from gemmlab.kernels.tcec.tcec_fused import tcec_fused
 from gemmlab.kernels.tcec.tcec_mma_tma import tcec_mma_tma
 from gemmlab.kernels.tcec.tcec_registers import tcec_registers
@@ -47,6 +48,7 @@ HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (*LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER, *TCEC)
+POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other policies than its own
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
@@ -55,6 +57,7 @@ __all__ = [
     "GPU",
     "HOPPER",
     "LADDER",
+    "POLICIES",
     "REFERENCE",
     "SPLIT_K",
     "TCEC",
@@ -102,7 +105,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*GPU, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*GPU, *POLICIES, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

@@ -51,7 +51,8 @@ class Way:
     least_magnitude: float  # of elements, from which on they are represented as well as they can be
     largest_magnitude: float
     workspace_bytes: int
-    note: str
+    note: str  # why there are no times, or whose bits it has
+    shared_bytes: int | None = None  # of a block; libraries do not say
 
 
 @dataclass(frozen=True)

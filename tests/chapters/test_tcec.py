@@ -8,18 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, device, kernels, numerics, records
+from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
-from gemmlab.kernels.tcec import quads, tcec_registers
+from gemmlab.kernels.tcec import products, quads, tcec_registers, warpgroup_tiles
 from gemmlab.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 from gemmlab.numerics import POLICIES, TENSOR_CORES, Policy, emulated_matmul
 from gemmlab.plots.alignment import rows
+from gemmlab.records.tcec import tcec_errors
 from tests.support.exercise_answers import quads as answers
 from tests.support.paths import ROOT
 
 GPU, A100 = device("h200"), device("a100_40gb")
-SINGLE = Gemm(4096, 4096, 4096)
+SINGLE, LARGE = Gemm(4096, 4096, 4096), Gemm(8192, 8192, 8192)
 CELLS = {
     one["id"]: "".join(one["source"])
     for one in json.loads((ROOT / "notebooks/12_tcec.ipynb").read_text("utf-8"))["cells"]
@@ -128,7 +129,7 @@ def changed(name):
     ("name", "before", "after"),
     [
         ("ex3-read", kernels.tcec_stored.build, kernels.tcec_registers.build),
-        ("wgmma", kernels.warp_specialised.build, kernels.tcec_split.build),
+        ("wgmma", kernels.warp_specialised.build, warpgroup_tiles.multiplying_tiles),
     ],
 )
 def test_diffs_are_of_sources_that_run(name, before, after):
@@ -141,7 +142,8 @@ def test_what_two_kernels_split_and_how_often():
     bm, bn, _ = tcec_registers.DEFAULT.block
     wm, wn = tcec_registers.DEFAULT.warp
     assert (bn // wn, bm // wm) == (4, 2)  # warps that load an element of A, and of B
-    assert "split_two" in inspect.getsource(quads.loading)
+    assert "parting(policy)" in inspect.getsource(quads.loading)
+    assert "split_two" in inspect.getsource(products.parting)
 
 
 def test_the_kernels_beat_the_peak_of_the_units_for_fp32():
@@ -156,7 +158,82 @@ def test_a_stage_is_four_instructions():
     assert kernels.tcec_split.default.block[2] == 64 == 4 * 16
 
 
-# ------------------------------------------------------------------------------- sections 6 and 7
+def through_shared_memory(kernel, problem=LARGE):
+    """How long the bytes take that pass through shared memory [s]."""
+    counted = kernel.work(problem, kernel.default).counters
+    passing = counted["shared_load_wavefronts"] + counted["shared_store_wavefronts"]
+    return passing * 128 / GPU.shared_bandwidth
+
+
+def test_the_roofline_of_shared_memory():
+    """Both kernels pass as many bytes, hold tiles as small, and are far from their roof."""
+    problem, bounds, tiles = LARGE, [], []
+    for kernel in (kernels.tcec_stored, kernels.tcec_registers):
+        bounds.append(problem.flops / through_shared_memory(kernel))
+        tiles.append(kernel.shared_bytes(problem, kernel.default) / kernel.default.stages)
+        assert records.find(kernel, problem).flops_per_second < bounds[-1] / 2
+    assert bounds[0] == pytest.approx(bounds[1], rel=0.01)
+    assert tiles[0] == tiles[1]
+    assert split_in_memory(64, 32, 32).bound(GPU) < bounds[0] / 2
+    assert kernels.tcec_stored.default.warp == (64, 32)
+
+
+# ------------------------------------------------------------------- what the benchmark recorded
+
+BENCHMARK = tcec_errors()
+LARGEST = max(row.n for row in BENCHMARK.ways)
+ON_CLOCK = {row.way: row for row in BENCHMARK.ways if row.n == LARGEST}
+BY_DATA = {(row.way, row.data, row.k): row.by_norm for row in BENCHMARK.errors}
+
+
+def test_a_gpu_has_the_bits_of_the_emulator_at_every_interval_and_no_interval_is_faster():
+    rows = BENCHMARK.flush
+    assert all(row.same_bits and row.measured == row.predicted for row in rows)
+    assert [row.measured for row in rows] == sorted(row.measured for row in rows)
+    assert max(row.seconds for row in rows) < 1.05 * min(row.seconds for row in rows)
+
+
+def test_errors_by_data():
+    sgemm = {(data, k): e for (way, data, k), e in BY_DATA.items() if way == "cublas_sgemm"}
+    chain = error(POLICIES["simt"], 4096, "positive")
+    assert sgemm["uniform", 4096] < chain / 3  # so cuBLAS does not add one after the other
+    ours = {case: BY_DATA["tcec_split", *case] for case in sgemm}
+    assert any(ours[c] < sgemm[c] for c in sgemm)
+    assert any(ours[c] > sgemm[c] for c in sgemm)  # nobody is best on all data
+    for case in sgemm:
+        if case[0] == "small":
+            assert ours[case] > 0.1 > 1e4 * BY_DATA["policy_tcec_tf32", *case]
+
+
+def test_other_ways():
+    library, split = ON_CLOCK["cublas_sgemm"], ON_CLOCK["tcec_split"]
+    assert split.seconds < library.seconds / 4
+    assert split.by_norm < library.by_norm
+    emulating = ON_CLOCK["cublas_bf16x9"]
+    assert (emulating.by_norm, emulating.largest) == (library.by_norm, library.largest)
+    assert emulating.seconds == pytest.approx(library.seconds, rel=0.1)
+
+
+def test_what_each_decision_costs():
+    """As far as policies are recorded: section 7's text, of a sum outside, corrections and TF32."""
+    assert len(kernels.POLICIES) == 8
+    if "policy_tcec_tf32" not in ON_CLOCK:
+        pytest.skip("no policy is recorded yet")
+    ours, library = ON_CLOCK["tcec_registers"], ON_CLOCK["cublas_sgemm"]
+    inside, plain = ON_CLOCK["policy_tcec_fp16_inside"], ON_CLOCK["policy_fp16"]
+    assert ours.seconds < 1.1 * inside.seconds
+    assert ours.by_norm < inside.by_norm / 5
+    assert 1.5 < ours.seconds / plain.seconds < 2.7
+    assert ours.by_norm < plain.by_norm / 300
+    bound = predict(Gemm(LARGEST, LARGEST, LARGEST), GPU, kernels.get("policy_fp16"))
+    assert bound.limiter == "shared memory"
+    assert 0.85 < bound.seconds / plain.seconds < 1.05
+    tf32 = ON_CLOCK["policy_tcec_tf32"]
+    assert 1.6 < tf32.seconds / ours.seconds < 2.4
+    assert 0.8 < tf32.seconds / library.seconds < 1.25
+
+
+# ------------------------------------------------------------------------------- sections 6 and 8
 
 
 def test_the_ends_of_the_range():

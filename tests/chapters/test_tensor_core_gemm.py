@@ -210,7 +210,7 @@ def test_what_the_rungs_wait_for():
     assert 1 / swizzled.used["tensor"] == pytest.approx(18, abs=0.5)
     assert facts("h200").tensor_interval == 6
     assert 6 * swizzled.used["tensor"] == pytest.approx(1 / 3, abs=0.01)
-    assert 6 * ring.used["tensor"] == pytest.approx(1 / 2, abs=0.03)
+    assert 0.52 < 6 * ring.used["tensor"] < 0.58
     assert next(iter(swizzled.empty)) == "lsu"
     assert 0.62 < shared.empty["lsu"] < 2 / 3
     assert ring.empty["scoreboard"] < 0.01

@@ -53,6 +53,19 @@ def test_naive():
     assert answers.naive().number == pytest.approx(times, rel=1e-6)
 
 
+def test_inside():
+    a, b = numbers(1024, positive=True)
+    (ah, _), (bh, _) = halves(a), halves(b)
+    (main,) = running_sums(ah[:, None], bh.T[None], [1024], "inside")
+    ah, bh = ah.astype(float), bh.astype(float)
+    corrections = ((a - ah) @ bh + ah @ (b - bh)).astype(np.float32)
+    outside = np.zeros((8, 8), np.float32)  # of parts to nearest
+    for p in range(0, 1024, 16):
+        outside += (ah[:, p : p + 16] @ bh[p : p + 16]).astype(np.float32)
+    wrong = [by_norm(total + corrections, a, b) for total in (main, outside)]
+    assert answers.inside().number == pytest.approx(wrong[0] / wrong[1], rel=0.1)
+
+
 def test_lowest():
     x = (1 + np.arange(2**13) * 2.0**-13 + 2.0**-23).astype(np.float32)  # each low part there is
     high, low = halves(x)

@@ -37,7 +37,7 @@ def tables():
         "ways": [
             {"way": "cublas_bf16x9", "n": 8192, "seconds": None, "by_norm": None, "largest": None,
              "least_magnitude": 2.0**-126, "largest_magnitude": 3e38, "workspace_bytes": 0,
-             "note": "not here"}
+             "note": "not here", "shared_bytes": None}
         ],
     }  # fmt: skip
 
@@ -61,6 +61,7 @@ def test_what_is_written_is_read(root, tables):
 def test_errors_are_told_of_every_way_and_kind_of_data(root):
     rows = {(row.way, row.data): row for row in tcec_errors("h200", root).errors}
     assert len(rows) == len(COMPUTE) * len(benchmark.DATA)
+    assert rows["tcec_split", "small"].by_norm > 0.1 > 1e5 * rows["cublas_sgemm", "small"].by_norm
     for data in ("uniform", "normal", "hilbert", "cancelling", "wide"):
         split, single = (rows[way, data] for way in ("tcec_split", "cublas_sgemm"))
         assert split.by_norm <= single.by_norm, data
@@ -78,6 +79,36 @@ def test_short_sums_of_positive_numbers_are_where_fp32_units_lose_less():
         row["way"]: row for row in benchmark.errors(COMPUTE, 16, (64,)) if row["data"] == "hilbert"
     }
     assert rows["tcec_split"]["by_norm"] > 1.5 * rows["cublas_sgemm"]["by_norm"]
+
+
+def test_a_way_with_the_bits_of_another_is_told(monkeypatch):
+    """And one that fails, by what it says; TF32 has the range that FP16 lacks."""
+
+    def timed(way, n, rounds):
+        if way == "cublas_tf32":
+            raise RuntimeError("not supported")
+        return way, 1e-3
+
+    policies = {"tcec_registers": Policy(), "tcec_stored": Policy()}
+    policies |= {"tcec_split": Policy(every=4)} | benchmark.POLICIES
+    monkeypatch.setattr(benchmark, "timed", timed)
+    monkeypatch.setattr(
+        benchmark,
+        "computed",
+        lambda way, a, b: emulated_matmul(a, b, policies.get(way, POLICIES["simt"])),
+    )
+    rows = {row["way"]: row for row in benchmark.ways(80, 1)}  # of more than one interval
+    assert rows["cublas_tf32"]["note"] == "RuntimeError: not supported"
+    assert rows["cublas_tf32"]["seconds"] is rows["cublas_tf32"]["by_norm"] is None
+    told = {way: row["note"] for way, row in rows.items() if row["note"] and row["seconds"]}
+    assert told == {
+        "cublas_bf16x9": "the bits of cublas_sgemm",
+        "pipelined": "the bits of cublas_sgemm",
+        "tcec_stored": "the bits of tcec_registers",
+    }
+    least = {way: row["least_magnitude"] for way, row in rows.items()}
+    assert least["policy_tcec_tf32"] < 2.0**-100 < 2.0**-14 == least["tcec_split"]
+    assert least["policy_markidis"] == 0.125
 
 
 def test_errors_are_those_of_numerics():
@@ -99,7 +130,7 @@ def test_an_emulator_of_another_interval_is_seen(monkeypatch):
 def test_the_data_is_what_it_is_called():
     draws = {draw.__name__: draw(np.random.default_rng(1), 8, 8, K) for draw in benchmark.DATA}
     least, most = split_range()
-    for name, in_range in (("wide", True), ("too_wide", False)):
+    for name, in_range in (("wide", True), ("too_wide", False), ("small", False)):
         a, b = (abs(x) for x in draws[name])
         assert (min(a.min(), b.min()) >= least) == in_range
         assert max(a.max(), b.max()) <= most
