@@ -55,4 +55,4 @@ def tensor_map(array: Any, rows: int) -> Any:
         return TensorMap(array, rows)
     from gemmlab.instructions.numba_cuda.tensor_maps import encoded
 
-    return encoded(array, rows, ROW // itemsize)
+    return encoded(array, rows)

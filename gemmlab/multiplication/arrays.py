@@ -36,7 +36,8 @@ def place_of(name: str, x: Any) -> Place:
         return Place("numpy", None, 0, np.empty)
     if library == "cupy":
         cupy = sys.modules["cupy"]
-        return Place("cupy", x.device.id, cupy.cuda.get_current_stream().ptr, cupy.empty)
+        device = x.device.id
+        return Place("cupy", device, cupy.cuda.get_current_stream(device).ptr, cupy.empty)
     if library == "torch" and x.device.type in ("cpu", "cuda"):
         return _of_tensor(sys.modules["torch"], x)
     if library == "numba" and hasattr(x, "__cuda_array_interface__"):
@@ -60,15 +61,29 @@ def stack_of(x: Any) -> Stack:
 
     x : (rows, columns) or (batch, rows, columns) float32
     """
-    x = x.detach() if hasattr(x, "detach") else x  # of a tensor, from its history
-    stack = _as_it_is(x)
-    return stack if ITEM in stack.strides[1:] else _as_it_is(_contiguous(x))
+    x = x.resolve_neg() if hasattr(x, "resolve_neg") else x  # a tensor may hold -x, and a note
+    stack = Stack.of(x, *_seen(x))
+    if ITEM in stack.strides[1:]:
+        return stack
+    x = _contiguous(x)
+    return Stack.of(x, *_seen(x))
 
 
-def _as_it_is(x: Any) -> Stack:
-    on_gpu = getattr(x, "__cuda_array_interface__", None)
-    host = x.numpy() if on_gpu is None and hasattr(x, "numpy") else x
-    return Stack.of(on_gpu or host.__array_interface__, x)
+def _seen(x: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Address, shape and strides [B] of an array."""
+    if hasattr(x, "data_ptr"):  # a tensor, which counts in elements
+        return x.data_ptr(), tuple(x.shape), tuple(ITEM * stride for stride in x.stride())
+    if hasattr(x.data, "ptr"):  # CuPy's
+        return x.data.ptr, x.shape, x.strides
+    return address_of(x), x.shape, x.strides
+
+
+def address_of(x: Any) -> int:
+    """Where an array begins, in its memory."""
+    if hasattr(x, "data_ptr"):
+        return x.data_ptr()
+    told = getattr(x, "__cuda_array_interface__", None) or x.__array_interface__
+    return told["data"][0]
 
 
 def _contiguous(x: Any) -> Any:
@@ -101,8 +116,8 @@ def check(a: Any, b: Any) -> tuple[Place, tuple[int, int, int, int]]:
     """
     place, other = place_of("a", a), place_of("b", b)
     for name, x in (("a", a), ("b", b)):
-        dtype = str(x.dtype).removeprefix("torch.")
-        if dtype != "float32":
+        if x.dtype != "float32" and str(x.dtype) != "torch.float32":
+            dtype = str(x.dtype).removeprefix("torch.")
             raise TypeError(f"{name} has dtype {dtype}; use float32")
     if (place.library, place.device) != (other.library, other.device):
         raise ValueError(f"a is {_told(place)} and b {_told(other)}; use two arrays of one place")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,31 @@ ITEM = 4  # bytes of a float32
 SECTOR = 16  # bytes of the widest access
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Stack:
     """Matrices of float32, (batch, rows, columns), as strides lead through memory.
 
-    owner : what keeps the memory; address : of the first element
+    owner : what keeps the memory, or what the address counts from; address : of the first element
     strides : [B], of matrices, rows and columns; transposing and cutting change nothing else
     """
 
-    owner: Any
+    owner: Any = field(compare=False)
     address: int
     shape: tuple[int, int, int]
     strides: tuple[int, int, int]
 
     @classmethod
-    def of(cls, interface: dict[str, Any], owner: Any) -> Stack:
-        """What an array interface, of NumPy or of CUDA, tells of two or three dimensions."""
-        shape = tuple(interface["shape"])
-        strides = interface.get("strides") or contiguous(shape)
+    def of(
+        cls, owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Stack:
+        """An array of two or three dimensions."""
         if len(shape) == 2:
             shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
-        return cls(owner, interface["data"][0], shape, tuple(strides))
+        return cls(owner, address, shape, strides)
+
+    def seen_from(self, base: Any) -> Stack:
+        """The same, whose address counts from a multiple of 16 bytes: `base` tells which."""
+        return Stack(base, self.address % SECTOR, self.shape, self.strides)
 
     @property
     def transposed(self) -> Stack:
@@ -80,6 +85,6 @@ class Stack:
         }
 
 
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous(shape: tuple[int, ...], itemsize: int = ITEM) -> tuple[int, ...]:
     """Strides of rows without gaps [B]."""
-    return tuple(int(ITEM * np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
+    return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

@@ -9,6 +9,8 @@ import numpy as np
 from cuda.bindings import driver
 from numba import cuda
 
+from gemmlab.instructions.tensor_maps import ROW
+
 BYTES = 128  # of a map
 FORMATS = {
     "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
@@ -17,16 +19,28 @@ FORMATS = {
 }
 
 
-def encoded(array: Any, rows: int, columns: int) -> Any:
-    """The map of a matrix on the GPU for boxes of rows × columns, as 128 bytes on the GPU."""
-    height, width = array.shape
+def encoded(array: Any, rows: int) -> Any:
+    """The map of a matrix on the GPU for boxes of so many rows, as 128 bytes on the GPU."""
+    address = array.__cuda_array_interface__["data"][0]
+    held = described(address, array.shape, array.dtype.name, rows, array.strides[0])
+    return cuda.to_device(np.frombuffer(held, np.uint8).copy())
+
+
+def described(
+    address: int, shape: tuple[int, int], dtype: str, rows: int, pitch: int | None = None
+) -> bytes:
+    """The map of a matrix at an address of the GPU's memory.
+
+    pitch : bytes from one row to the next, where there are gaps
+    """
+    (height, width), itemsize = shape, np.dtype(dtype).itemsize
     status, found = driver.cuTensorMapEncodeTiled(
-        FORMATS[array.dtype.name],
+        FORMATS[dtype],
         2,
-        array.__cuda_array_interface__["data"][0],
+        address,
         [driver.cuuint64_t(width), driver.cuuint64_t(height)],
-        [driver.cuuint64_t(array.strides[0])],
-        [driver.cuuint32_t(columns), driver.cuuint32_t(rows)],
+        [driver.cuuint64_t(pitch or width * itemsize)],
+        [driver.cuuint32_t(ROW // itemsize), driver.cuuint32_t(rows)],
         [driver.cuuint32_t(1)] * 2,
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
@@ -34,5 +48,5 @@ def encoded(array: Any, rows: int, columns: int) -> Any:
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise ValueError(f"the driver makes no tensor map of {array.shape} ({status.name})")
-    return cuda.to_device(np.frombuffer(ctypes.string_at(found.getPtr(), BYTES), np.uint8).copy())
+        raise ValueError(f"the driver makes no tensor map of {shape} ({status.name})")
+    return ctypes.string_at(found.getPtr(), BYTES)
