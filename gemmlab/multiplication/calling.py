@@ -13,7 +13,7 @@ from gemmlab.multiplication import arrays, products, queue
 from gemmlab.multiplication.choosing import Choice, fastest
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.panels import fitting
-from gemmlab.multiplication.plans import Plan
+from gemmlab.multiplication.plans import Bound, Plan
 from gemmlab.multiplication.stacks import SECTOR, Stack
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
@@ -34,23 +34,29 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
     with queue.current(place.device):
-        c = place.allocate((*a.shape[:-1], b.shape[-1]), "float32")
-        stacks = [arrays.stack_of(x) for x in (a, b, c)]
-        plan = planned(place.device, budget, *(x.seen_from(i) for i, x in enumerate(stacks)))
-        # Back to its library at the end, which gives it to what the stream does afterwards.
-        workspace = place.allocate((plan.size,), "uint8") if plan.size else None
-        addresses = [x.address - x.address % SECTOR for x in stacks]
-        plan.queue(place.stream, [*addresses, arrays.address_of(workspace) if plan.size else 0])
+        c, bound, _ = ready(place, a, b, budget)
+        queue.go(bound.calls)
     return c
 
 
+def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
+    """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
+    c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
+    operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
+    plan = planned(place.device, budget, tuple(x.kind for x in operands))
+    # Back to its library at the end, which gives it to what the stream does afterwards.
+    workspace = arrays.empty(place, (plan.size,), "uint8") if plan.size else None
+    starts = [x.address - x.address % SECTOR for x in operands]
+    beside = arrays.address_of(workspace) if plan.size else 0
+    bound = plan.bound(arrays.stream_of(place), (*starts, beside))
+    return c, bound, (operands, workspace)
+
+
 @lru_cache(maxsize=KINDS)
-def planned(device: int, budget: int | None, a: Stack, b: Stack, c: Stack) -> Plan:
-    """The plan for operands and a result on the current GPU: of these sizes, strides and places
-    within 16 bytes.
-    """
-    sizes = (c.shape[0], *c.shape[1:], a.shape[2])
-    choice, planning = _choice(device, sizes, _layout(a, b), budget), Planning()
+def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
+    """The plan for A, B and C of these kinds, on the GPU that is the current one."""
+    a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
+    choice, planning = _choice(device, (*c.shape, a.shape[2]), _layout(a, b), budget), Planning()
     products.multiply(planning, choice, a, b, c)
     return planning.plan(choice)
 

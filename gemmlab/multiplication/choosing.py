@@ -1,4 +1,8 @@
-"""Which kernel multiplies: the one that is predicted to take least time on this GPU."""
+"""Which kernel multiplies: the one that is predicted to take least time on this GPU.
+
+A call takes the longer of two times: what the GPU is predicted to take, and what Python takes to
+queue it all, because a program that multiplies again and again waits for the slower of the two.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,9 @@ NARROW = 64  # columns of a tile, so that a small product has one for each SM
 # Beside the launch that multiplies: tensor maps; zeros for the exponents of A and of B, and two
 # launches for their scales, each; one launch for lone lines.
 BESIDE = 8
+# Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
+# benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
+CALL, QUEUED = 20e-6, 6e-6
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,22 @@ class Choice:
 
 @dataclass(frozen=True)
 class Way:
-    """A kernel with a tiling, and the time that it is predicted to take, all launches [s]."""
+    """A kernel with a tiling, the time that it is predicted to take, and what is queued for it.
+
+    gpu : the predicted time of the kernel, without what is between launches [s]
+    between : from one launch to the next [s]
+    """
 
     kernel: str
     tiling: Tiling
-    seconds: float
+    gpu: float
+    queued: int
+    between: float
+
+    @property
+    def seconds(self) -> float:
+        """Of a call, where one follows another."""
+        return max(self.gpu + self.queued * self.between, CALL + self.queued * QUEUED)
 
     @property
     def microseconds(self) -> str:
@@ -59,16 +77,21 @@ class Way:
         return f"{self.seconds * 1e6:.3g} µs"
 
 
+def cost(way: Way) -> tuple[float, float]:
+    """By which ways are compared: the time of a call, then the GPU's where Python's is the same."""
+    return way.seconds, way.gpu
+
+
 def fastest(
     device: Device, sizes: tuple[int, int, int, int], layout: str
 ) -> tuple[str, Tiling, str]:
     """The name of a kernel, its tiling and why; sizes: batch, m, n and k."""
     told = "compute capability {}.{}".format(*device.compute_capability)
-    units = min(by_units(device, sizes, layout), key=lambda way: way.seconds)
+    units = min(by_units(device, sizes, layout), key=cost)
     if device.compute_capability < MMA:
         why = f"{told} has no mma.sync of 16×8×16: FP32 units multiply"
         return units.kernel, units.tiling, why
-    tensor = min(by_tensor_cores(device, sizes, layout), key=lambda way: way.seconds, default=units)
+    tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=units)
     times = f"predicted {tensor.microseconds}, by FP32 units {units.microseconds}"
     if units.seconds <= tensor.seconds:
         return units.kernel, units.tiling, f"Tensor Cores take longer, or have no room: {times}"
@@ -84,7 +107,7 @@ def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> I
     batch, *size = sizes
     problem, kernel = Gemm(*size, layout=layout), kernels.pipelined
     for tiling, one in possible(device, kernel, problem, kernel.tilings):
-        yield Way("pipelined", tiling, batch * (one + interval(device)))
+        yield Way("pipelined", tiling, batch * one, batch, interval(device))
 
 
 def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
@@ -99,7 +122,7 @@ def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: st
         name, kernel, times = "tcec_registers", kernels.tcec_registers, batch
         tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
     for tiling, one in possible(device, kernel, Gemm(m, n, k, layout=layout), tilings):
-        yield Way(name, tiling, times * (one + interval(device)) + BESIDE * interval(device))
+        yield Way(name, tiling, times * one, times + BESIDE, interval(device))
 
 
 def possible(

@@ -123,13 +123,13 @@ class Planning:
     def launch(self, step: Step, *arguments: Any) -> None:
         """Note a launch."""
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
-        kernel = _kernel(step.build, frozen, math.prod(step.block), options)
+        kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
         if step.shared_bytes:
             _allow(compiled, step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
-        self.works.append(Launch(compiled, queue.function_of(compiled), size, first))
+        self.works.append(Launch(name, compiled, queue.function_of(compiled), size, first))
         for argument in arguments:
             self._tell(argument)
 
@@ -170,10 +170,10 @@ def _type_of(argument: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> Callable:
-    """A kernel for Numba to compile, made once for these arguments."""
-    bounds = {"launch_bounds": threads, **dict(options)}
-    return numba_cuda().jit(**bounds)(build(**dict(frozen)))
+def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tuple[Callable, str]:
+    """A kernel for Numba to compile, made once for these arguments, and its name."""
+    bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
+    return numba_cuda().jit(**bounds)(kernel), kernel.__name__
 
 
 def _allow(compiled: Any, shared_bytes: int) -> None:

@@ -1,22 +1,25 @@
 """Plans: what a product does on a GPU, all but addresses. One is made for a kind of operands.
 
-Making one takes Numba's compiler; using it takes an addition for each address and a call of the
-driver for each launch, and leaves the plan as it is, so that threads may share it.
+Making one takes Numba's compiler. With addresses it becomes calls of the driver, which are kept,
+too: who multiplies again and again mostly gets the same memory. Neither changes afterwards, so that
+threads may share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gemmlab.multiplication import queue
 from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.queue import Call
 from gemmlab.multiplication.stacks import contiguous
 
 WORKSPACE = 3  # among the addresses of a call: those of A, B and C, and of the memory beside them
+KEPT = 512  # addresses and streams with their calls
 WORD = 8  # bytes of an argument, as Numba's kernels take arrays apart
 
 
@@ -80,8 +83,8 @@ class Zeros:
     offset: int
     size: int
 
-    def queue(self, stream: int, pointers: int, workspace: int) -> None:
-        queue.fill(workspace + self.offset, self.size, stream)
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        return queue.filling(workspace + self.offset, self.size, stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,27 +94,31 @@ class Maps:
     offset: int
     matrices: tuple[tuple[Block, int], ...]
 
-    def queue(self, stream: int, pointers: int, workspace: int) -> None:
-        told = tuple((workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices)
-        queue.copy(workspace + self.offset, queue.maps_of(told), stream)
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        held = [
+            queue.map_of(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
+        ]
+        return queue.copying(workspace + self.offset, b"".join(held), stream)
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A launch of a compiled kernel.
 
-    owner : what keeps it loaded; function : as the driver knows it
+    name : of the kernel; owner : what keeps it loaded; function : as the driver knows it
     size : of the grid, of a block, and dynamic shared memory [B]
     first : the number of its first word among the plan's
     """
 
+    name: str
     owner: Any
     function: Any
     size: tuple[int, ...]
     first: int
 
-    def queue(self, stream: int, pointers: int, workspace: int) -> None:
-        queue.launch(self.function, self.size, stream, pointers + WORD * self.first)
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        at = pointers + WORD * self.first
+        return queue.launching(self.name, self.function, self.size, stream, at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +136,24 @@ class Plan:
     of: np.ndarray
     size: int
 
-    def queue(self, stream: int, addresses: Sequence[int]) -> None:
-        """Queue it for operands, a result and a workspace at these addresses."""
-        words = self.words.copy()
-        words[self.at] += np.array(addresses, np.int64)[self.of]
-        # The driver asks for the address of each argument, and has read it when a launch returns.
-        pointers = words.ctypes.data + WORD * np.arange(len(words))
-        start = pointers.ctypes.data
-        for work in self.works:
-            work.queue(stream, start, addresses[WORKSPACE])
+    def bound(self, stream: int, addresses: tuple[int, ...]) -> Bound:
+        """The calls of the driver for operands, result and workspace at these addresses."""
+        return _bound(self, stream, addresses)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Calls of the driver, and what their arguments point to."""
+
+    calls: tuple[Call, ...]
+    words: np.ndarray
+    pointers: np.ndarray
+
+
+@lru_cache(maxsize=KEPT)
+def _bound(plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
+    words = plan.words.copy()
+    words[plan.at] += np.array(addresses, np.int64)[plan.of]
+    pointers = words.ctypes.data + WORD * np.arange(len(words))  # the driver asks for these
+    start, workspace = pointers.ctypes.data, addresses[WORKSPACE]
+    return Bound(tuple(work.call(stream, start, workspace) for work in plan.works), words, pointers)

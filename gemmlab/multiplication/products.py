@@ -81,9 +81,13 @@ def prepare(machine: Planning | Simulated, choice: Choice, stack: Stack, side: i
     found, back, x = machine.zeros(*lines[0]), machine.empty(*lines[1]), machine.view(stored)
     frozen = {"along": along, "aligned": stored.aligned, "writing": WRITTEN[choice.kernel][0]}
     batch, (rows, columns) = stored.shape[0], out[0].shape
-    size = scaling.launch((rows // batch, columns), batch)
-    machine.launch(Step(scaling.build_first, frozen, *size), x, found, out)
-    machine.launch(Step(scaling.build_again, frozen, *size), x, found, back, out)
+    written = (rows // batch, columns), batch
+    first, again = (
+        scaling.launch(*written, scaling.ROWS),
+        scaling.launch(*written, scaling.LOOKED_AT),
+    )
+    machine.launch(Step(scaling.build_first, frozen, *first), x, found, out)
+    machine.launch(Step(scaling.build_again, frozen, *again), x, found, back, out)
     return Operand(stack, stored, out, back)
 
 

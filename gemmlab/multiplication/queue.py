@@ -5,53 +5,67 @@ Source: CUDA Driver API, sections Execution Control and Memory Management.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple
 
 from gemmlab.driver import numba_cuda
 
 
-@contextmanager
-def current(device: int) -> Iterator[None]:
+class Call(NamedTuple):
+    """A call of the driver: what it is to do, in words, its function and arguments."""
+
+    what: str
+    function: Callable
+    arguments: tuple
+
+
+class current:  # noqa: N801
     """Make a GPU the one where memory is taken and launches are queued, in this thread."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        go([Call("be used", _driver().cuCtxPushCurrent, (_context(self.device),))])
+
+    def __exit__(self, *_: object) -> None:
+        _driver().cuCtxPopCurrent()
+
+
+def go(calls: Iterable[Call]) -> None:
+    """Make the calls; RuntimeError tells which one the driver refuses."""
+    for what, function, arguments in calls:
+        (status,) = function(*arguments)
+        if status:
+            raise RuntimeError(f"the GPU would not {what}: {status.name}")
+
+
+def launching(name: str, function: Any, size: tuple[int, ...], stream: int, pointers: int) -> Call:
+    """A launch of a kernel; size : of the grid and of a block, and shared memory [B].
+
+    pointers : the address of the addresses of its arguments, which a launch reads before it returns
+    """
     driver = _driver()
-    _check("be used", *driver.cuCtxPushCurrent(_context(device)))
-    try:
-        yield
-    finally:
-        driver.cuCtxPopCurrent()
+    arguments = (function, *size, driver.CUstream(stream), pointers, 0)
+    return Call(f"launch {name}", driver.cuLaunchKernel, arguments)
 
 
-def launch(function: Any, size: tuple[int, ...], stream: int, pointers: int) -> None:
-    """Queue a kernel; size : of the grid and of a block, and shared memory [B].
-
-    pointers : the address of the addresses of its arguments
-    """
-    _check("launch a kernel", *_driver().cuLaunchKernel(function, *size, stream, pointers, 0))
+def filling(address: int, size: int, stream: int) -> Call:
+    """Zeros for so many bytes."""
+    driver = _driver()
+    return Call("fill memory", driver.cuMemsetD8Async, (address, 0, size, driver.CUstream(stream)))
 
 
-def fill(address: int, size: int, stream: int) -> None:
-    """Queue zeros for so many bytes."""
-    _check("fill memory", *_driver().cuMemsetD8Async(address, 0, size, stream))
+def copying(address: int, held: bytes, stream: int) -> Call:
+    """A copy of bytes of the host, which the driver has read when it returns."""
+    driver = _driver()
+    arguments = (address, held, len(held), driver.CUstream(stream))
+    return Call("copy memory", driver.cuMemcpyHtoDAsync, arguments)
 
 
-def copy(address: int, held: bytes, stream: int) -> None:
-    """Queue a copy of bytes of the host, which the driver has read when this returns."""
-    _check("copy memory", *_driver().cuMemcpyHtoDAsync(address, held, len(held), stream))
-
-
-@lru_cache(maxsize=512)
-def maps_of(matrices: tuple[tuple[int, tuple[int, int], str, int], ...]) -> bytes:
-    """The tensor maps of matrices without gaps: of each the address, shape, dtype, rows of a box.
-
-    A map says where a matrix is and what shape it has, nothing of what is in it.
-    """
-    return b"".join(_described(*each) for each in matrices)
-
-
-def _described(address: int, shape: tuple[int, int], dtype: str, rows: int) -> bytes:
+def map_of(address: int, shape: tuple[int, int], dtype: str, rows: int) -> bytes:
+    """The tensor map of a matrix without gaps, for boxes of so many rows."""
     from gemmlab.instructions.numba_cuda.tensor_maps import described
 
     return described(address, shape, dtype, rows)
@@ -61,11 +75,6 @@ def function_of(compiled: Any) -> Any:
     """A kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
     compiled.bind()
     return _driver().CUfunction(int(compiled.library.get_cufunc().handle))
-
-
-def _check(what: str, status: Any, *_: Any) -> None:
-    if status:
-        raise RuntimeError(f"the GPU would not {what}: {status.name}")
 
 
 @cache

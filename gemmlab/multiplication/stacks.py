@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ ITEM = 4  # bytes of a float32
 SECTOR = 16  # bytes of the widest access
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stack:
     """Matrices of float32, (batch, rows, columns), as strides lead through memory.
 
@@ -20,7 +20,7 @@ class Stack:
     strides : [B], of matrices, rows and columns; transposing and cutting change nothing else
     """
 
-    owner: Any = field(compare=False)
+    owner: Any
     address: int
     shape: tuple[int, int, int]
     strides: tuple[int, int, int]
@@ -33,10 +33,6 @@ class Stack:
         if len(shape) == 2:
             shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
         return cls(owner, address, shape, strides)
-
-    def seen_from(self, base: Any) -> Stack:
-        """The same, whose address counts from a multiple of 16 bytes: `base` tells which."""
-        return Stack(base, self.address % SECTOR, self.shape, self.strides)
 
     @property
     def transposed(self) -> Stack:

@@ -77,28 +77,28 @@ class Driver:
     def __init__(self, log):
         self.log = log
 
-    def CUfunction(self, handle):  # noqa: N802
-        return handle
+    def CUstream(self, pointer):
+        return pointer
 
-    def cuCtxPushCurrent(self, context):  # noqa: N802
+    def cuCtxPushCurrent(self, context):
         self.log.append(("push", context))
         return (0,)
 
-    def cuCtxPopCurrent(self):  # noqa: N802
+    def cuCtxPopCurrent(self):
         self.log.append(("pop",))
         return (0,)
 
-    def cuMemsetD8Async(self, address, value, size, stream):  # noqa: N802
+    def cuMemsetD8Async(self, address, value, size, stream):
         self.log.append(("memset", stream))
         ctypes.memset(address, value, size)
         return (0,)
 
-    def cuMemcpyHtoDAsync(self, address, held, size, stream):  # noqa: N802
+    def cuMemcpyHtoDAsync(self, address, held, size, stream):
         self.log.append(("copy", stream))
         ctypes.memmove(address, held, size)
         return (0,)
 
-    def cuLaunchKernel(self, function, *told):  # noqa: N802
+    def cuLaunchKernel(self, function, *told):
         *size, shared, stream, pointers, extra = told
         self.log.append(("launch", tuple(size), stream, shared))
         assert extra == 0
