@@ -35,7 +35,7 @@ from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
-from gemmlab.records.tcec import written
+from gemmlab.records.tables import written
 
 SIDE = 512  # of C, whose errors are told
 ROWS = 128  # of them, that are compared

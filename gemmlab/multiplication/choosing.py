@@ -25,7 +25,7 @@ NARROW = 64  # columns of a tile, so that a small product has one for each SM
 BESIDE = 8
 # Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
 # benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
-CALL, QUEUED = 20e-6, 6e-6
+CALL, QUEUED = 14e-6, 5e-6
 
 
 @dataclass(frozen=True)

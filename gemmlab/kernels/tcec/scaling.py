@@ -40,7 +40,7 @@ HEIGHT = 4  # rows that a thread reads at a time
 ROWS = 64  # of a block at most, so that few atomic operations tell exponents
 LOOKED_AT = 256  # rows at most of which a block looks whether there is something to mend
 THREADS = 256
-BLOCKS = 1024  # keep the memory of a GPU busy; where there were fewer, blocks have fewer rows
+BLOCKS = 512  # keep the memory of a GPU busy; where there were fewer, blocks have fewer rows
 
 
 def parts() -> Callable:
