@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.instructions.tensor_maps import map_bytes
 from gemmlab.multiplication import queue
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.queue import Call
@@ -96,7 +97,7 @@ class Maps:
 
     def call(self, stream: int, pointers: int, workspace: int) -> Call:
         held = [
-            queue.map_of(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
+            map_bytes(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
         ]
         return queue.copying(workspace + self.offset, b"".join(held), stream)
 

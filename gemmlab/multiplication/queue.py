@@ -64,13 +64,6 @@ def copying(address: int, held: bytes, stream: int) -> Call:
     return Call("copy memory", driver.cuMemcpyHtoDAsync, arguments)
 
 
-def map_of(address: int, shape: tuple[int, int], dtype: str, rows: int) -> bytes:
-    """The tensor map of a matrix without gaps, for boxes of so many rows."""
-    from gemmlab.instructions.numba_cuda.tensor_maps import described
-
-    return described(address, shape, dtype, rows)
-
-
 def function_of(compiled: Any) -> Any:
     """A kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
     compiled.bind()

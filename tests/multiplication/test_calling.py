@@ -68,7 +68,7 @@ def gpu(host, monkeypatch):
         if hasattr(module, "detect"):
             monkeypatch.setattr(module, "detect", lambda: H200)
     monkeypatch.setattr(queue, "_driver", lambda: Driver(host.log))
-    monkeypatch.setattr(queue, "map_of", described)
+    monkeypatch.setattr(plans, "map_bytes", described)
     monkeypatch.setattr(queue, "function_of", lambda compiled: compiled)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))

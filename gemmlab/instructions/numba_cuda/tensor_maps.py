@@ -9,8 +9,6 @@ import numpy as np
 from cuda.bindings import driver
 from numba import cuda
 
-from gemmlab.instructions.tensor_maps import ROW
-
 BYTES = 128  # of a map
 FORMATS = {
     "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
@@ -19,28 +17,25 @@ FORMATS = {
 }
 
 
-def encoded(array: Any, rows: int) -> Any:
-    """The map of a matrix on the GPU for boxes of so many rows, as 128 bytes on the GPU."""
+def encoded(array: Any, rows: int, columns: int) -> Any:
+    """The map of a matrix on the GPU for boxes of rows × columns, as 128 bytes on the GPU."""
     address = array.__cuda_array_interface__["data"][0]
-    held = described(address, array.shape, array.dtype.name, rows, array.strides[0])
+    held = described(address, array.shape, array.strides[0], array.dtype.name, rows, columns)
     return cuda.to_device(np.frombuffer(held, np.uint8).copy())
 
 
 def described(
-    address: int, shape: tuple[int, int], dtype: str, rows: int, pitch: int | None = None
+    address: int, shape: tuple[int, int], pitch: int, dtype: str, rows: int, columns: int
 ) -> bytes:
-    """The map of a matrix at an address of the GPU's memory.
-
-    pitch : bytes from one row to the next, where there are gaps
-    """
-    (height, width), itemsize = shape, np.dtype(dtype).itemsize
+    """The map of a matrix at an address of the GPU; pitch : from one row to the next [B]."""
+    height, width = shape
     status, found = driver.cuTensorMapEncodeTiled(
         FORMATS[dtype],
         2,
         address,
         [driver.cuuint64_t(width), driver.cuuint64_t(height)],
-        [driver.cuuint64_t(pitch or width * itemsize)],
-        [driver.cuuint32_t(ROW // itemsize), driver.cuuint32_t(rows)],
+        [driver.cuuint64_t(pitch)],
+        [driver.cuuint32_t(columns), driver.cuuint32_t(rows)],
         [driver.cuuint32_t(1)] * 2,
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
