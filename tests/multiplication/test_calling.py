@@ -49,7 +49,7 @@ def gpu(host, monkeypatch):
     cupy.taken = []  # bytes beside the result
 
     def empty(shape, dtype):
-        array = np.full(shape, -1 if dtype == "float32" else 255, dtype)
+        array = np.full(shape, -1 if dtype == "float32" else 0x7F, dtype)
         cupy.taken += [array.nbytes] * (dtype == "uint8")
         return on_gpu(array)
 
@@ -96,6 +96,8 @@ def test_arrays_of_a_gpu_stay_there(gpu):
     assert len(launches(gpu)) == 6  # scale A and B twice, multiply, lone lines
     queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset", "copy")]
     assert {entry[-2 if entry[0] == "launch" else -1] for entry in queued} == {77}
+    zeros = [entry[1] for entry in gpu.log if entry[0] == "memset"]
+    assert sorted(zeros) == [2 * 36 * 4, 2 * 40 * 4]  # exponents of columns of B and of rows of A
     assert [entry[0] for entry in gpu.log].count("push") == 1
     assert gpu.log[-1] == ("pop",)
 

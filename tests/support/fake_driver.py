@@ -89,7 +89,7 @@ class Driver:
         return (0,)
 
     def cuMemsetD8Async(self, address, value, size, stream):
-        self.log.append(("memset", stream))
+        self.log.append(("memset", size, stream))
         ctypes.memset(address, value, size)
         return (0,)
 
