@@ -117,8 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--held-out-families",
         action="store_true",
-        help="the products on which predictions are judged of kernels that divide k, and of those "
-        "on Tensor Cores",
+        help="the products on which predictions are judged of kernels that divide k, of those on "
+        "Tensor Cores, and of TCEC",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
@@ -135,8 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
     add.add_argument(
         "--microbenchmarks",
-        action="store_true",
-        help="measure instructions, memories and launches instead of kernels (a minute)",
+        nargs="?",
+        const="",
+        metavar="PART",
+        help="measure instructions, memories and launches instead of kernels (a minute); or those "
+        "whose names contain PART, kept in a file of their own",
     )
     add.add_argument(
         "--listings",
@@ -199,7 +202,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    if arguments.microbenchmarks:
+    if arguments.microbenchmarks is not None:
         return _microbenchmarks(arguments)
     if arguments.listings:
         return _listings(arguments)
@@ -242,16 +245,19 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _microbenchmarks(arguments: argparse.Namespace) -> int:
+    part = arguments.microbenchmarks
+    loops = [one for one in microbenchmarks.LOOPS if part in one.name]
+    launches = [one for one in microbenchmarks.LAUNCHES if part in one.name]
     if arguments.dry_run:
-        for one in (*microbenchmarks.LOOPS, *microbenchmarks.LAUNCHES):
+        for one in (*loops, *launches):
             print(f"{one.name:<44}{one.fact}")
         return 0
     status = gpu_status()
     if not status.works:
         return _fail(f"microbenchmarks need an NVIDIA GPU, and none works here ({status.reason})")
     target = detect()
-    path = (arguments.out or records.ROOT / target.name) / results.FILE
-    measured, failures = running.measure(target)
+    path = (arguments.out or records.ROOT / target.name) / results.file_of(part)
+    measured, failures = running.measure(target, loops, launches)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(results.text(measured), "utf-8")
     print(

@@ -1,15 +1,16 @@
-"""The held-out set of kernels that divide k, and of those on Tensor Cores.
+"""The held-out sets of kernels that divide k, of those on Tensor Cores, and of TCEC.
 
-It is drawn as those of `gemmlab.held_out` are, by another rule: long k and small C for kernels that
-divide k, and for Tensor Cores half-precision formats in turn. Each product is computed by every
-kernel of its family with the tiling that the kernel chooses for it. Those that the TMA feeds take
-the products whose rows it can copy, in float16.
+They are drawn as those of `gemmlab.held_out` are, by other rules: long k and small C for kernels
+that divide k, and for Tensor Cores half-precision formats in turn. Each product is computed by
+every kernel of its family with the tiling that the kernel chooses for it. Those that the TMA feeds
+take the products whose rows it can copy, in float16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from gemmlab import kernels
 from gemmlab.device import Device
@@ -17,8 +18,7 @@ from gemmlab.held_out import ALIGNED, LARGE, RAGGED, SHORT, SMALL, Drawn, proble
 from gemmlab.problem import Gemm
 from gemmlab.recording import Point, point
 
-NAME = FOLDER = "held_out_families"  # of predictions, and of measurements below a device's folder
-SEED = 20261124
+FOLDER = "held_out_families"  # of all measurements, below a device's folder
 NARROW, LONG = (64, 1024), (4096, 65_536)
 SPLIT_RULE = (
     Drawn(6, (NARROW, NARROW, LONG), ALIGNED),
@@ -36,6 +36,20 @@ FAMILIES = {
     "k divided": kernels.SPLIT_K,
     "mma.sync": kernels.TENSOR_CORE,
     "wgmma and TMA": (kernels.warp_specialised,),
+    "TCEC": kernels.TCEC,
+}
+
+
+class Set(NamedTuple):
+    """Families that were predicted together, and from which random numbers theirs are drawn."""
+
+    seed: int
+    families: tuple[str, ...]
+
+
+SETS = {
+    "held_out_families": Set(20261124, ("k divided", "mma.sync", "wgmma and TMA")),
+    "held_out_tcec": Set(20261125, ("TCEC",)),
 }
 
 
@@ -47,22 +61,24 @@ def products(family: str) -> Iterator[Gemm]:
     """
     if family not in FAMILIES:
         raise ValueError(f"family {family!r} is not known; use one of {', '.join(FAMILIES)}")
+    seed = next(one.seed for one in SETS.values() if family in one.families)
     if family == "k divided":
-        yield from problems(SEED, SPLIT_RULE)
+        yield from problems(seed, SPLIT_RULE)
         return
-    for i, problem in enumerate(problems(SEED, TENSOR_RULE)):
-        form = HALVES[i % len(HALVES)] if family == "mma.sync" else HALVES[0]
-        if family == "mma.sync" or all(
-            size % ALIGNED == 0 for size in (problem.m, problem.n, problem.k)
-        ):
-            yield replace(problem, dtype=form, out_dtype="float32")
+    for i, problem in enumerate(problems(seed, TENSOR_RULE)):
+        if family == "TCEC":
+            yield problem
+        elif family == "mma.sync":
+            yield replace(problem, dtype=HALVES[i % len(HALVES)], out_dtype="float32")
+        elif all(size % ALIGNED == 0 for size in (problem.m, problem.n, problem.k)):
+            yield replace(problem, dtype=HALVES[0], out_dtype="float32")
 
 
-def plan(device: Device) -> list[Point]:
-    """The points of the set: each product with the tiling that each kernel chooses."""
+def plan(device: Device, families: Iterable[str] = tuple(FAMILIES)) -> list[Point]:
+    """The points of families: each product with the tiling that each kernel chooses."""
     return [
         point(kernel, problem, kernel.choose(None, problem, device), device)
-        for family, members in FAMILIES.items()
+        for family in families
         for problem in products(family)
-        for kernel in members
+        for kernel in FAMILIES[family]
     ]

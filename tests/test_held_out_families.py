@@ -45,6 +45,13 @@ def test_the_tma_gets_what_it_can_copy():
     assert {p.dtype for p in found} == {"float16"}
 
 
+def test_tcec_computes_products_in_float32_of_all_layouts():
+    found = list(products("TCEC"))
+    assert {p.dtype for p in found} == {p.out_dtype for p in found} == {"float32"}
+    assert {p.layout for p in found} == set(LAYOUTS)
+    assert not {sizes(p) for p in found} & {sizes(p) for p in products("mma.sync")}
+
+
 def test_each_product_is_computed_by_every_kernel_of_its_family():
     assert not [p for p in POINTS if p.skip]
     asked = Counter(p.kernel.name for p in POINTS)

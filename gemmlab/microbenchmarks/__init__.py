@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmlab.microbenchmarks import (
     arithmetic,
     asynchronous,
+    beside_products,
     control,
     exchange,
     global_memory,
@@ -22,6 +23,7 @@ __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 _KINDS = (
     *(arithmetic, shared_memory, global_memory, exchange, control, mixed, hand_out, tensor_cores),
     asynchronous,
+    beside_products,
 )
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES

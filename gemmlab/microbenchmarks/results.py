@@ -1,7 +1,8 @@
-"""Microbenchmarks' times, and their file: gemmlab/recorded/<device>/microbenchmarks.json.
+"""Microbenchmarks' times, and their files: gemmlab/recorded/<device>/microbenchmarks.json.
 
 It holds one run: what it was measured with, a row for each loop and number of warps, one for
-each launch and number of blocks, and the hash of all of it.
+each launch and number of blocks, and the hash of all of it. Files beside it, such as
+microbenchmarks_beside.json, are later runs of some more loops.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class LaunchTiming:
 
 @dataclass(frozen=True)
 class Results:
-    """One run of all microbenchmarks on a device."""
+    """Microbenchmarks on a device, with the provenance of the run of most of them."""
 
     provenance: Mapping[str, str]
     loops: tuple[LoopTiming, ...]
@@ -146,7 +147,15 @@ def load(device: str = RECORDED, root: str | Path = ROOT) -> Results:
         known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
         raise LookupError(f"no microbenchmarks of {device!r}; there are those of "
                           f"{', '.join(known) or 'no device'}")  # fmt: skip
-    return read(path)
+    first, *later = map(read, (path, *sorted(path.parent.glob(file_of("*")))))
+    rows = {kind: sum((getattr(one, kind) for one in later), getattr(first, kind))
+            for kind in _KINDS}  # fmt: skip
+    return Results(first.provenance, **rows)
+
+
+def file_of(part: str) -> str:
+    """The file of those whose names contain `part`; of all where that is empty."""
+    return FILE.replace(".", f"_{part}.") if part else FILE
 
 
 def read(path: str | Path) -> Results:

@@ -18,7 +18,7 @@ PRODUCTS = {
     "hmma_1688_tf32": ("m16n8k8", "tf32", 4, 2),
 }
 # Two halves or bfloat16 of moderate size and random bits, another pair in each lane and register.
-_BITS = lines(
+BITS = lines(
     f"mad.lo.u32 r{i}, tid, {747796405 + 2 * i}, {2891336453 + i}; shr.u32 x, r{i}, 13; "
     f"xor.b32 r{i}, r{i}, x; mul.lo.u32 r{i}, r{i}, 277803737; "
     f"lop3.b32 r{i}, r{i}, 0x87ff87ff, 0x38003800, 0xea;"
@@ -26,7 +26,8 @@ _BITS = lines(
 )
 
 
-def _text(name: str, chain: int) -> str:
+def product(name: str, chain: int) -> str:
+    """PTX of a product that adds to the sums of a chain, a key of `PRODUCTS`."""
     shape, type_, of_a, of_b = PRODUCTS[name]
     a, b = registers("r", of_a), registers("r", of_b, 4)
     sums = range(4 * chain, 4 * chain + 4)
@@ -38,10 +39,10 @@ def _loop(name: str, title: str, fact: str, chains: int, **options: object) -> L
     return Loop(
         title,
         fact,
-        lines(_text(name, k % chains) for k in range(N)),
+        lines(product(name, k % chains) for k in range(N)),
         N,
         {"HMMA": N},
-        started(sums) + _BITS,
+        started(sums) + BITS,
         sums,
         requires=(8, 0),
         **options,

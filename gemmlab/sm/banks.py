@@ -1,4 +1,8 @@
-"""Reading operands: each bank of registers has one port, and a small cache before it."""
+"""Reading operands: each bank of registers has one port, and a small cache before it.
+
+A Tensor Core reads for an HMMA as long as it multiplies, past the ports. What other arithmetic
+reads meanwhile takes the same way, and the product takes that much longer.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,15 @@ class Ports(NamedTuple):
         none; FP64 has a cache of its own
     taken : (schedulers, banks, `AHEAD`), cycles in which a port reads, each at its remainder
     free : (schedulers,), the cycle from which the next instruction can begin to read
+    products : (schedulers,), until when a Tensor Core reads for an HMMA
+    owed : (schedulers,), registers that others have read meanwhile, less than `facts.shared_reads`
     """
 
     cached: np.ndarray
     taken: np.ndarray
     free: np.ndarray
+    products: np.ndarray
+    owed: np.ndarray
 
 
 def free_ports(facts: Facts) -> Ports:
@@ -35,6 +43,8 @@ def free_ports(facts: Facts) -> Ports:
         cached=np.full((SCHEDULERS, 2, BANKS, PLACES, 2), -1),
         taken=np.full((SCHEDULERS, BANKS, AHEAD), -1),
         free=np.zeros(SCHEDULERS, np.int64),
+        products=np.zeros(SCHEDULERS, np.int64),
+        owed=np.zeros(SCHEDULERS, np.int64),
     )
 
 
@@ -92,5 +102,20 @@ def read_operands(ports, code, facts, i, scheduler, warp, t):
         first += 1
     take(ports, facts, scheduler, 0, even, first)
     take(ports, facts, scheduler, 1, odd, first)
-    ports.free[scheduler] = first + 1
+    ports.free[scheduler] = first + code.slots[i]
     return max(even, odd)
+
+
+@compiled
+def delay_product(ports, code, facts, i, scheduler, warp, t):
+    """By how many cycles arithmetic that issues in cycle t delays the HMMA that is reading.
+
+    Both share a way, on which `facts.shared_reads` registers pass in a cycle.
+    """
+    if t >= ports.products[scheduler]:
+        return 0
+    for place in range(PLACES):
+        ports.owed[scheduler] += code.registers[i, place] >= 0
+    late = ports.owed[scheduler] // facts.shared_reads
+    ports.owed[scheduler] -= late * facts.shared_reads
+    return late

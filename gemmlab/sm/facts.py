@@ -73,6 +73,7 @@ class Facts:
     mbarrier_latency: int = _cycles()  # from an arrival to the end of the wait for it
 
     operand_window: int = _cycles()  # in which an instruction reads all its operands
+    shared_reads: int = _quantity("register/cycle")  # that HMMA and others read by the same way
 
     branch_latency: int = _cycles()  # from a branch that is taken to its target
     line_bytes: int = _quantity("B")  # of instructions that are fetched together

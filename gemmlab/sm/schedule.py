@@ -16,7 +16,7 @@ a barrier. So cycles in which nothing happens are left out.
 from __future__ import annotations
 
 from gemmlab.sass.listing import BARRIERS
-from gemmlab.sm.banks import read_operands
+from gemmlab.sm.banks import delay_product, read_operands
 from gemmlab.sm.blocks import arrive, leave, start
 from gemmlab.sm.compiled import VERSION, compiled, kept
 from gemmlab.sm.fetching import enter
@@ -31,7 +31,7 @@ BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), in
 LAST = NEVER  # a rank above those of all warps
 IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
-NO_PIPE = int(Pipe.NONE)
+NO_PIPE, TENSOR = int(Pipe.NONE), int(Pipe.TENSOR)
 MBARRIERS, MBARRIER_WAIT, BULK = (
     int(u) for u in (Unit.MBARRIER_INIT, Unit.MBARRIER_WAIT, Unit.BULK)
 )
@@ -155,9 +155,14 @@ def issue(now, code, flow, facts, on, warp, t):
         if on.banks:
             reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
             interval = max(interval, reading)
-            hold_all(now.warps, scheduler, now.ports.free[scheduler] - 1 - t, t)
+            hold_all(now.warps, scheduler, now.ports.free[scheduler] - code.slots[i] - t, t)
+            late = delay_product(now.ports, code, facts, i, scheduler, warp, t)
+            now.schedulers.busy[scheduler, TENSOR] += late
+            now.ports.products[scheduler] += late
         row = 0 if pipe == OF_ALL else scheduler
         now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
+        if code.slots[i] > 1:
+            now.ports.products[scheduler] = now.schedulers.busy[row, pipe]
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:

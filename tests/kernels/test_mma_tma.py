@@ -5,6 +5,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
 from gemmlab.backends import gpu
+from gemmlab.backends.simulator import launches
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.prediction.compiling import lacking
@@ -139,5 +140,6 @@ def test_a_gpu_has_the_simulators_bits():
     problem = gemm((128, 128, 128), 1, beta=1)
     operands = problem.operands(seed=11)
     runner = gpu.Runner(mma_tma, problem, mma_tma.default, gpu.Matrices(problem))
-    found, _ = simulated(mma_tma, problem, operands, mma_tma.default)
-    assert np.array_equal(runner.compute(problem, operands), found)
+    (alpha, beta), c = problem.scalars(), problem.poisoned(operands.c)
+    launches(mma_tma, problem, mma_tma.default, (alpha, operands.a, operands.b, beta, c))
+    assert np.array_equal(runner.compute(problem, operands), c)

@@ -4,9 +4,9 @@
     python -m tests.prediction.ladder looked_at FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
-`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families` those
-of the module of that name, of kernels that divide k and on Tensor Cores, `looked_at` those that are
-recorded already: rules and facts may have been chosen with an eye on them.
+`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families` and
+`held_out_tcec` those of `gemmlab.held_out_families`, `looked_at` those that are recorded already:
+rules and facts may have been chosen with an eye on them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 
-def families_cases(on: str) -> list[Case]:
-    """The held-out set of kernels that divide k, and of those on Tensor Cores."""
-    points = held_out_families.plan(device(on))
+def families_cases(on: str, which: str = "held_out_families") -> list[Case]:
+    """A held-out set of other families."""
+    points = held_out_families.plan(device(on), held_out_families.SETS[which].families)
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 
@@ -61,7 +61,7 @@ def looked_at_cases(on: str) -> list[Case]:
 
 SETS = {which: partial(held_out_cases, which=which) for which in held_out.SETS}
 SETS["looked_at"] = looked_at_cases
-SETS[held_out_families.NAME] = families_cases
+SETS |= {which: partial(families_cases, which=which) for which in held_out_families.SETS}
 
 
 def row(case: Case, on: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tests.prediction.errors import (
     picks,
     worst,
 )
+from tests.prediction.ladder import families_cases
 from tests.prediction.others.case import CLASSES
 from tests.prediction.others.table import Beside, beside
 from tests.prediction.written import RECORDED, SINCE, Written, stored
@@ -132,9 +133,10 @@ def measurements(which: str, name: str) -> list[Measurement]:
     """What is recorded of a set on a device."""
     if which == "looked_at":
         return records.load(name) if name in records.devices() else []
-    if which == held_out_families.NAME:
+    if which in held_out_families.SETS:
         folder = records.ROOT / name / held_out_families.FOLDER
-        return [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
+        asked = dict.fromkeys(case.kernel for case in families_cases(name, which))
+        return [m for k in asked for path in folder.glob(f"{k}.jsonl") for m in records.read(path)]
     folder = records.ROOT / name / held_out.FOLDER
     drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
     found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
@@ -242,8 +244,10 @@ TABLES = {
     "families": lambda: each_device(partial(families, "held_out")),
     "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),
-    "other-families": lambda: families(held_out_families.NAME, "h200"),
-    "other-worst": lambda: worst_of(cases(held_out_families.NAME, "h200"), "h200"),
+    "other-families": lambda: families("held_out_families", "h200"),
+    "other-worst": lambda: worst_of(cases("held_out_families", "h200"), "h200"),
+    "tcec": lambda: families("held_out_tcec", "h200"),
+    "tcec-worst": lambda: worst_of(cases("held_out_tcec", "h200"), "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),

@@ -1,8 +1,8 @@
-"""The parts of A and B in global memory, as FP16, and the launch that writes them.
+"""The parts of A and B as FP16: in global memory, and in rings of shared memory.
 
 A part is stored as its operand is, in rows that begin at multiples of 16 bytes, as the TMA asks;
-what a row has beyond the operand is zero. The launch only moves bytes: it reads four for each
-element and writes four.
+what a row has beyond the operand is zero. The launch that writes them only moves bytes: it reads
+four for each element and writes four.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 from numpy import float16, float32
 
-from gemmlab.instructions import store_v4, tensor_map
+from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
+from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
 from gemmlab.kernels.simt.fours import FOUR, moved, reading
 from gemmlab.kernels.tcec.splitting import SCALE
 from gemmlab.kernels.tcec.sums import are_aligned
-from gemmlab.kernels.tensor_core.boxes import DEPTH, HALF, along_k
+from gemmlab.kernels.tensor_core.boxes import DEPTH, HALF, WORD, along_k
 from gemmlab.model import traffic
 from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
@@ -100,6 +101,37 @@ def with_maps(problem: Gemm, tiling: Tiling, *parts: Any) -> tuple:
     ]
     rows = boxes[0], boxes[0], boxes[1], boxes[1]
     return (*parts, *(tensor_map(part, box) for part, box in zip(parts, rows, strict=True)))
+
+
+def rings(tiling: Tiling) -> tuple[int, ...]:
+    """Where the rings of A's high and low parts begin, of B's, and their mbarriers [B]."""
+    a, b = (tiling.stages * size * ROW for size in tiling.block[:2])
+    return 0, a, 2 * a, 2 * a + b, 2 * (a + b)
+
+
+def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
+    """Shared memory of a block [B]: both parts in all stages, and two mbarriers for each."""
+    return rings(tiling)[-1] + 2 * tiling.stages * WORD
+
+
+def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callable:
+    """The device function that lets the TMA copy both parts of tiles of A and B to a stage.
+
+    copy_a, copy_b : (ring, stage, map, row or column of C, k, mbarrier), such as `boxes.copying`
+    """
+    bm, bn, _ = tiling.block
+    STAGE_BYTES = PARTS * (bm + bn) * ROW
+
+    @on_device
+    def copy(Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl, row, col, p, q, full):
+        """From p of A's k on, and q of B's; `full` counts their bytes."""
+        mbarrier_arrive_expect(full, stage, STAGE_BYTES)
+        copy_a(Ah, stage, to_Ah, row, p, full)
+        copy_b(Bh, stage, to_Bh, col, q, full)
+        copy_a(Al, stage, to_Al, row, p, full)
+        copy_b(Bl, stage, to_Bl, col, q, full)
+
+    return copy
 
 
 def split_work(problem: Gemm) -> traffic.Work:

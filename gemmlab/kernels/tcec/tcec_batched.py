@@ -14,29 +14,21 @@ from collections.abc import Callable
 from numpy import float16, float32, uint32, uint64
 
 from gemmlab.instructions import (
-    WGMMA,
-    WGMMA_WAIT,
     fence_mbarrier_init,
     fence_tensor_map,
-    mbarrier_arrive,
-    mbarrier_arrive_expect,
     mbarrier_init,
     mbarrier_wait,
     setmaxnreg_dec,
     setmaxnreg_inc,
     shared_view,
-    wgmma_commit,
-    wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, on_device
-from gemmlab.kernels.tcec.halves import PARTS, PIECE
-from gemmlab.kernels.tcec.held import adding, clearing, joining
-from gemmlab.kernels.tcec.stage_products import stage_products
+from gemmlab.kernels.tcec.halves import PIECE, copying_parts, rings
+from gemmlab.kernels.tcec.warpgroup_tiles import multiplying_tiles
 from gemmlab.kernels.tensor_core.bands import corners, staying
 from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.ring import multiplying_16, turning
+from gemmlab.kernels.tensor_core.ring import turning
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.kernels.tensor_core.warps import two_of
 from gemmlab.simt import cuda
@@ -49,27 +41,21 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
     layout : which operands are stored transposed, see `Gemm.layout`
     paired : rows of C (batch, m, n) are contiguous and have an even number of elements
     """
-    BM, BN, BK = tiling.block
+    BM, BN, _ = tiling.block
     STAGES = tiling.stages
     CONSUMERS = BM // ROWS
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
-    A_BYTES, B_BYTES = BM * ROW, BN * ROW  # of one part, in a stage
-    STAGE_BYTES = PARTS * (A_BYTES + B_BYTES)
-    FROM_A_LOW, FROM_B = STAGES * A_BYTES, PARTS * STAGES * A_BYTES
-    FROM_B_LOW, TILES = FROM_B + STAGES * B_BYTES, STAGES * STAGE_BYTES
+    OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    wgmma, wgmma_wait = WGMMA[BN, layout], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
-    multiply, correct = stage_products(multiplying_16(wgmma, layout))
-    copy_a, copy_b = copying_from(BM, A_ALONG), copying_from(BN, B_ALONG)
-    clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
-    store = storing(BN, paired)
+    copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
+    multiply_tile, store = multiplying_tiles(tiling, layout), storing(BN, paired)
 
     def tcec_batched(C, k, to_Ah, to_Al, to_Bh, to_Bl, a_rows, b_rows, back_a, back_b):
-        Ah, Al = shared_view(A_SHAPE, float16, 0), shared_view(A_SHAPE, float16, FROM_A_LOW)
-        Bh, Bl = shared_view(B_SHAPE, float16, FROM_B), shared_view(B_SHAPE, float16, FROM_B_LOW)
+        Ah, Al = shared_view(A_SHAPE, float16, OF_AH), shared_view(A_SHAPE, float16, OF_AL)
+        Bh, Bl = shared_view(B_SHAPE, float16, OF_BH), shared_view(B_SHAPE, float16, OF_BL)
         full = shared_view((STAGES,), uint64, TILES)
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         batch, m, n = C.shape
@@ -93,65 +79,34 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
                 fence_tensor_map(to_Bl)
                 for tile in range(cuda.blockIdx.x, batch * each, cuda.gridDim.x):
                     row, col = corner(tile % each, m, n)
-                    a_top, b_top = tile // each * a_rows, tile // each * b_rows
+                    # Where its matrices begin in the stacks, across k or along it.
+                    above_a, above_b = tile // each * a_rows, tile // each * b_rows
+                    a_down, a_on = (above_a, 0) if A_ALONG else (0, above_a)
+                    b_down, b_on = (above_b, 0) if B_ALONG else (0, above_b)
                     for p in range(0, k, DEPTH):
                         stage = stage_of(step)
                         # What the stage had a turn ago; in the first turn this passes at once.
                         mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
-                        mbarrier_arrive_expect(full, stage, STAGE_BYTES)
-                        copy_a(Ah, stage, to_Ah, a_top, row, p, full)
-                        copy_b(Bh, stage, to_Bh, b_top, col, p, full)
-                        copy_a(Al, stage, to_Al, a_top, row, p, full)
-                        copy_b(Bl, stage, to_Bl, b_top, col, p, full)
+                        copy(
+                            Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl,
+                            row + a_down, col + b_down, p + a_on, p + b_on, full,
+                        )  # fmt: skip
                         step += uint32(1)
         else:
             setmaxnreg_inc(MANY)
             main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
             cross = cuda.local.array(HELD, float32)
-            group = thread // WARPGROUP  # of 64 rows of the tile
             i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
             j = thread % 4 * 2
-            leads = thread % WARPGROUP == 0
             for tile in range(cuda.blockIdx.x, batch * each, cuda.gridDim.x):
                 row, col = corner(tile % each, m, n)
-                clear(main)
-                for p in range(0, k, DEPTH):
-                    stage = stage_of(step)
-                    mbarrier_wait(full, stage, parity_of(step))
-                    wgmma_fence()
-                    multiply(part, Ah, Al, Bh, Bl, stage, group, p % BK > 0)
-                    wgmma_commit()
-                    correct(cross, Ah, Al, Bh, Bl, stage, group, p > 0)
-                    wgmma_commit()
-                    # Corrections go on, while what was begun before them is complete.
-                    wgmma_wait(1, part)
-                    if leads and p > 0:
-                        mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                    if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
-                        add(main, part)
-                    step += uint32(1)
-                wgmma_wait(0, cross)
-                if leads:
-                    mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                join(main, cross)
+                step = multiply_tile(
+                    main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread
+                )
                 number = tile // each
                 store(C[number], row + i, col + j, back_a[number], back_b[number], main)
 
     return tcec_batched
-
-
-def copying_from(size: int, along: bool) -> Callable:
-    """The device function that begins to copy a tile of the matrix whose rows begin at `top`."""
-    copy = copying(size, along)
-
-    @on_device
-    def copy_from(tiles, stage, matrix, top, first, p, full):
-        if along:
-            copy(tiles, stage, matrix, top + first, p, full)
-        else:
-            copy(tiles, stage, matrix, first, top + p, full)
-
-    return copy_from
 
 
 def storing(columns: int, paired: bool) -> Callable:

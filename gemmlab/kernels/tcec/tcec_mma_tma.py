@@ -22,7 +22,6 @@ from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
     mbarrier_arrive,
-    mbarrier_arrive_expect,
     mbarrier_init,
     mbarrier_wait,
     setmaxnreg_dec,
@@ -31,7 +30,16 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.halves import PARTS, SPLIT, split_work, with_maps, workspace
+from gemmlab.kernels.tcec.halves import (
+    PARTS,
+    SPLIT,
+    copying_parts,
+    rings,
+    shared_bytes,
+    split_work,
+    with_maps,
+    workspace,
+)
 from gemmlab.kernels.tcec.rows import fragments, starting, walking
 from gemmlab.kernels.tcec.sums import flops, joining
 from gemmlab.kernels.tensor_core.bands import corners
@@ -76,13 +84,10 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_BOXES, B_BOXES = (STAGES, *shape(BM, ALONG_A)), (STAGES, *shape(BN, ALONG_B))
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    A_BYTES, B_BYTES = BM * ROW, BN * ROW  # of one part, in a stage
-    STAGE_BYTES = PARTS * (A_BYTES + B_BYTES)
-    FROM_A_LOW, FROM_B = STAGES * A_BYTES, PARTS * STAGES * A_BYTES
-    FROM_B_LOW, TILES = FROM_B + STAGES * B_BYTES, STAGES * STAGE_BYTES
+    OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
     (A_WORDS, B_WORDS), SUMS = fragments(tiling), fragment_shapes(tiling)[2]
 
-    copy_a, copy_b = copying(BM, ALONG_A), copying(BN, ALONG_B)
+    copy = copying_parts(tiling, copying(BM, ALONG_A), copying(BN, ALONG_B))
     tile_corner, warp_corner = corners(tiling), on_device(corner(tiling))
     clear, join = clearing(tiling), joining(tiling)
     start, (first_row, all_but_last, last_row) = starting(layout), walking(tiling, layout)
@@ -93,25 +98,16 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
         """The stage of the ring that follows, and the parity of its turn."""
         return (stage + 1, turn) if stage < LAST else (0, turn ^ uint32(1))
 
-    @on_device
-    def copy(Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl, row, col, p, full):
-        """Let the TMA copy the tiles from p of k on to a stage; `full` counts their bytes."""
-        mbarrier_arrive_expect(full, stage, STAGE_BYTES)
-        copy_a(Ah, stage, to_Ah, row, p, full)
-        copy_b(Bh, stage, to_Bh, col, p, full)
-        copy_a(Al, stage, to_Al, row, p, full)
-        copy_b(Bl, stage, to_Bl, col, p, full)
-
     def tcec_mma_tma(
         alpha, A, B, beta, C, A_high, A_low, B_high, B_low, to_Ah, to_Al, to_Bh, to_Bl
     ):  # fmt: skip
-        boxes_ah = shared_view(A_BOXES, float16, 0)
-        boxes_al = shared_view(A_BOXES, float16, FROM_A_LOW)
-        boxes_bh = shared_view(B_BOXES, float16, FROM_B)
-        boxes_bl = shared_view(B_BOXES, float16, FROM_B_LOW)
+        boxes_ah = shared_view(A_BOXES, float16, OF_AH)
+        boxes_al = shared_view(A_BOXES, float16, OF_AL)
+        boxes_bh = shared_view(B_BOXES, float16, OF_BH)
+        boxes_bl = shared_view(B_BOXES, float16, OF_BL)
         # The same, element after element.
-        Ah, Al = shared_view(A_RING, float16, 0), shared_view(A_RING, float16, FROM_A_LOW)
-        Bh, Bl = shared_view(B_RING, float16, FROM_B), shared_view(B_RING, float16, FROM_B_LOW)
+        Ah, Al = shared_view(A_RING, float16, OF_AH), shared_view(A_RING, float16, OF_AL)
+        Bh, Bl = shared_view(B_RING, float16, OF_BH), shared_view(B_RING, float16, OF_BL)
         full = shared_view((STAGES,), uint64, TILES)
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         m, n = C.shape
@@ -141,14 +137,14 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
                         mbarrier_wait(empty, stage, turn)
                         copy(
                             boxes_ah, boxes_al, boxes_bh, boxes_bl, stage,
-                            to_Ah, to_Al, to_Bh, to_Bl, row, col, p, full,
+                            to_Ah, to_Al, to_Bh, to_Bl, row, col, p, p, full,
                         )  # fmt: skip
                         stage, turn = after(stage, turn)
                 # One tile more, of zeros: its first fragments are loaded, and never used.
                 mbarrier_wait(empty, stage, turn)
                 copy(
                     boxes_ah, boxes_al, boxes_bh, boxes_bl, stage,
-                    to_Ah, to_Al, to_Bh, to_Bl, m, n, 0, full,
+                    to_Ah, to_Al, to_Bh, to_Bl, m, n, 0, 0, full,
                 )  # fmt: skip
         else:
             setmaxnreg_inc(MANY)
@@ -184,12 +180,6 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
     """Keyword arguments of `build`."""
     return {"layout": problem.layout, "paired": problem.n % 2 == 0}
-
-
-def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Shared memory of a block [B]: both parts in all stages, and two mbarriers for each."""
-    bm, bn, _ = tiling.block
-    return tiling.stages * (PARTS * (bm + bn) * ROW + 2 * WORD)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
