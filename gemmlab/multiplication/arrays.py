@@ -30,7 +30,7 @@ def place_of(name: str, x: Any) -> Place:
     if library == "cupy":
         return Place("cupy", x.device.id)
     if library == "torch" and x.device.type in ("cpu", "cuda"):
-        return Place("torch", x.device.index)
+        return Place("torch", x.device.index if x.device.type == "cuda" else None)
     if library == "numba" and hasattr(x, "__cuda_array_interface__"):
         return Place("numba", sys.modules["numba.cuda"].get_current_device().id)
     where = f" on {x.device}" if library == "torch" else ""

@@ -214,6 +214,12 @@ def test_gradients_are_computed_where_they_are_asked_for():
         gemmlab.matmul(x, Elsewhere(b))
 
 
+def test_a_tensor_of_the_host_may_have_a_number():
+    x = Tensor(normal(3, 3))
+    x.device.index = 0
+    assert arrays.place_of("a", x) == ("torch", None)
+
+
 class Elsewhere(Tensor):
     """A tensor of another place."""
 
