@@ -40,7 +40,7 @@ from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
-from gemmlab.records.tcec import written
+from gemmlab.records.tables import written
 
 SIDES = (512, 2048)  # of C, whose errors are told: where cuBLAS divides k among blocks, or not
 ROWS = 128  # of them, that are compared

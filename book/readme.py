@@ -1,4 +1,4 @@
-"""Write what README.md takes from the records: a table of each ladder, and a picture of the first.
+"""Write what README.md takes from the records: tables of ladders and of `matmul`, and a picture.
 
 Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture. The
 picture's alternative text is in its file and in the pages that show it.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.plots import si
 from gemmlab.plots.figures import DENSITY, Figure, png
+from gemmlab.records.matmul import matmul_times
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
@@ -25,14 +26,6 @@ class Ladder(NamedTuple):
     mark: str
     rungs: tuple[kernels.Kernel, ...]
     problem: Gemm
-
-    @property
-    def begin(self) -> str:
-        return f"<!-- {self.mark}: written by book/readme.py -->"
-
-    @property
-    def end(self) -> str:
-        return f"<!-- end of {self.mark} -->"
 
 
 SIMT = Ladder("ladder", kernels.LADDER, Gemm(N, N, N))
@@ -94,12 +87,34 @@ def _rates(kernel: kernels.Kernel, problem: Gemm, yardstick: Measurement, peak: 
     )
 
 
+def matmul_table() -> str:
+    """What `gemmlab.matmul` takes beside cuBLAS, as Markdown."""
+    try:
+        times = matmul_times(DEVICE)
+    except LookupError:
+        return f"What it takes on an {device(DEVICE).title} is not recorded yet."
+    lines = [
+        "| product | by | GPU | of cuBLAS's speed | in a loop | Python, a call |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for x in times.products:
+        rate = x.flops / x.gpu / 1e12
+        lines.append(
+            f"| {x.name} | {x.kernel} | {rate:.1f} TFLOP/s | {x.cublas_gpu / x.gpu:.2f} × "
+            f"| {x.cublas_loop / x.loop:.2f} × | {x.host * 1e6:.0f} µs |"
+        )
+    told = "scaling and splitting included; cuBLAS SGEMM called by CuPy in the same run"
+    return "\n".join([*lines, "", f"{times.source}, {told}."])
+
+
 def up_to_date(readme: str) -> str:
     """`readme` with its tables and the words of its picture as the records have them."""
-    for ladder in LADDERS:
-        before, rest = readme.split(ladder.begin)
-        _, after = rest.split(ladder.end)
-        readme = f"{before}{ladder.begin}\n{table(ladder)}\n{ladder.end}{after}"
+    tables = {ladder.mark: table(ladder) for ladder in LADDERS} | {"matmul": matmul_table()}
+    for mark, text in tables.items():
+        begin, end = f"<!-- {mark}: written by book/readme.py -->", f"<!-- end of {mark} -->"
+        before, rest = readme.split(begin)
+        _, after = rest.split(end)
+        readme = f"{before}{begin}\n{text}\n{end}{after}"
     path = PICTURE.relative_to(ROOT).as_posix()
     shown = f"![{plots.alt(picture())}]({path})"
     return re.sub(rf"!\[[^\]]*\]\({re.escape(path)}\)", lambda _: shown, readme)

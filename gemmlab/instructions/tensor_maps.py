@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["TensorMap", "tensor_map"]
 
 ROW = 128  # bytes of a row of a box: those of the swizzle
@@ -53,6 +55,17 @@ def tensor_map(array: Any, rows: int) -> Any:
         raise ValueError(f"rows={rows}; a box has 1 to {MOST}")
     if not hasattr(array, "__cuda_array_interface__"):
         return TensorMap(array, rows)
-    from gemmlab.instructions.numba_cuda.tensor_maps import encoded
+    return _numba().encoded(array, rows, ROW // itemsize)
 
-    return encoded(array, rows, ROW // itemsize)
+
+def map_bytes(address: int, shape: tuple[int, int], dtype: str, rows: int) -> bytes:
+    """The 128 bytes of the map of a matrix at an address of the GPU, whose rows have no gaps."""
+    itemsize = np.dtype(dtype).itemsize
+    columns = ROW // itemsize
+    return _numba().described(address, shape, shape[1] * itemsize, dtype, rows, columns)
+
+
+def _numba() -> Any:
+    from gemmlab.instructions.numba_cuda import tensor_maps
+
+    return tensor_maps

@@ -3,72 +3,105 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.multiplication.stacks import ITEM, Stack
+from gemmlab.multiplication.stacks import ITEM, SECTOR, Stack
 
 ACCEPTED = "NumPy and CuPy arrays, PyTorch tensors and Numba's device arrays"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an array is.
 
     library : "numpy", "cupy", "torch" or "numba"; device : number of a GPU, None for the host
-    stream : the address of the library's current stream, 0 for the default one
-    allocate : (shape, dtype) -> a new array there
     """
 
     library: str
     device: int | None
-    stream: int
-    allocate: Callable[[tuple[int, ...], str], Any]
 
 
 def place_of(name: str, x: Any) -> Place:
     """Where an operand is; TypeError for what is no array of a library that is known."""
     library = type(x).__module__.partition(".")[0].removesuffix("_cuda")
     if library == "numpy" and isinstance(x, np.ndarray):
-        return Place("numpy", None, 0, np.empty)
+        return Place("numpy", None)
     if library == "cupy":
-        cupy = sys.modules["cupy"]
-        return Place("cupy", x.device.id, cupy.cuda.get_current_stream().ptr, cupy.empty)
+        return Place("cupy", x.device.id)
     if library == "torch" and x.device.type in ("cpu", "cuda"):
-        return _of_tensor(sys.modules["torch"], x)
+        return Place("torch", x.device.index if x.device.type == "cuda" else None)
     if library == "numba" and hasattr(x, "__cuda_array_interface__"):
-        cuda = sys.modules["numba.cuda"]
-        return Place("numba", cuda.get_current_device().id, 0, cuda.device_array)
+        return Place("numba", sys.modules["numba.cuda"].get_current_device().id)
     where = f" on {x.device}" if library == "torch" else ""
     raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__name__}{where}; use {ACCEPTED}")
 
 
-def _of_tensor(torch: Any, x: Any) -> Place:
-    def allocate(shape: tuple[int, ...], dtype: str) -> Any:
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
+def stream_of(place: Place) -> int:
+    """The address of the stream that a library uses on a GPU, 0 for the default one."""
+    if place.library == "cupy":
+        return sys.modules["cupy"].cuda.get_current_stream(place.device).ptr
+    if place.library == "torch":
+        return sys.modules["torch"].cuda.current_stream(place.device).cuda_stream
+    return 0
 
-    if x.device.type == "cpu":
-        return Place("torch", None, 0, allocate)
-    return Place("torch", x.device.index, torch.cuda.current_stream(x.device).cuda_stream, allocate)
+
+def empty(place: Place, shape: tuple[int, ...], dtype: str) -> Any:
+    """A new array of a library on a GPU that is the current one."""
+    if place.library == "cupy":
+        return sys.modules["cupy"].empty(shape, dtype)
+    if place.library == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=place.device)
+    return sys.modules["numba.cuda"].device_array(shape, dtype)
+
+
+class Seen(NamedTuple):
+    """An array as its memory is; strides in bytes."""
+
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What a plan depends on: the place within 16 bytes, the shape and strides."""
+        return self.address % SECTOR, self.shape, self.strides
+
+
+Kind = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+def seen(x: Any) -> Seen:
+    """An array where it is; copied if neither rows nor columns have neighbours."""
+    found = _seen(x)
+    return found if ITEM in found.strides[-2:] else _seen(_contiguous(x))
+
+
+def _seen(x: Any) -> Seen:
+    if hasattr(x, "data_ptr"):  # a tensor, which counts in elements, and may be noted as negative
+        x = x.resolve_neg()
+        return Seen(x, x.data_ptr(), tuple(x.shape), tuple(ITEM * stride for stride in x.stride()))
+    return Seen(x, address_of(x), x.shape, x.strides)
+
+
+def address_of(x: Any) -> int:
+    """Where the memory of an array begins."""
+    if hasattr(x, "data_ptr"):  # PyTorch's
+        return x.data_ptr()
+    if hasattr(getattr(x, "data", None), "ptr"):  # CuPy's
+        return x.data.ptr
+    told = getattr(x, "__cuda_array_interface__", None) or x.__array_interface__
+    return told["data"][0]
 
 
 def stack_of(x: Any) -> Stack:
-    """The matrices of an array, where they are; copied if neither rows nor columns have neighbours.
+    """The matrices of an array, where they are.
 
     x : (rows, columns) or (batch, rows, columns) float32
     """
-    x = x.detach() if hasattr(x, "detach") else x  # of a tensor, from its history
-    stack = _as_it_is(x)
-    return stack if ITEM in stack.strides[1:] else _as_it_is(_contiguous(x))
-
-
-def _as_it_is(x: Any) -> Stack:
-    on_gpu = getattr(x, "__cuda_array_interface__", None)
-    host = x.numpy() if on_gpu is None and hasattr(x, "numpy") else x
-    return Stack.of(on_gpu or host.__array_interface__, x)
+    return Stack.of(*seen(x))
 
 
 def _contiguous(x: Any) -> Any:
@@ -101,10 +134,10 @@ def check(a: Any, b: Any) -> tuple[Place, tuple[int, int, int, int]]:
     """
     place, other = place_of("a", a), place_of("b", b)
     for name, x in (("a", a), ("b", b)):
-        dtype = str(x.dtype).removeprefix("torch.")
-        if dtype != "float32":
+        if x.dtype != "float32" and str(x.dtype) != "torch.float32":
+            dtype = str(x.dtype).removeprefix("torch.")
             raise TypeError(f"{name} has dtype {dtype}; use float32")
-    if (place.library, place.device) != (other.library, other.device):
+    if place != other:
         raise ValueError(f"a is {_told(place)} and b {_told(other)}; use two arrays of one place")
     left, right = tuple(a.shape), tuple(b.shape)
     fits = len(left) == len(right) in (2, 3) and left[:-2] == right[:-2] and left[-1] == right[-2]

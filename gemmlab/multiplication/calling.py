@@ -1,27 +1,31 @@
-"""From arrays to launches: what is chosen, and the call of it."""
+"""From arrays to launches: what is chosen, planned once and queued."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from gemmlab import kernels
 from gemmlab.detection import detect
 from gemmlab.driver import gpu_status, numba_cuda
-from gemmlab.multiplication import arrays, products
-from gemmlab.multiplication.choosing import FEW, Choice, kernel_for
-from gemmlab.multiplication.machines import Gpu
+from gemmlab.multiplication import arrays, products, queue
+from gemmlab.multiplication.choosing import Choice, fastest
+from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.panels import fitting
-from gemmlab.multiplication.stacks import Stack
-from gemmlab.tiling import Tiling
+from gemmlab.multiplication.plans import Bound, Plan
+from gemmlab.multiplication.stacks import SECTOR, Stack
+
+# So many operations take a processor some ten milliseconds, as long as it takes to bring operands
+# of the host to a GPU and C back.
+FEW_ON_HOST = 2 * 1536**3
+KINDS = 256  # of operands, whose plans are kept
 
 
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
     """What multiplies two arrays, and in which panels."""
     place, sizes = arrays.check(a, b)
-    return _choice(place, sizes, arrays.stack_of(a), arrays.stack_of(b), budget)
+    return _choice(place.device, sizes, _layout(arrays.stack_of(a), arrays.stack_of(b)), budget)
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
@@ -29,23 +33,40 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
-    left, right = arrays.stack_of(a), arrays.stack_of(b)
-    shape = (*a.shape[:-1], b.shape[-1])
-    with numba_cuda().gpus[place.device]:
-        c = place.allocate(shape, "float32")
-        choice = _choice(place, sizes, left, right, budget)
-        products.multiply(
-            Gpu(place.allocate, place.stream), choice, left, right, arrays.stack_of(c)
-        )
+    with queue.current(place.device):
+        c, bound, _ = ready(place, a, b, budget)
+        queue.go(bound.calls)
     return c
+
+
+def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
+    """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
+    c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
+    operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
+    plan = planned(place.device, budget, tuple(x.kind for x in operands))
+    # Back to its library at the end, which gives it to what the stream does afterwards.
+    workspace = arrays.empty(place, (plan.size,), "uint8") if plan.size else None
+    starts = [x.address - x.address % SECTOR for x in operands]
+    beside = arrays.address_of(workspace) if plan.size else 0
+    bound = plan.bound(arrays.stream_of(place), (*starts, beside))
+    return c, bound, (operands, workspace)
+
+
+@lru_cache(maxsize=KINDS)
+def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
+    """The plan for A, B and C of these kinds, on the GPU that is the current one."""
+    a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
+    choice, planning = _choice(device, (*c.shape, a.shape[2]), _layout(a, b), budget), Planning()
+    products.multiply(planning, choice, a, b, c)
+    return planning.plan(choice)
 
 
 def _from_host(
     place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
 ) -> Any:
     """The product of arrays of the host: on the GPU that is there, or by NumPy."""
+    choice = choose(a, b, budget)
     a, b = arrays.on_host(a), arrays.on_host(b)
-    choice = _choice(place, sizes, arrays.stack_of(a), arrays.stack_of(b), budget)
     if choice.kernel == "numpy":
         return arrays.as_kind(np.matmul(a, b), place)
     cuda = numba_cuda()
@@ -53,28 +74,22 @@ def _from_host(
     return arrays.as_kind(multiply(*there, budget).copy_to_host(), place)
 
 
+def _layout(a: Stack, b: Stack) -> str:
+    return "".join("nt"[stack.is_transposed] for stack in (a, b))
+
+
+@lru_cache(maxsize=KINDS)
 def _choice(
-    place: arrays.Place, sizes: tuple[int, int, int, int], a: Stack, b: Stack, budget: int | None
+    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None
 ) -> Choice:
-    """The kernel, its tiling and its panels."""
-    (batch, m, n, k), device = sizes, detect()
-    capability = device.compute_capability if gpu_status().works else None
-    kernel, why = kernel_for(capability, 2 * batch * m * n * k)
-    if place.device is None and capability and 2 * batch * m * n * k < FEW:
+    """The kernel, its tiling and its panels; device: None for the host."""
+    (batch, m, n, k), tiling = sizes, None
+    if not gpu_status().works:
+        kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
+    elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
-    layout = "".join("nt"[stack.is_transposed] for stack in (a, b))
+    else:
+        kernel, tiling, why = fastest(detect(), sizes, layout)
     bytes_of = partial(products.workspace_bytes, kernel, layout, k)
     panels = fitting((batch, m, n), bytes_of, budget)
-    tiling = {
-        "tcec_batched": kernels.tcec_split.default,
-        "tcec_registers": kernels.tcec_registers.default,
-        "pipelined": _tiling_for_fp32(m, n, device.sms),
-    }.get(kernel)
     return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels))
-
-
-def _tiling_for_fp32(m: int, n: int, sms: int) -> Tiling:
-    """The largest tile of `pipelined` of which every SM has one, or its smallest."""
-    tilings = sorted(kernels.pipelined.tilings, key=lambda t: -t.block[0] * t.block[1])
-    enough = (t for t in tilings if -(-m // t.block[0]) * -(-n // t.block[1]) >= sms)
-    return next(enough, tilings[-1])

@@ -1,16 +1,31 @@
-"""Which kernel multiplies: by the GPU that there is, and the sizes of the product."""
+"""Which kernel multiplies: the one that is predicted to take least time on this GPU.
+
+A call takes the longer of two times: what the GPU is predicted to take, and what Python takes to
+queue it all, because a program that multiplies again and again waits for the slower of the two.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
+from gemmlab import kernels
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.model import predict
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 WGMMA = (9, 0)  # the one compute capability that has `wgmma`
 MMA = (8, 0)  # from which on `mma.sync` multiplies m16n8k16 and `cp.async` copies
-# So many operations take the FP32 units of an H200 0.15 ms. Python needs about as long for all the
-# launches by Tensor Cores, at a hundredth of a millisecond and more each.
-FEW = 2 * 1536**3
+NARROW = 64  # columns of a tile, so that a small product has one for each SM
+# Beside the launch that multiplies: tensor maps; zeros for the exponents of A and of B, and two
+# launches for their scales, each; one launch for lone lines.
+BESIDE = 8
+# Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
+# benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
+CALL, QUEUED = 14e-6, 5e-6
 
 
 @dataclass(frozen=True)
@@ -37,15 +52,95 @@ class Choice:
     workspace_bytes: int = 0
 
 
-def kernel_for(capability: tuple[int, int] | None, flops: int) -> tuple[str, str]:
-    """The name of a kernel, and why; capability None where there is no GPU."""
-    if capability is None:
-        return "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
-    told = "compute capability {}.{}".format(*capability)
-    if capability < MMA:
-        return "pipelined", f"{told} has no mma.sync of 16×8×16: FP32 units multiply"
-    if flops < FEW:
-        return "pipelined", f"{flops:.2g} FLOP are few: one launch on FP32 units takes less time"
-    if capability == WGMMA:
-        return "tcec_batched", f"{told} has wgmma: operands are split beforehand"
-    return "tcec_registers", f"{told} has mma.sync: operands are split in registers"
+@dataclass(frozen=True)
+class Way:
+    """A kernel with a tiling, the time that it is predicted to take, and what is queued for it.
+
+    gpu : the predicted time of the kernel, without what is between launches [s]
+    between : from one launch to the next [s]
+    """
+
+    kernel: str
+    tiling: Tiling
+    gpu: float
+    queued: int
+    between: float
+
+    @property
+    def seconds(self) -> float:
+        """Of a call, where one follows another."""
+        return max(self.gpu + self.queued * self.between, CALL + self.queued * QUEUED)
+
+    @property
+    def microseconds(self) -> str:
+        """The time as one reads it."""
+        return f"{self.seconds * 1e6:.3g} µs"
+
+
+def cost(way: Way) -> tuple[float, float]:
+    """By which ways are compared: the time of a call, then the GPU's where Python's is the same."""
+    return way.seconds, way.gpu
+
+
+def fastest(
+    device: Device, sizes: tuple[int, int, int, int], layout: str
+) -> tuple[str, Tiling, str]:
+    """The name of a kernel, its tiling and why; sizes: batch, m, n and k."""
+    told = "compute capability {}.{}".format(*device.compute_capability)
+    units = min(by_units(device, sizes, layout), key=cost)
+    if device.compute_capability < MMA:
+        why = f"{told} has no mma.sync of 16×8×16: FP32 units multiply"
+        return units.kernel, units.tiling, why
+    tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=units)
+    times = f"predicted {tensor.microseconds}, by FP32 units {units.microseconds}"
+    if units.seconds <= tensor.seconds:
+        return units.kernel, units.tiling, f"Tensor Cores take longer, or have no room: {times}"
+    how = {
+        "tcec_batched": "wgmma: operands are split beforehand",
+        "tcec_registers": "mma.sync: operands are split in registers",
+    }[tensor.kernel]
+    return tensor.kernel, tensor.tiling, f"{told} has {how}; {times}"
+
+
+def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
+    """*pipelined*, one product after the other."""
+    batch, *size = sizes
+    problem, kernel = Gemm(*size, layout=layout), kernels.pipelined
+    for tiling, one in possible(device, kernel, problem, kernel.tilings):
+        yield Way("pipelined", tiling, batch * one, batch, interval(device))
+
+
+def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
+    """All products in a launch by `wgmma`, or one after the other by `mma.sync`."""
+    batch, m, n, k = sizes
+    if device.compute_capability == WGMMA:
+        name, kernel, times = "tcec_batched", kernels.tcec_split, 1
+        bm, _, bk = kernel.default.block
+        tilings = kernel.default, replace(kernel.default, block=(bm, NARROW, bk))
+        m = batch * -(-m // bm) * bm if batch > 1 else m  # as many tiles, below each other
+    else:
+        name, kernel, times = "tcec_registers", kernels.tcec_registers, batch
+        tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
+    for tiling, one in possible(device, kernel, Gemm(m, n, k, layout=layout), tilings):
+        yield Way(name, tiling, times * one, times + BESIDE, interval(device))
+
+
+def possible(
+    device: Device, kernel: Kernel, problem: Gemm, tilings: Iterable[Tiling]
+) -> Iterator[tuple[Tiling, float]]:
+    """The tilings that a GPU has shared memory for, and predicted times [s].
+
+    These are 0 for a GPU whose rate is not known.
+    """
+    for tiling in tilings:
+        if kernel.shared_bytes(problem, tiling) > device.shared_bytes_per_block:
+            continue
+        try:
+            yield tiling, predict(problem, device, kernel, tiling).seconds
+        except ValueError:
+            yield tiling, 0.0
+
+
+def interval(device: Device) -> float:
+    """From one launch to the next [s]; that of an H200 where it was not measured."""
+    return device.launch_interval or load_device("h200").launch_interval

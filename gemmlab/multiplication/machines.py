@@ -1,22 +1,29 @@
-"""Where the launches of a product run: on a GPU, in the order of a stream, or on the simulator."""
+"""What launches a product: the simulated GPU, or who plans the launches of a GPU."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from gemmlab.backends import compiled
+from gemmlab.backends.compiled import allow_shared
 from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels.kernel import Dim
+from gemmlab.multiplication import queue
+from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.plans import ADDRESS, WORKSPACE, Block, Launch, Maps, Plan, Zeros
 from gemmlab.multiplication.stacks import Stack
 from gemmlab.simt import simulate
+
+MAP_BYTES = 128  # of a tensor map; it begins at a multiple of 64
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,16 @@ class Simulated:
 
     def view(self, stack: Stack, dimensions: int = 3) -> np.ndarray:
         """A stack, or a matrix alone, as an argument of kernels."""
-        return np.asarray(_Exported(stack, "__array_interface__", dimensions))
+        told = stack.interface(dimensions)
+        return np.asarray(SimpleNamespace(__array_interface__=told, owner=stack.owner))
 
-    def map(self, array: np.ndarray, rows: int) -> Any:
-        """The tensor map of an array."""
-        return tensor_map(array, rows)
+    def maps(self, arrays: Sequence[np.ndarray], rows: Sequence[int]) -> list[Any]:
+        """The tensor maps of matrices, for boxes of so many rows each."""
+        return [tensor_map(*each) for each in zip(arrays, rows, strict=True)]
+
+    def scratch(self) -> AbstractContextManager:
+        """Where memory goes back at the end that was taken in between."""
+        return nullcontext()
 
     def launch(self, step: Step, *arguments: Any) -> None:
         """Run a kernel; HazardError where it does something wrong."""
@@ -62,79 +74,108 @@ class Simulated:
         simulate(kernel, step.grid, step.block, *arguments, shared_bytes=step.shared_bytes)
 
 
-class Gpu:
-    """A GPU, by Numba-CUDA, on a stream.
+class Planning:
+    """Who notes the launches of a product on the current GPU, compiled, as a `Plan`.
 
-    allocate : (shape, dtype) -> an array of the caller's library, from its pool of memory
-    stream : the address of a CUDA stream; 0 is the default one
+    Arrays are `Block`s: of the workspace, where those of a `scratch` take each other's place, or of
+    an operand, whose stack has the number of its address as `owner`.
     """
 
-    def __init__(self, allocate: Callable[[tuple[int, ...], str], Any], stream: int = 0) -> None:
-        self.cuda, self.allocate = numba_cuda(), allocate
+    def __init__(self) -> None:
         self.capability = detect().compute_capability
-        self.stream = self.cuda.external_stream(stream) if stream else 0
+        self.works: list[Zeros | Maps | Launch] = []
+        self.words: list[int] = []
+        self.places: list[tuple[int, int]] = []  # words to which an address is added, and which
+        self.top = self.size = 0
 
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """An array on the GPU that holds anything."""
-        return self.cuda.as_cuda_array(self.allocate(shape, dtype), sync=False)
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Where memory goes back at the end that was taken in between."""
+        top = self.top
+        yield
+        self.top = top
 
-    def zeros(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """An array of zeros on the GPU."""
-        array = self.empty(shape, dtype)
-        self.cuda.cudadrv.driver.device_memset(array, 0, array.nbytes, self.stream)
-        return array
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Block:
+        """An array of the workspace that holds anything."""
+        block = Block.rows_after_rows(WORKSPACE, self.top, shape, dtype)
+        self.top += rounded(block.bytes)
+        self.size = max(self.size, self.top)
+        return block
 
-    def view(self, stack: Stack, dimensions: int = 3) -> Any:
+    def zeros(self, shape: tuple[int, ...], dtype: str) -> Block:
+        """An array of zeros."""
+        block = self.empty(shape, dtype)
+        self.works.append(Zeros(block.offset, block.bytes))
+        return block
+
+    def view(self, stack: Stack, dimensions: int = 3) -> Block:
         """A stack, or a matrix alone, as an argument of kernels."""
-        exported = _Exported(stack, "__cuda_array_interface__", dimensions)
-        return self.cuda.as_cuda_array(exported, sync=False)
+        shape, strides = stack.shape[-dimensions:], stack.strides[-dimensions:]
+        return Block(stack.owner, stack.address, shape, strides, "float32")
 
-    def map(self, array: Any, rows: int) -> Any:
-        """The tensor map of an array, made once for the same place and shape."""
-        place = array.__cuda_array_interface__["data"][0], array.shape, array.dtype.str
-        return _map(self.cuda.get_current_device().id, *place, rows)
+    def maps(self, arrays: Sequence[Block], rows: Sequence[int]) -> list[Block]:
+        """The tensor maps of matrices, for boxes of so many rows each."""
+        held = self.empty((len(arrays), MAP_BYTES), "uint8")
+        self.works.append(Maps(held.offset, tuple(zip(arrays, rows, strict=True))))
+        starts = range(held.offset, held.offset + held.bytes, MAP_BYTES)
+        return [Block.rows_after_rows(WORKSPACE, at, (MAP_BYTES,), "uint8") for at in starts]
 
     def launch(self, step: Step, *arguments: Any) -> None:
-        """Queue a launch on the stream."""
+        """Note a launch."""
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
-        kernel = _kernel(step.build, frozen, math.prod(step.block), options)
+        kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
+        compiled = kernel.compile(tuple(map(_type_of, arguments)))
         if step.shared_bytes:
-            _allow(kernel, tuple(map(kernel.typeof_pyval, arguments)), step.shared_bytes)
-        kernel[step.grid, step.block, self.stream, step.shared_bytes](*arguments)
+            _allow(compiled, step.shared_bytes)
+        grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
+        size, first = (*grid, *block, step.shared_bytes), len(self.words)
+        self.works.append(Launch(name, compiled, queue.function_of(compiled), size, first))
+        for argument in arguments:
+            self._tell(argument)
+
+    def _tell(self, argument: Any) -> None:
+        """Note an argument in words."""
+        if isinstance(argument, tuple):
+            for each in argument:
+                self._tell(each)
+        elif isinstance(argument, Block):
+            self.places.append((len(self.words) + ADDRESS, argument.of))
+            self.words += argument.words()
+        elif isinstance(argument, np.float32):
+            self.words.append(int(argument.view(np.uint32)))
+        else:
+            self.words.append(argument)
+
+    def plan(self, choice: Choice) -> Plan:
+        """What was noted."""
+        places = np.array(self.places, np.intp).reshape(-1, 2)
+        words = np.array(self.words, np.int64)
+        return Plan(choice, tuple(self.works), words, places[:, 0], places[:, 1], self.size)
 
 
-class _Exported:
-    """An object with an array interface, and what keeps its memory."""
-
-    def __init__(self, stack: Stack, name: str, dimensions: int) -> None:
-        self.owner = stack.owner
-        setattr(self, name, stack.interface(dimensions))
+def rounded(size: int) -> int:
+    """Bytes of the workspace for so many: arrays and maps begin at multiples of 128 bytes."""
+    return -(-size // MAP_BYTES) * MAP_BYTES
 
 
-class _Matrix:
-    """A matrix in a GPU's memory, row by row, as `tensor_map` asks for one."""
-
-    def __init__(self, address: int, shape: tuple[int, int], dtype: str) -> None:
-        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), 2
-        self.strides = shape[1] * self.dtype.itemsize, self.dtype.itemsize
-        self.__cuda_array_interface__ = {"data": (address, False)}
-
-
-@lru_cache(maxsize=512)
-def _map(device: int, address: int, shape: tuple[int, int], dtype: str, rows: int) -> Any:
-    """A map says where a matrix is and what shape it has, nothing of what is in it."""
-    return tensor_map(_Matrix(address, shape, dtype), rows)
+def _type_of(argument: Any) -> Any:
+    """The type by which Numba compiles for an argument."""
+    types = numba_cuda().types
+    if isinstance(argument, tuple):
+        return types.UniTuple(_type_of(argument[0]), len(argument))
+    if isinstance(argument, Block):
+        layout = "C" if argument.is_contiguous else "A"
+        return types.Array(getattr(types, argument.dtype), len(argument.shape), layout)
+    return types.float32 if isinstance(argument, np.float32) else types.int64
 
 
 @lru_cache(maxsize=256)
-def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> Callable:
-    """A kernel for Numba to compile, made once for these arguments."""
-    bounds = {"launch_bounds": threads, **dict(options)}
-    return numba_cuda().jit(**bounds)(build(**dict(frozen)))
+def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tuple[Callable, str]:
+    """A kernel for Numba to compile, made once for these arguments, and its name."""
+    bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
+    return numba_cuda().jit(**bounds)(kernel), kernel.__name__
 
 
-@lru_cache(maxsize=256)
-def _allow(kernel: Callable, signature: tuple, shared_bytes: int) -> None:
+def _allow(compiled: Any, shared_bytes: int) -> None:
     """Let a kernel be launched with more than 48 KB of shared memory a block."""
-    function = kernel.compile(signature).library.get_cufunc()
-    compiled.allow_shared(function, detect(), shared_bytes)
+    allow_shared(compiled.library.get_cufunc(), detect(), shared_bytes)

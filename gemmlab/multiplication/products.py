@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from gemmlab import kernels
 from gemmlab.instructions.tensor_maps import ROW
@@ -14,12 +17,12 @@ from gemmlab.kernels.tcec.halves import PARTS
 from gemmlab.kernels.tensor_core.boxes import WORD, along_k
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication.choosing import Choice
-from gemmlab.multiplication.machines import Gpu, Simulated, Step
+from gemmlab.multiplication.machines import MAP_BYTES, Planning, Simulated, Step, rounded
 from gemmlab.multiplication.panels import steps
 from gemmlab.multiplication.stacks import ITEM, Stack
 from gemmlab.problem import Gemm
 
-OF_ELEMENT, OF_LINE = 4, 8  # bytes for an element of an operand, and for a row or column
+MAPS = {"tcec_batched": 4}  # of parts
 
 
 def in_fours(rows: int, columns: int, along: bool) -> tuple[int, int]:
@@ -53,45 +56,59 @@ class Operand:
         return self.out[0].shape[0] // self.stack.shape[0]
 
 
-def multiply(machine: Gpu | Simulated, choice: Choice, a: Stack, b: Stack, c: Stack) -> None:
+def multiply(machine: Planning | Simulated, choice: Choice, a: Stack, b: Stack, c: Stack) -> None:
     """C ← AB, panel by panel. Stacks of shape (batch, m, k), (batch, k, n), (batch, m, n)."""
     by = {"tcec_batched": by_wgmma, "tcec_registers": by_mma, "pipelined": by_fp32}[choice.kernel]
     (products, rows, columns), whole = choice.panels, (0, choice.k)
     for some in steps(choice.batch, products):
         for across in steps(choice.n, columns):
-            right = prepare(machine, choice, b.cut(some, whole, across), 1)
-            for down in steps(choice.m, rows):
-                panel = c.cut(some, down, across)
-                by(machine, choice, prepare(machine, choice, a.cut(some, down, whole), 0), right,
-                   panel)  # fmt: skip
-            del right  # before there is another
+            with machine.scratch():
+                right = prepare(machine, choice, b.cut(some, whole, across), 1)
+                for down in steps(choice.m, rows):
+                    with machine.scratch():
+                        left = prepare(machine, choice, a.cut(some, down, whole), 0)
+                        by(machine, choice, left, right, c.cut(some, down, across))
 
 
-def prepare(machine: Gpu | Simulated, choice: Choice, stack: Stack, side: int) -> Operand:
+def prepare(machine: Planning | Simulated, choice: Choice, stack: Stack, side: int) -> Operand:
     """A panel of A (side 0) or of B, scaled and written as the kernel reads it."""
     stored = stack.transposed if choice.layout[side] == "t" else stack
     if choice.kernel not in WRITTEN:
         return Operand(stack, stored)
-    (writing, formats, shape), along = WRITTEN[choice.kernel], along_k(choice.layout)[side]
-    batch, rows, columns = stored.shape
-    height, length = shape(rows, columns, along)
-    out = tuple(machine.empty((batch * height, length), dtype) for dtype in formats)
-    found = machine.zeros((batch, rows if along else columns), "int32")
-    back, x = machine.empty(found.shape, "float32"), machine.view(stored)
-    frozen = {"along": along, "aligned": stored.aligned, "writing": writing}
-    size = scaling.launch((height, length), batch)
-    machine.launch(Step(scaling.build_first, frozen, *size), x, found, out)
-    machine.launch(Step(scaling.build_again, frozen, *size), x, found, back, out)
+    along = along_k(choice.layout)[side]
+    out, lines = taken(choice.kernel, along, stored.shape)
+    out = tuple(machine.empty(*each) for each in out)
+    found, back, x = machine.zeros(*lines[0]), machine.empty(*lines[1]), machine.view(stored)
+    frozen = {"along": along, "aligned": stored.aligned, "writing": WRITTEN[choice.kernel][0]}
+    batch, (rows, columns) = stored.shape[0], out[0].shape
+    written = (rows // batch, columns), batch
+    first, again = (
+        scaling.launch(*written, scaling.ROWS),
+        scaling.launch(*written, scaling.LOOKED_AT),
+    )
+    machine.launch(Step(scaling.build_first, frozen, *first), x, found, out)
+    machine.launch(Step(scaling.build_again, frozen, *again), x, found, back, out)
     return Operand(stack, stored, out, back)
 
 
+def taken(kernel: str, along: bool, stored: tuple[int, int, int]) -> tuple[list, list]:
+    """Shapes and formats of what is written of an operand, and of what is told of its lines."""
+    (batch, rows, columns), (_, formats, shape) = stored, WRITTEN[kernel]
+    height, length = shape(rows, columns, along)
+    lines = batch, rows if along else columns
+    return (
+        [((batch * height, length), dtype) for dtype in formats],
+        [(lines, "int32"), (lines, "float32")],
+    )
+
+
 def by_wgmma(
-    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+    machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
     """By `tcec_batched`, of parts."""
     tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
     (box_a, box_b), parts = tcec_batched.boxes(tiling, choice.layout), (*left.out, *right.out)
-    maps = map(machine.map, parts, (box_a, box_a, box_b, box_b))
+    maps = machine.maps(parts, (box_a, box_a, box_b, box_b))
     (bm, bn, _), paired = tiling.block, n % 2 == 0 == c.strides[1] % (2 * ITEM)
     step = Step(
         tcec_batched.build,
@@ -106,7 +123,7 @@ def by_wgmma(
 
 
 def by_mma(
-    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+    machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
     """By `tcec_registers`, one product after the other, of scaled copies."""
     of_a, of_b = (
@@ -119,7 +136,7 @@ def by_mma(
 
 
 def by_fp32(
-    machine: Gpu | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
+    machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
     """By `pipelined`, one product after the other, of operands as they are."""
     of_a, of_b = ([machine.view(one, 2) for one in x.stored.matrices] for x in (left, right))
@@ -128,7 +145,7 @@ def by_fp32(
 
 
 def launch_each(
-    machine: Gpu | Simulated, kernel: Kernel, choice: Choice, k: int,
+    machine: Planning | Simulated, kernel: Kernel, choice: Choice, k: int,
     of_a: list[Any], of_b: list[Any], c: Stack, aligned: bool = True,
 ) -> None:  # fmt: skip
     """Launch a rung of the ladder for one product after the other; k: as A and B are stored."""
@@ -149,7 +166,7 @@ def launch_each(
 
 
 def sum_lone_lines(
-    machine: Gpu | Simulated, left: Operand, right: Operand, of_c: Any, scaled: bool
+    machine: Planning | Simulated, left: Operand, right: Operand, of_c: Any, scaled: bool
 ) -> None:
     """Let FP32 units sum what no scale brings into range; scaled: and undo the scales."""
     step = Step(lone_lines.build, {"scaled": scaled}, *lone_lines.launch(*of_c.shape))
@@ -161,8 +178,12 @@ def workspace_bytes(kernel: str, layout: str, k: int, batch: int, m: int, n: int
     """Memory that `multiply` takes for a panel beside A, B and C [B]."""
     if kernel not in WRITTEN:
         return 0
-    elements, shape = 0, WRITTEN[kernel][2]
+    total = rounded(MAPS.get(kernel, 0) * MAP_BYTES)
     for size, along in zip((m, n), along_k(layout), strict=True):
-        height, length = shape(size, k, True) if along else shape(k, size, False)
-        elements += height * length
-    return batch * (OF_ELEMENT * elements + OF_LINE * (m + n))
+        stored = (batch, size, k) if along else (batch, k, size)
+        total += sum(
+            rounded(math.prod(shape) * np.dtype(dtype).itemsize)
+            for each in taken(kernel, along, stored)
+            for shape, dtype in each
+        )
+    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ SECTOR = 16  # bytes of the widest access
 class Stack:
     """Matrices of float32, (batch, rows, columns), as strides lead through memory.
 
-    owner : what keeps the memory; address : of the first element
+    owner : what keeps the memory, or what the address counts from; address : of the first element
     strides : [B], of matrices, rows and columns; transposing and cutting change nothing else
     """
 
@@ -25,13 +26,13 @@ class Stack:
     strides: tuple[int, int, int]
 
     @classmethod
-    def of(cls, interface: dict[str, Any], owner: Any) -> Stack:
-        """What an array interface, of NumPy or of CUDA, tells of two or three dimensions."""
-        shape = tuple(interface["shape"])
-        strides = interface.get("strides") or contiguous(shape)
+    def of(
+        cls, owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Stack:
+        """An array of two or three dimensions."""
         if len(shape) == 2:
             shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
-        return cls(owner, interface["data"][0], shape, tuple(strides))
+        return cls(owner, address, shape, strides)
 
     @property
     def transposed(self) -> Stack:
@@ -80,6 +81,6 @@ class Stack:
         }
 
 
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous(shape: tuple[int, ...], itemsize: int = ITEM) -> tuple[int, ...]:
     """Strides of rows without gaps [B]."""
-    return tuple(int(ITEM * np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
+    return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from gemmlab.device import RECORDED
 from gemmlab.records import ROOT
-from gemmlab.records.lines import checksum, refusal
+from gemmlab.records.tables import read_tables
 
 FILE = "tcec_errors.json"
 
@@ -84,23 +83,5 @@ def tcec_errors(device: str = RECORDED, root: str | Path = ROOT) -> TcecErrors:
 
 def read_errors(path: str | Path) -> TcecErrors:
     """The errors in a file. Raises RecordError for one that was truncated or edited."""
-    path = Path(path)
-    try:
-        text = json.loads(path.read_text("utf-8"))
-        told, tables = text["provenance"], {name: text[name] for name in TABLES}
-        stored, own = text["sha256"], checksum(told, tables)
-        rows = {name: tuple(kind(**row) for row in tables[name]) for name, kind in TABLES.items()}
-        source = f"recorded on {told['device_title']}, {told['date'][:10]}"
-    except (ValueError, KeyError, TypeError) as error:
-        why = f"not a record of errors ({type(error).__name__}: {error})"
-        raise refusal(path, why) from None
-    if stored != own:
-        raise refusal(path, f"edited: its content has sha256 {own}, not {stored}")
-    return TcecErrors(source, told, **rows)
-
-
-def written(provenance: Mapping[str, Any], **tables: list[Mapping[str, Any]]) -> str:
-    """The text of a file that `read_errors` reads; tables: rows by the names of TABLES."""
-    provenance = json.loads(json.dumps(provenance))
-    text = {"sha256": checksum(provenance, tables), "provenance": provenance, **tables}
-    return json.dumps(text).replace("}, {", "},\n{") + "\n"
+    source, told, tables = read_tables(path, TABLES)
+    return TcecErrors(source, told, **tables)

@@ -1,17 +1,21 @@
 """The call of `matmul` for arrays of a GPU, on a stand-in for Numba's host functions."""
 
+import re
 import sys
-from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab import Tiling, kernels
-from gemmlab.instructions.tensor_maps import TensorMap
-from gemmlab.multiplication import calling, choosing, machines
+from gemmlab import kernels
+from gemmlab.multiplication import calling, machines, plans, queue
+from gemmlab.multiplication.plans import Block
+from gemmlab.prediction.compiling import ptx
+from gemmlab.tiling import Tiling
+from tests.support.fake_driver import TYPES, Driver, described
 from tests.support.fake_gpu import H200, installed
+from tests.support.noting import Noting
 
 host = pytest.fixture(installed)
 
@@ -22,8 +26,8 @@ class Array(np.ndarray):
     device, __array_priority__ = SimpleNamespace(id=0), 1
 
     @property
-    def __cuda_array_interface__(self):
-        return self.__array_interface__
+    def data(self):
+        return SimpleNamespace(ptr=self.__array_interface__["data"][0])
 
 
 Array.__module__ = "cupy"
@@ -33,50 +37,50 @@ def on_gpu(x):
     return x.view(Array)
 
 
-def exported(interface, owner=None):
-    return on_gpu(np.asarray(SimpleNamespace(__array_interface__=interface, owner=owner)))
+SMALL = Tiling((128, 64, 64), stages=2)
 
 
 @pytest.fixture
 def gpu(host, monkeypatch):
-    """The host, with what `matmul` asks of Numba and of CuPy beside the launches."""
+    """The host, with what `matmul` asks of Numba, of CuPy and of the driver."""
     cupy = ModuleType("cupy")
-    stream = SimpleNamespace(ptr=77)
-    cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream)
-    cupy.empty = lambda shape, dtype: on_gpu(np.full(shape, -1, dtype))
+    cupy.stream = SimpleNamespace(ptr=77)
+    cupy.cuda = SimpleNamespace(get_current_stream=lambda device: cupy.stream)
+    cupy.taken = []  # bytes beside the result
+
+    def empty(shape, dtype):
+        array = np.full(shape, -1 if dtype == "float32" else 0x7F, dtype)
+        cupy.taken += [array.nbytes] * (dtype == "uint8")
+        return on_gpu(array)
+
+    cupy.empty = empty
     cupy.ascontiguousarray = lambda x: on_gpu(np.ascontiguousarray(x))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    host.as_cuda_array = lambda x, sync: exported(x.__cuda_array_interface__, x)
-    host.external_stream = lambda pointer: f"stream {pointer}"
-    host.gpus = {0: nullcontext()}
-    host.get_current_device = lambda: SimpleNamespace(id=0)
-
-    def device_memset(array, value, size, stream):
-        host.log.append(("memset", stream))
-        array.view(np.uint8)[...] = value
-
-    host.cudadrv = SimpleNamespace(driver=SimpleNamespace(device_memset=device_memset))
-    for module in (machines, calling):
-        monkeypatch.setattr(module, "numba_cuda", lambda: host)
-        monkeypatch.setattr(module, "detect", lambda: H200)
+    host.types, host.cupy = TYPES, cupy
+    contexts = [
+        SimpleNamespace(get_primary_context=lambda i=i: SimpleNamespace(handle=f"context {i}"))
+        for i in range(2)
+    ]
+    host.gpus = contexts
+    for module in (machines, calling, queue):
+        if hasattr(module, "numba_cuda"):
+            monkeypatch.setattr(module, "numba_cuda", lambda: host)
+        if hasattr(module, "detect"):
+            monkeypatch.setattr(module, "detect", lambda: H200)
+    monkeypatch.setattr(queue, "_driver", lambda: Driver(host.log))
+    monkeypatch.setattr(plans, "map_bytes", described)
+    monkeypatch.setattr(queue, "function_of", lambda compiled: compiled)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
-    monkeypatch.setattr(choosing, "FEW", 0)
-    monkeypatch.setattr(calling, "FEW", 0)
-    small = Tiling((128, 64, 64), stages=2)
-    monkeypatch.setattr(kernels, "tcec_split", SimpleNamespace(default=small))
-
-    def tensor_map(device, address, shape, dtype, rows):
-        told = {"data": (address, False), "shape": shape, "typestr": dtype, "version": 3}
-        return TensorMap(np.asarray(exported(told)), rows)
-
-    monkeypatch.setattr(machines, "_map", tensor_map)
+    monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))
     yield host
-    machines._kernel.cache_clear()
-    machines._allow.cache_clear()
+    for cached in (
+        machines._kernel, queue._context, plans._bound, calling.planned, calling._choice
+    ):  # fmt: skip
+        cached.cache_clear()
 
 
-def integers(*shape):
-    return np.random.default_rng(1).integers(-2, 3, shape).astype(np.float32)
+def integers(*shape, seed=1):
+    return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float32)
 
 
 def launches(host):
@@ -90,14 +94,95 @@ def test_arrays_of_a_gpu_stay_there(gpu):
     assert np.array_equal(c, a @ b.swapaxes(1, 2))
     assert gemmlab.matmul_choice(on_gpu(a), on_gpu(b).swapaxes(1, 2)).layout == "nt"
     assert len(launches(gpu)) == 6  # scale A and B twice, multiply, lone lines
-    assert {entry[3] for entry in launches(gpu)} == {"stream 77"}
-    assert ("memset", "stream 77") in gpu.log
+    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset", "copy")]
+    assert {entry[-2 if entry[0] == "launch" else -1] for entry in queued} == {77}
+    zeros = [entry[1] for entry in gpu.log if entry[0] == "memset"]
+    assert sorted(zeros) == [2 * 36 * 4, 2 * 40 * 4]  # exponents of columns of B and of rows of A
+    assert [entry[0] for entry in gpu.log].count("push") == 1
+    assert gpu.log[-1] == ("pop",)
+
+
+def test_a_plan_is_made_once_for_a_kind_of_operands(gpu):
+    """Other values, addresses and streams use it as it is; other strides or starts do not."""
+    a, b = integers(20, 36), integers(36, 20)
+    gemmlab.matmul(on_gpu(a), on_gpu(b))
+    gpu.log.clear()
+    gpu.cupy.stream = SimpleNamespace(ptr=5)
+    a, b = integers(20, 36, seed=2), integers(36, 20, seed=2)
+    assert np.array_equal(gemmlab.matmul(on_gpu(a), on_gpu(b)), a @ b)
+    assert calling.planned.cache_info().misses == 1
+    assert {entry[2] for entry in launches(gpu)} == {5}
+    assert "compile" not in {entry[0] for entry in gpu.log}
+    room = np.zeros(20 * 40 + 8, np.float32)
+    start = -room.__array_interface__["data"][0] % 16 // 4
+    for begin, pitch, plans_made in ((0, 36, 1), (1, 36, 2), (0, 40, 3)):
+        moved = room[start + begin :][: 20 * pitch].reshape(20, pitch)[:, :36]
+        moved[:] = a
+        assert np.array_equal(gemmlab.matmul(on_gpu(moved), on_gpu(b)), a @ b)
+        assert calling.planned.cache_info().misses == plans_made
+
+
+def test_threads_may_share_a_plan(gpu, monkeypatch):
+    """A call that begins while another one queues its launches does not change them."""
+    a, b, other = integers(20, 8), integers(8, 20), integers(20, 8, seed=9)
+    go, between = queue.go, []
+
+    def interrupted(calls):
+        for call in calls:
+            if call.what.startswith("launch") and not between:
+                between.append(None)
+                between[0] = gemmlab.matmul(on_gpu(other), on_gpu(b))
+            go([call])
+
+    monkeypatch.setattr(queue, "go", interrupted)
+    assert np.array_equal(gemmlab.matmul(on_gpu(a), on_gpu(b)), a @ b)
+    assert np.array_equal(between[0], other @ b)
+    assert calling.planned.cache_info().misses == 1
+
+
+def test_each_gpu_has_a_plan_and_a_context(gpu):
+    a = on_gpu(integers(8, 8))
+    gemmlab.matmul(a, a)
+    there = a.copy().view(Elsewhere)
+    c = gemmlab.matmul(there, there)
+    assert np.array_equal(c, np.asarray(a) @ np.asarray(a))
+    assert [entry for entry in gpu.log if entry[0] == "push"] == [
+        ("push", "context 0"), ("push", "context 1")
+    ]  # fmt: skip
+    assert calling.planned.cache_info().misses == 2
+
+
+class Elsewhere(Array):
+    """An array on the other GPU."""
+
+    device = SimpleNamespace(id=1)
+
+
+Elsewhere.__module__ = "cupy"
+
+
+def test_a_launch_that_fails_is_told_and_the_context_comes_back(gpu, monkeypatch):
+    failing = Driver(gpu.log)
+    failing.cuLaunchKernel = lambda *told: (SimpleNamespace(name="CUDA_ERROR_LAUNCH_FAILED"),)
+    monkeypatch.setattr(queue, "_driver", lambda: failing)
+    a = on_gpu(integers(8, 8))
+    with pytest.raises(RuntimeError, match="launch scale_first: CUDA_ERROR_LAUNCH_FAILED"):
+        gemmlab.matmul(a, a)
+    assert gpu.log[-1] == ("pop",)
+
+
+def test_fp32_units_take_no_workspace(gpu, monkeypatch):
+    tiling = kernels.pipelined.tilings[-1]
+    monkeypatch.setattr(calling, "fastest", lambda *_: ("pipelined", tiling, "asked for"))
+    a, b = integers(2, 20, 33), integers(2, 33, 30)
+    assert np.array_equal(gemmlab.matmul(on_gpu(a), on_gpu(b)), a @ b)
+    assert {entry[0] for entry in gpu.log} == {"compile", "attribute", "push", "launch", "pop"}
 
 
 def test_what_is_allowed_is_what_is_launched_with(gpu):
-    a = on_gpu(integers(40, 40))
+    a = on_gpu(integers(8, 8))
     gemmlab.matmul(a, a)
-    shared = [entry[4] for entry in launches(gpu) if entry[4]]
+    shared = [entry[3] for entry in launches(gpu) if entry[3]]
     allowed = [entry[2] for entry in gpu.log if entry[0] == "attribute"]
     assert shared == allowed
     assert shared[0] > 48 << 10
@@ -107,8 +192,10 @@ def test_what_is_allowed_is_what_is_launched_with(gpu):
 def test_host_arrays_go_to_the_gpu_and_come_back(monkeypatch):
     went = []
     monkeypatch.setattr(calling, "multiply", lambda a, b, budget: went.append((a, b)) or Back())
+    monkeypatch.setattr(calling, "FEW_ON_HOST", 2 * 8**3)
     a = integers(8, 8)
     assert gemmlab.matmul_choice(a, a).kernel == "tcec_batched"
+    assert gemmlab.matmul_choice(a[:7], a).kernel == "numpy"
     assert calling._from_host(*calling.arrays.check(a, a), a, a, None) == "came back"
     assert len(went) == 1
 
@@ -120,11 +207,45 @@ class Back:
         return "came back"
 
 
+def test_memory_that_comes_back_is_used_anew(gpu):
+    """Other operands at the same addresses, and the same ones elsewhere."""
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    gemmlab.matmul(a, b)
+    a[...] = integers(20, 8, seed=2)
+    expected = np.asarray(a) @ np.asarray(b)
+    assert np.array_equal(gemmlab.matmul(a, b), expected)
+    assert np.array_equal(gemmlab.matmul(a.copy(), b), expected)
+
+
+@pytest.mark.ptxas
+def test_arguments_are_the_words_that_a_compiled_kernel_takes():
+    """Two pointers, two sizes, the address, shape and strides of an array; a word of a number."""
+    array, cut = (
+        Block.rows_after_rows(3, 128, (4, 6), "float16"),
+        Block(0, 8, (2, 3), (64, 4), "float32"),
+    )
+    arguments = cut, np.float32(1), 7, (array, array)
+
+    def kernel(x, alpha, k, out):
+        out[0][0, 0] = out[1][0, 1] = x[k, 1] * alpha
+
+    text = ptx(kernel, tuple(map(machines._type_of, arguments)), (9, 0))
+    taken = re.findall(r"\.param \.(\w+) ", text.partition(".entry")[2].partition(")")[0])
+    noted = Noting()
+    noted.launch(None, *arguments)
+    assert len(noted.words) == len(taken)
+    assert taken.index("f32") == len(cut.words())
+    assert noted.words[taken.index("f32")] == np.float32(1).view(np.uint32)
+    assert noted.places == [(4, 0), (15, 3), (24, 3)]
+    assert [noted.words[at] for at, _ in noted.places] == [8, 128, 128]
+
+
 def test_panels_of_the_budget(gpu):
-    a, b = integers(130, 40), integers(40, 20)
-    budget = 28_000
+    a, b = integers(130, 8), integers(8, 20)
+    budget = gemmlab.matmul_choice(on_gpu(a), on_gpu(b)).workspace_bytes - 1
+    choice = gemmlab.matmul_choice(on_gpu(a), on_gpu(b), budget)
+    assert choice.panels == (1, 128, 20)
+    assert choice.workspace_bytes <= budget
     c = gemmlab.matmul(on_gpu(a), on_gpu(b), workspace_bytes=budget)
     assert np.array_equal(c, a @ b)
-    choice = gemmlab.matmul_choice(on_gpu(a), on_gpu(b), budget)
-    assert choice.workspace_bytes <= budget
-    assert choice.panels == (1, 128, 20)
+    assert max(gpu.cupy.taken) == choice.workspace_bytes

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import gemmlab
+from gemmlab import device, kernels
 from gemmlab.driver import gpu_status
-from gemmlab.multiplication import arrays, calling
-from gemmlab.multiplication.choosing import FEW, kernel_for
+from gemmlab.multiplication import arrays, choosing
+from gemmlab.multiplication.choosing import by_tensor_cores, by_units, cost, fastest
 from gemmlab.multiplication.panels import SIDE, fitting
 from gemmlab.multiplication.products import workspace_bytes
-from gemmlab.multiplication.stacks import Stack
 from gemmlab.numerics import backward_error, fma_chain_bound
 from tests.support.torch_stand_in import Tensor, torch
 
@@ -73,27 +73,49 @@ def test_without_a_gpu_it_says_so():
 
 
 @pytest.mark.parametrize(
-    ("capability", "flops", "kernel"),
+    ("gpu", "n", "kernel"),
     [
-        (None, FEW, "numpy"),
-        ((7, 5), FEW, "pipelined"),
-        ((8, 0), FEW - 1, "pipelined"),
-        ((8, 0), FEW, "tcec_registers"),
-        ((9, 0), FEW - 1, "pipelined"),
-        ((9, 0), FEW, "tcec_batched"),
-        ((12, 0), FEW, "tcec_registers"),
+        ("v100", 4096, "pipelined"),  # no mma.sync of 16×8×16
+        ("h200", 512, "pipelined"),  # one launch is queued sooner
+        ("h200", 4096, "tcec_batched"),
+        ("a100_80gb", 512, "pipelined"),
+        ("a100_80gb", 4096, "tcec_registers"),
+        ("rtx4090", 4096, "pipelined"),  # a third of the rate of its Tensor Cores is less
     ],
 )
-def test_the_kernel_is_chosen_by_gpu_and_size(capability, flops, kernel):
-    name, why = kernel_for(capability, flops)
+def test_the_kernel_is_chosen_by_gpu_and_size(gpu, n, kernel):
+    name, tiling, why = fastest(device(gpu), (1, n, n, n), "nn")
     assert name == kernel
-    assert why
+    ways = [*by_units(device(gpu), (1, n, n, n), "nn")]
+    if device(gpu).compute_capability >= choosing.MMA:
+        ways += by_tensor_cores(device(gpu), (1, n, n, n), "nn")
+        assert "predicted" in why
+    best = min(ways, key=cost)
+    assert (best.kernel, best.tiling) == (name, tiling)
+
+
+def test_many_small_products_are_one_launch():
+    one, many = (fastest(device("h200"), (batch, 64, 64, 64), "nn")[0] for batch in (1, 256))
+    assert (one, many) == ("pipelined", "tcec_batched")
 
 
 def test_small_products_have_tiles_for_all_processors():
-    large, small = (calling._tiling_for_fp32(n, n, 132).block[:2] for n in (4096, 500))
-    assert large == (128, 256)
+    small, large = (fastest(device("v100"), (1, n, n, n), "nn")[1].block[:2] for n in (500, 4096))
     assert small == (64, 64)
+    assert large == (128, 128)
+    # Two tiles of 64 columns in place of one of 128, where Python is not what takes long.
+    ways = {
+        way.tiling.block[1]: way.gpu
+        for way in by_tensor_cores(device("h200"), (1, *[1024] * 3), "nn")
+    }
+    assert ways[64] < ways[128]
+
+
+def test_a_kernel_that_has_no_room_is_no_way():
+    stages = {
+        way.tiling.stages for way in by_tensor_cores(device("rtx4090"), (1, *[512] * 3), "nn")
+    }
+    assert max(stages) < kernels.tcec_registers.default.stages
 
 
 # ---------------------------------------------------------------------------------------- memory
@@ -118,7 +140,8 @@ def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
 def test_the_split_takes_as_many_bytes_as_the_operands():
     m, n, k = 4096, 2048, 8192
     for layout in ("nn", "tt"):
-        assert workspace_bytes("tcec_batched", layout, k, 1, m, n) == 4 * k * (m + n) + 8 * (m + n)
+        told = workspace_bytes("tcec_batched", layout, k, 1, m, n)
+        assert told == 4 * k * (m + n) + 8 * (m + n) + 4 * 128  # parts, lines, tensor maps
 
 
 # ----------------------------------------------------------------------------------------- stacks
@@ -152,7 +175,7 @@ def test_rows_are_aligned_or_not():
     x = np.zeros(68, np.float32)
     start = -x.__array_interface__["data"][0] % 16 // 4
     x = x[start:][:64].reshape(2, 4, 8)
-    assert Stack.of(x.__array_interface__, x).aligned
+    assert arrays.stack_of(x).aligned
     for other in (x[:, :, 1:5], x[:, :, :6], x.swapaxes(1, 2), x.reshape(2, 32)[:, 2:].T):
         assert not arrays.stack_of(other).aligned
 
@@ -189,6 +212,12 @@ def test_gradients_are_computed_where_they_are_asked_for():
     assert not gemmlab.matmul(x, Tensor(b)).requires_grad
     with pytest.raises(ValueError, match="torch's on the host"):
         gemmlab.matmul(x, Elsewhere(b))
+
+
+def test_a_tensor_of_the_host_may_have_a_number():
+    x = Tensor(normal(3, 3))
+    x.device.index = 0
+    assert arrays.place_of("a", x) == ("torch", None)
 
 
 class Elsewhere(Tensor):

@@ -15,7 +15,8 @@ from gemmlab.numerics import (
     split_range,
 )
 from gemmlab.records import RecordError
-from gemmlab.records.tcec import FILE, TABLES, read_errors, tcec_errors, written
+from gemmlab.records.tables import written
+from gemmlab.records.tcec import FILE, TABLES, read_errors, tcec_errors
 
 K = 1024  # in short sums FP32 units lose less than what is rounded toward zero in 64 of k
 COMPUTE = {

@@ -50,6 +50,9 @@ class Dispatcher:
             regs_per_thread=REGISTERS,
             local_mem_per_thread=0,
             library=SimpleNamespace(get_cufunc=lambda: Function(self.log)),
+            bind=lambda: None,
+            function=self.function,
+            types=types,
         )
 
     def __getitem__(self, launch):

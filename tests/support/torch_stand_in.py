@@ -26,6 +26,15 @@ class Tensor:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
         return self.data
 
+    def data_ptr(self):
+        return self.data.__array_interface__["data"][0]
+
+    def stride(self):
+        return tuple(step // self.data.itemsize for step in self.data.strides)
+
+    def resolve_neg(self):
+        return self
+
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.data))
 

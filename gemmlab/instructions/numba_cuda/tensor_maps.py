@@ -19,13 +19,22 @@ FORMATS = {
 
 def encoded(array: Any, rows: int, columns: int) -> Any:
     """The map of a matrix on the GPU for boxes of rows × columns, as 128 bytes on the GPU."""
-    height, width = array.shape
+    address = array.__cuda_array_interface__["data"][0]
+    held = described(address, array.shape, array.strides[0], array.dtype.name, rows, columns)
+    return cuda.to_device(np.frombuffer(held, np.uint8).copy())
+
+
+def described(
+    address: int, shape: tuple[int, int], pitch: int, dtype: str, rows: int, columns: int
+) -> bytes:
+    """The map of a matrix at an address of the GPU; pitch : from one row to the next [B]."""
+    height, width = shape
     status, found = driver.cuTensorMapEncodeTiled(
-        FORMATS[array.dtype.name],
+        FORMATS[dtype],
         2,
-        array.__cuda_array_interface__["data"][0],
+        address,
         [driver.cuuint64_t(width), driver.cuuint64_t(height)],
-        [driver.cuuint64_t(array.strides[0])],
+        [driver.cuuint64_t(pitch)],
         [driver.cuuint32_t(columns), driver.cuuint32_t(rows)],
         [driver.cuuint32_t(1)] * 2,
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
@@ -34,5 +43,5 @@ def encoded(array: Any, rows: int, columns: int) -> Any:
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise ValueError(f"the driver makes no tensor map of {array.shape} ({status.name})")
-    return cuda.to_device(np.frombuffer(ctypes.string_at(found.getPtr(), BYTES), np.uint8).copy())
+        raise ValueError(f"the driver makes no tensor map of {shape} ({status.name})")
+    return ctypes.string_at(found.getPtr(), BYTES)

@@ -13,7 +13,7 @@ from numpy import float32, int32
 from gemmlab.kernels.kernel import Dim
 from gemmlab.simt import cuda
 
-SIDE = 128  # of a block's tile of C
+SIDE = 256  # of a block's tile of C
 THREADS = 2 * SIDE
 
 

@@ -37,8 +37,10 @@ LARGEST, INFINITY = np.finfo(float32).max, float32(np.inf)
 FIRST = float32(2.0**GUESS)
 
 HEIGHT = 4  # rows that a thread reads at a time
-ROWS = 64  # of a block; of as many it looks whether there is something to mend
+ROWS = 64  # of a block at most, so that few atomic operations tell exponents
+LOOKED_AT = 256  # rows at most of which a block looks whether there is something to mend
 THREADS = 256
+BLOCKS = 512  # keep the memory of a GPU busy; where there were fewer, blocks have fewer rows
 
 
 def parts() -> Callable:
@@ -97,11 +99,16 @@ def scale_of(found):
 
 
 @on_device
-def corner(length):
-    """The row and the column where this block's tile of a matrix begins."""
-    width = cuda.blockDim.x * FOUR
-    across = (length + width - 1) // width
-    return cuda.blockIdx.x // across * ROWS, cuda.blockIdx.x % across * width
+def rows_of_block(height):
+    """Where the rows of this block begin, and how many there are: whole groups of HEIGHT."""
+    rows = (height + cuda.gridDim.x * HEIGHT - 1) // (cuda.gridDim.x * HEIGHT) * HEIGHT
+    return cuda.blockIdx.x * rows, rows
+
+
+@on_device
+def first_column():
+    """Where the columns of this block begin."""
+    return cuda.blockIdx.y * cuda.blockDim.x * FOUR
 
 
 def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
@@ -139,10 +146,10 @@ def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
     def scale_first(X, found, out):
         matrix, x = cuda.blockIdx.z, X[cuda.blockIdx.z]
         height = out[0].shape[0] // X.shape[0]  # of a matrix in the stack
-        top, left = corner(out[0].shape[1])
-        col, stacked = left + cuda.threadIdx.x * FOUR, matrix * height
+        top, rows = rows_of_block(height)
+        col, stacked = first_column() + cuda.threadIdx.x * FOUR, matrix * height
         l0, l1, l2, l3 = float32(0), float32(0), float32(0), float32(0)
-        for down in range(cuda.threadIdx.y * HEIGHT, ROWS, cuda.blockDim.y * HEIGHT):
+        for down in range(cuda.threadIdx.y * HEIGHT, rows, cuda.blockDim.y * HEIGHT):
             row = top + down
             # Four loads that do not wait for each other.
             v0, v1 = read_four(x, row, col), read_four(x, row + 1, col)
@@ -189,10 +196,11 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
     def scale_again(X, found, back, out):
         matrix, x = cuda.blockIdx.z, X[cuda.blockIdx.z]
         height = out[0].shape[0] // X.shape[0]
-        top, left = corner(out[0].shape[1])
+        top, rows = rows_of_block(height)
+        left = first_column()
         thread, wrong = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x, False
         if along:
-            if thread < ROWS:
+            if thread < rows:
                 wrong = look(found, back, matrix, top + thread, left == 0)
         else:
             for line in range(thread, cuda.blockDim.x * FOUR, THREADS):
@@ -203,7 +211,7 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
             if not along:
                 s0, s1 = scale_at(found, matrix, col), scale_at(found, matrix, col + 1)
                 s2, s3 = scale_at(found, matrix, col + 2), scale_at(found, matrix, col + 3)
-            for row in range(top + cuda.threadIdx.y, top + ROWS, cuda.blockDim.y):
+            for row in range(top + cuda.threadIdx.y, top + rows, cuda.blockDim.y):
                 if along:
                     s0 = scale_at(found, matrix, row)
                     s1, s2, s3 = s0, s0, s0
@@ -215,10 +223,16 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
     return scale_again
 
 
-def launch(shape: tuple[int, int], batch: int) -> tuple[Dim, Dim]:
-    """(grid, block) for stacks whose matrices have this shape: tiles of ROWS rows, and matrices."""
+def launch(shape: tuple[int, int], batch: int, most: int) -> tuple[Dim, Dim]:
+    """(grid, block) for stacks whose matrices have this shape; most : rows of a block.
+
+    Blocks down and across a matrix, and matrices.
+    """
     height, length = shape
     warps = min(THREADS // WARP, -(-length // (FOUR * WARP)))
     across = WARP << (warps - 1).bit_length()
-    tiles = -(-length // (FOUR * across)) * -(-height // ROWS)
-    return (tiles, 1, batch), (across, THREADS // across)
+    down, tiles = THREADS // across, -(-length // (FOUR * across))
+    rows = most
+    while rows > HEIGHT * down and tiles * -(-height // rows) * batch < BLOCKS:
+        rows //= 2
+    return (-(-height // rows), tiles, batch), (across, down)

@@ -1,0 +1,160 @@
+"""Plans: what a product does on a GPU, all but addresses. One is made for a kind of operands.
+
+Making one takes Numba's compiler. With addresses it becomes calls of the driver, which are kept,
+too: who multiplies again and again mostly gets the same memory. Neither changes afterwards, so that
+threads may share them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gemmlab.instructions.tensor_maps import map_bytes
+from gemmlab.multiplication import queue
+from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.queue import Call
+from gemmlab.multiplication.stacks import contiguous
+
+WORKSPACE = 3  # among the addresses of a call: those of A, B and C, and of the memory beside them
+KEPT = 512  # addresses and streams with their calls
+WORD = 8  # bytes of an argument, as Numba's kernels take arrays apart
+
+
+@dataclass(frozen=True)
+class Block:
+    """An array that a launch is given, from one of the call's addresses on.
+
+    of : which address; offset : from there on [B]; strides : [B]
+    """
+
+    of: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @classmethod
+    def rows_after_rows(cls, of: int, offset: int, shape: tuple[int, ...], dtype: str) -> Block:
+        """One without gaps."""
+        return cls(of, offset, shape, contiguous(shape, np.dtype(dtype).itemsize), dtype)
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def bytes(self) -> int:
+        """Of all elements."""
+        return int(np.prod(self.shape)) * self.itemsize
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether there are no gaps; a stride along one element does not count."""
+        expected = contiguous(self.shape, self.itemsize)
+        return all(
+            size == 1 or stride == whole
+            for size, stride, whole in zip(self.shape, self.strides, expected, strict=True)
+        )
+
+    def __getitem__(self, rows: slice) -> Block:
+        """Some rows of a matrix, from rows.start to rows.stop."""
+        shape = (rows.stop - rows.start, *self.shape[1:])
+        offset = self.offset + rows.start * self.strides[0]
+        return Block(self.of, offset, shape, self.strides, self.dtype)
+
+    def words(self) -> list[int]:
+        """The array as Numba's kernels take it: two pointers of its own, sizes, the address, and
+        shape and strides.
+        """
+        items = int(np.prod(self.shape))
+        return [0, 0, items, self.itemsize, self.offset, *self.shape, *self.strides]
+
+
+ADDRESS = 4  # of the words of an array
+
+
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """Bytes of the workspace that become zero."""
+
+    offset: int
+    size: int
+
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        return queue.filling(workspace + self.offset, self.size, stream)
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """Tensor maps, written to the workspace: of matrices there, and the rows of their boxes."""
+
+    offset: int
+    matrices: tuple[tuple[Block, int], ...]
+
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        held = [
+            map_bytes(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
+        ]
+        return queue.copying(workspace + self.offset, b"".join(held), stream)
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A launch of a compiled kernel.
+
+    name : of the kernel; owner : what keeps it loaded; function : as the driver knows it
+    size : of the grid, of a block, and dynamic shared memory [B]
+    first : the number of its first word among the plan's
+    """
+
+    name: str
+    owner: Any
+    function: Any
+    size: tuple[int, ...]
+    first: int
+
+    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+        at = pointers + WORD * self.first
+        return queue.launching(self.name, self.function, self.size, stream, at)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a product queues on a stream, in this order.
+
+    words : the arguments of all launches; at, of : where to add which of the addresses
+    size : of the workspace [B]
+    """
+
+    choice: Choice
+    works: tuple[Zeros | Maps | Launch, ...]
+    words: np.ndarray
+    at: np.ndarray
+    of: np.ndarray
+    size: int
+
+    def bound(self, stream: int, addresses: tuple[int, ...]) -> Bound:
+        """The calls of the driver for operands, result and workspace at these addresses."""
+        return _bound(self, stream, addresses)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Calls of the driver, and what their arguments point to."""
+
+    calls: tuple[Call, ...]
+    words: np.ndarray
+    pointers: np.ndarray
+
+
+@lru_cache(maxsize=KEPT)
+def _bound(plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
+    words = plan.words.copy()
+    words[plan.at] += np.array(addresses, np.int64)[plan.of]
+    pointers = words.ctypes.data + WORD * np.arange(len(words))  # the driver asks for these
+    start, workspace = pointers.ctypes.data, addresses[WORKSPACE]
+    return Bound(tuple(work.call(stream, start, workspace) for work in plan.works), words, pointers)

@@ -1,0 +1,15 @@
+"""A plan of launches without a compiler: what memory is taken, and the words of arguments."""
+
+from gemmlab.multiplication.machines import Planning
+
+
+class Noting(Planning):
+    """Notes what memory is taken, and no launch."""
+
+    def __init__(self):
+        self.works, self.words, self.places, self.top, self.size = [], [], [], 0, 0
+        self.capability = (9, 0)
+
+    def launch(self, step, *arguments):
+        for argument in arguments:
+            self._tell(argument)
