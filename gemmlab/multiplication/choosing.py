@@ -115,8 +115,9 @@ def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: st
     batch, m, n, k = sizes
     if device.compute_capability == WGMMA:
         name, kernel, times = "tcec_batched", kernels.tcec_split, 1
-        bm, _, bk = kernel.default.block
-        tilings = kernel.default, replace(kernel.default, block=(bm, NARROW, bk))
+        own = kernel.choose(None, Gemm(m, n, k), device)
+        bm, _, bk = own.block
+        tilings = own, replace(own, block=(bm, NARROW, bk))
         m = batch * -(-m // bm) * bm if batch > 1 else m  # as many tiles, below each other
     else:
         name, kernel, times = "tcec_registers", kernels.tcec_registers, batch

@@ -118,28 +118,46 @@ def storing(columns: int, paired: bool) -> Callable:
         return back[line] if line < back.shape[0] else float32(0)
 
     @on_device
-    def nothing(C, row, col, above, below, back_b, acc):
+    def nothing(x, row, col, y):
         pass
 
+    def scaled(group):
+        """A device function (acc, above and below, col, back_b) from a group of 8 columns on."""
+        others = scaled(group + 1) if group + 1 < columns // 8 else nothing
+        i, j = 4 * group, 8 * group
+
+        @on_device
+        def scale(acc, rows, col, back_b):
+            left, right = factor(back_b, col + j), factor(back_b, col + j + 1)
+            acc[i] *= rows[0] * left
+            acc[i + 1] *= rows[0] * right
+            acc[i + 2] *= rows[1] * left
+            acc[i + 3] *= rows[1] * right
+            others(acc, rows, col, back_b)
+
+        return scale
+
     def stores(group):
-        """The same from a group of eight columns on, with the factors of both rows."""
+        """The same that stores (C, row, col, acc)."""
         others = stores(group + 1) if group + 1 < columns // 8 else nothing
         i, j = 4 * group, 8 * group
 
         @on_device
-        def store(C, row, col, above, below, back_b, acc):
-            left, right = factor(back_b, col + j), factor(back_b, col + j + 1)
-            write(C, row, col + j, acc[i] * (above * left), acc[i + 1] * (above * right))
-            write(C, row + 8, col + j, acc[i + 2] * (below * left), acc[i + 3] * (below * right))
-            others(C, row, col, above, below, back_b, acc)
+        def store(C, row, col, acc):
+            write(C, row, col + j, acc[i], acc[i + 1])
+            write(C, row + 8, col + j, acc[i + 2], acc[i + 3])
+            others(C, row, col, acc)
 
         return store
 
-    store_all = stores(0)
+    scale_all, store_all = scaled(0), stores(0)
 
     @on_device
     def store_tile(C, row, col, back_a, back_b, acc):
-        store_all(C, row, col, factor(back_a, row), factor(back_a, row + 8), back_b, acc)
+        # All factors are read before anything is stored: the compiler cannot know that they are not
+        # in C, and a load behind each store would wait for memory anew.
+        scale_all(acc, (factor(back_a, row), factor(back_a, row + 8)), col, back_b)
+        store_all(C, row, col, acc)
 
     return store_tile
 
