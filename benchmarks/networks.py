@@ -102,10 +102,6 @@ THIN = {
         warps((128, 64, 64), (32, 32), 8),
         warps((256, 64, 64), (64, 32), 5),
     ),
-    kernels.tma_stored: (
-        Tiling(block=(128, 64, 64), stages=8),
-        Tiling(block=(128, 128, 64), stages=6),
-    ),
 }
 
 
