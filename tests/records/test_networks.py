@@ -1,8 +1,11 @@
 """Products of networks: their record is whole and of the sources that are here; what is run."""
 
 import json
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from benchmarks import networks as benchmark
@@ -125,6 +128,11 @@ def test_splits_fill_the_processors():
     own = kernels.mma_split_k.tilings[1]
     assert {t.split for t in found if t == replace(own, split=t.split)} >= {14, 29, 44}
     assert all(t.split <= t.steps(problem) for t in found)
+    problem = Gemm(4096, 16, 4096, dtype="float16")  # 64 tiles
+    deep = benchmark.THIN[kernels.mma_split_k][0]
+    found = {t.split for t in benchmark.tilings(kernels.mma_split_k, problem, H200)
+             if t == replace(deep, split=t.split)}  # fmt: skip
+    assert found == {2, 4, 6}
 
 
 @pytest.mark.parametrize(
@@ -133,3 +141,81 @@ def test_splits_fill_the_processors():
 def test_thin_tilings_are_taken(kernel, tiling):
     kernel.check(tiling)
     assert kernel.shared_bytes(RAGGED, tiling) <= H200.shared_bytes_per_block
+
+
+# ---------------------------------------------------------------------------- with no GPU at hand
+
+SMALL = Gemm(40, 16, 64, dtype="float16")
+
+
+class Matrices:
+    def __init__(self, problem):
+        self.loaded = None
+
+    def load(self, problem, operands):
+        self.loaded = operands
+
+
+class Runner:
+    """Computes by NumPy; *mma_tma* is wrong in one element, and *tma_stored* is the fastest."""
+
+    def __init__(self, kernel, problem, tiling, matrices):
+        self.kernel, self.matrices, self.samples = kernel, matrices, iter(range(100))
+
+    def compute(self, problem, operands):
+        c = problem.reference(operands).astype(np.float16)
+        c[-1, -1] += self.kernel is kernels.mma_tma
+        return c
+
+    def sample(self):
+        assert np.abs(self.matrices.loaded.a).max() > 2  # no whole numbers: random normal data
+        warming_up = next(self.samples) < 2
+        return 9.0 if warming_up else 1e-6 * (1 + (self.kernel is not kernels.tma_stored))
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    monkeypatch.setattr(benchmark.gpu, "Matrices", Matrices)
+    monkeypatch.setattr(benchmark.gpu, "Runner", Runner)
+    monkeypatch.setattr(benchmark, "detect", lambda: H200)
+    monkeypatch.setattr(benchmark, "NETWORKS", {"small": SMALL})
+
+
+NAMES = [kernel.name for kernel in benchmark.KERNELS]
+
+
+def test_runs_are_checked_and_timed(stand_in):
+    layer, wrong = benchmark.measure("small", NAMES, 1)
+    assert wrong
+    assert all(run.startswith("mma_tma ") for run in wrong)
+    assert layer.library == Timed("cublas", None, 2e-6)
+    assert (layer.best.kernel, layer.best.seconds) == ("tma_stored", 1e-6)
+    assert [as_run(run) for run in layer.ours] == benchmark.runs(SMALL, benchmark.KERNELS, H200)
+
+
+def test_where_the_library_is_wrong_nothing_is_right(stand_in, monkeypatch):
+    monkeypatch.setattr(
+        Runner, "compute", lambda self, problem, o: np.full((40, 16), np.float16(7))
+    )
+    layer, wrong = benchmark.measure("small", NAMES, 1)
+    assert len(wrong) == len(layer.ours) + 1
+
+
+def test_what_is_printed_is_written(stand_in, monkeypatch, tmp_path, capsys):
+    @contextmanager
+    def pool(processes, initializer, arguments):
+        assert processes == 1
+        yield SimpleNamespace(apply_async=lambda f, given: SimpleNamespace(get=lambda: f(*given)))
+
+    here = SimpleNamespace(Pool=pool, Lock=nullcontext)
+    monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda how: here)
+    monkeypatch.setattr(benchmark, "gpu_status", lambda: SimpleNamespace(works=True))
+    monkeypatch.setattr(benchmark, "provenance", lambda rounds, chosen: TOLD)
+    path = tmp_path / "out.json"
+    assert benchmark.main([str(path), "--kernels", "mma_pipelined,tma_stored"]) == 0
+    (layer,) = read_networks(path).layers
+    printed = capsys.readouterr().out
+    assert benchmark.line(layer) in printed
+    assert "median of 1" in printed
+    assert benchmark.main([str(path), "--kernels", "mma_tma"]) == 1
+    assert "WRONG: mma_tma" in capsys.readouterr().out
