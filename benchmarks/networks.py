@@ -1,39 +1,60 @@
 """Twenty products of neural networks, by our kernels on Tensor Cores beside cuBLAS.
 
-    python -m benchmarks.networks [--rounds 20] [--kernels mma_tuned,...] [--first 20]
+    python -m benchmarks.networks OUT.json [--rounds 20] [--kernels mma_tma,...] [--first 20]
 
 FP16 operands and results, FP32 sums. Most shapes are skinny, ragged or small, as they are where
-networks are used; none is left out where it goes badly. Every kernel runs each tiling that it takes
-on the GPU. All take turns, A B C A B C …, with a cold L2, and are checked first. "picked" is what
-`gemmlab.predict` expects to be fastest, "best" what was.
+networks are used; none is left out where it goes badly. Of all kernels and tilings those are run
+that `gemmlab.predict` expects to be fastest. All take turns, A B C A B C …, with a cold L2, and are
+checked first. "picked" is what is expected to be the fastest, "best" what was. Processes compile
+and check side by side; one at a time has the GPU. Prints a table and writes OUT.json, which
+`gemmlab.records.networks` reads; what ships is gemmlab/recorded/<device>/networks.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import platform
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab import Gemm, kernels, predict
 from gemmlab.backends import gpu
 from gemmlab.backends.checking import check
+from gemmlab.backends.timing import DATA, version
 from gemmlab.detection import detect
+from gemmlab.device import Device
 from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.kernels.tensor_core.pieces import are_aligned
 from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
 from gemmlab.model.occupancy import check_block
+from gemmlab.problem import Operands
 from gemmlab.recording import parse_kernels
+from gemmlab.records.networks import Layer, Timed, written
 from gemmlab.tiling import Tiling
 
 ROUNDS = 20
+MOST = 10  # runs of ours for each product
+FILLS = 1, 2, 3  # blocks for each SM, by which k is split
+KERNELS = kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored
+IN_BOXES = kernels.mma_tma, *kernels.HOPPER  # whose tiles come in rows of 128 bytes
 FIRST_LAYER = Convolution(32, 3, 224, 224, 64, (7, 7), stride=2, padding=3)
 WIDE_LAYER = Convolution(32, 64, 56, 56, 64, (3, 3), padding=1)
 NETWORKS = {
-    "language model, one word, square projection": linear(4096, 4096, batch=1),
+    # One column lies in memory as one row does, and rows may begin anywhere else.
+    "language model, one word, square projection": replace(
+        linear(4096, 4096, batch=1), layout="nt"
+    ),
     "language model, 16 words, square projection": linear(4096, 4096, batch=16),
     "language model, 16 words, to a wide layer": linear(11008, 4096, batch=16),
     "language model, 64 words, from a wide layer": linear(4096, 11008, batch=64),
@@ -56,6 +77,34 @@ NETWORKS = {
 }
 
 
+def warps(block: tuple[int, int, int], warp: tuple[int, int], stages: int) -> Tiling:
+    """A tiling for `mma.sync`, whose warps have 8×4 threads."""
+    return Tiling(block=block, warp=warp, thread=(warp[0] // 8, warp[1] // 4), stages=stages)
+
+
+# Beside the kernels' own: thin tiles keep all SMs busy with few rows or columns of C.
+THIN = {
+    kernels.mma_pipelined: (
+        warps((32, 16, 64), (16, 16), 10),
+        warps((32, 32, 128), (16, 16), 5),
+        warps((32, 64, 128), (16, 32), 4),
+        warps((64, 32, 128), (32, 16), 4),
+        warps((32, 64, 32), (16, 32), 1),
+        warps((64, 64, 32), (32, 32), 1),
+        warps((64, 64, 32), (32, 32), 2),
+        warps((128, 64, 32), (32, 32), 2),
+    ),
+    kernels.mma_split_k: (
+        warps((64, 64, 64), (32, 32), 6),
+        warps((128, 64, 64), (64, 32), 4),
+    ),
+    kernels.mma_tma: (
+        warps((128, 64, 64), (32, 32), 8),
+        warps((256, 64, 64), (64, 32), 5),
+    ),
+}
+
+
 class Run(NamedTuple):
     """A kernel with its tiling, None for the library's own."""
 
@@ -66,76 +115,152 @@ class Run(NamedTuple):
         return f"{self.kernel.name} {self.tiling or ''}".replace("×", "x").strip()
 
 
-def runs(problem: Gemm, chosen: Sequence[Kernel]) -> Iterator[Run]:
-    """cuBLAS, and each of the kernels that takes the problem with each tiling that fits."""
-    yield Run(kernels.REFERENCE, None)
-    for kernel in chosen:
-        if problem.arithmetic not in kernel.arithmetic or problem.layout not in kernel.layouts:
+# ------------------------------------------------------------------------------------ what is run
+
+
+def runs(problem: Gemm, chosen: Sequence[Kernel], device: Device) -> list[Run]:
+    """The `MOST` runs of ours that are expected to be fastest, the fastest first."""
+    fit = [
+        Run(kernel, tiling)
+        for kernel in chosen
+        if problem.arithmetic in kernel.arithmetic and problem.layout in kernel.layouts
+        for tiling in dict.fromkeys(tilings(kernel, problem, device))
+        if fits(kernel, problem, tiling, device)
+    ]
+    return sorted(fit, key=lambda run: expected(problem, device, run))[:MOST]
+
+
+def tilings(kernel: Kernel, problem: Gemm, device: Device) -> Iterator[Tiling]:
+    """What a kernel may be run with: its own tiling, those that it is recorded with, thin ones."""
+    yield kernel.choose(None, problem, device)
+    for tiling in (*kernel.tilings, *THIN.get(kernel, ())):
+        if not kernel.splits:
+            yield tiling
             continue
-        own = kernel.choose(None, problem, detect())
-        for tiling in [own] if kernel.splits else dict.fromkeys((own, *kernel.tilings)):
-            if fits(kernel, problem, tiling):
-                yield Run(kernel, tiling)
+        across, down = tiling.grid(problem)
+        for fill in FILLS:
+            split = min(fill * device.sms // (across * down), tiling.steps(problem))
+            if split > 1:
+                yield replace(tiling, split=split)
 
 
-def fits(kernel: Kernel, problem: Gemm, tiling: Tiling) -> bool:
-    """Whether the GPU can launch it, and the kernel can copy the problem's rows."""
+def fits(kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device) -> bool:
+    """Whether the GPU can launch it, and its tiles can be copied by pieces of 16 bytes.
+
+    Where they cannot, the kernels for Hopper carry one element after the other.
+    """
+    if kernel in IN_BOXES and not are_aligned(problem):
+        return False
     try:
         (_, block) = kernel.launch(problem, tiling)
-        check_block(detect(), int(np.prod(block)), kernel.shared_bytes(problem, tiling))
-        predict(problem, detect(), kernel, tiling)
+        check_block(device, int(np.prod(block)), kernel.shared_bytes(problem, tiling))
+        predict(problem, device, kernel, tiling)
     except ValueError:
         return False
     return True
 
 
-def measure(
-    problem: Gemm, chosen: Sequence[Kernel], rounds: int
-) -> tuple[dict[Run, float], list[Run]]:
-    """The median time of each run [s], taken in turns, and the runs that are wrong."""
-    operands, matrices = problem.operands(), gpu.Matrices(problem)
-    wanted = list(runs(problem, chosen))
+def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
+    """Bounds of a run [s], the longest first: where two runs share it, the next one decides.
+
+    Each launch after the first takes the time between launches besides, and what it takes to hand
+    its blocks out, or a round trip to memory.
+    """
+    further = 0.0
+    for one in run.kernel.after:
+        blocks = int(np.prod(one.launch(problem, run.tiling)[0]))
+        hand_out = blocks * (device.block_interval or 0.0)
+        further += (device.launch_interval or 0.0) + max(hand_out, device.dram_latency or 0.0)
+    bounds = predict(problem, device, *run).times.values()
+    return sorted((bound + further for bound in bounds), reverse=True)
+
+
+# --------------------------------------------------------------------------------- how it is timed
+
+_turn: AbstractContextManager = nullcontext()  # of this process on the GPU
+
+
+def share(turn: AbstractContextManager) -> None:
+    """Let this process use the GPU while it holds `turn`, which all processes share."""
+    global _turn
+    _turn = turn
+
+
+def measure(name: str, chosen: Sequence[str], rounds: int) -> tuple[Layer, list[str]]:
+    """The median times of the runs of a layer, taken in turns, and those that are wrong."""
+    problem, device = NETWORKS[name], detect()
+    whole, operands = problem.operands(kind="integers"), problem.operands()
+    wanted = [Run(kernels.REFERENCE, None),
+              *runs(problem, [kernels.get(kernel) for kernel in chosen], device)]  # fmt: skip
+    matrices = gpu.Matrices(problem)
     runners = [gpu.Runner(run.kernel, problem, run.tiling, matrices) for run in wanted]
-    checks = [check(problem, runner.compute, operands) for runner in runners]
-    matrices.load(problem, operands)
-    times = np.array([[r.sample() for r in runners] for _ in range(gpu.WARM_UP + rounds)])
-    seconds = np.median(times[gpu.WARM_UP :], axis=0).tolist()
-    wrong = [run for run, c in zip(wanted, checks, strict=True) if c.error > problem.tolerance]
-    return dict(zip(wanted, seconds, strict=True)), wrong
+
+    def by_library(problem: Gemm, operands: Operands) -> np.ndarray:
+        with _turn:
+            return runners[0].compute(problem, operands)
+
+    right = check(problem, by_library, whole).error <= problem.tolerance
+    with _turn:
+        results = [runner.compute(problem, whole) for runner in runners]
+        matrices.load(problem, operands)
+        times = np.array([[r.sample() for r in runners] for _ in range(gpu.WARM_UP + rounds)])
+    # Sums of whole numbers are exact, whatever their order: all results are the same bits.
+    wrong = [str(run) for run, c in zip(wanted, results, strict=True)
+             if not (right and np.array_equal(c, results[0]))]  # fmt: skip
+    library, *ours = (
+        Timed(run.kernel.name, run.tiling, float(f"{seconds:.4g}"))
+        for run, seconds in zip(wanted, np.median(times[gpu.WARM_UP :], axis=0), strict=True)
+    )
+    return Layer(name, problem, library, tuple(ours)), wrong
+
+
+def line(one: Layer) -> str:
+    """A layer's row of the table."""
+    picked, best = (one.of_library(run) for run in (one.picked, one.best))
+    library = one.library.seconds * 1e6
+    told = f"{one.name}; {one.problem}; {one.best.kernel} {one.best.tiling}".replace("×", "x")
+    return f"{picked:.2f} {best:.2f} {library:8.1f}  {told}"
+
+
+def provenance(rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
+    """Where the numbers come from."""
+    device, known = detect(), gpu.provenance()
+    return {
+        "device": device.name, "device_title": device.title,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"), "data": DATA,
+        "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
+        **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
+        "rounds": rounds, "source_sha256": {k: source_hash(kernels.get(k)) for k in chosen},
+    }  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    fastest = kernels.mma_pipelined, kernels.mma_tuned, kernels.mma_tma, kernels.mma_split_k
-    names = ",".join(k.name for k in (*fastest, *kernels.HOPPER))
+    names = ",".join(k.name for k in KERNELS)
+    parser.add_argument("out", type=Path)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="timed launches of each")
     parser.add_argument("--kernels", default=names, help="names with commas (default: %(default)s)")
     parser.add_argument("--first", type=int, default=len(NETWORKS), help="only so many shapes")
-    arguments = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
     if not gpu_status().works:
         print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
         return 1
-    device, chosen = detect(), parse_kernels(arguments.kernels)
-    print(device.title, *(f"{k} {v}" for k, v in gpu.provenance().items()), sep="; ")
+    chosen = [kernel.name for kernel in parse_kernels(asked.kernels)]
     print("of cuBLAS: picked, best; cuBLAS [us]; layer; product; best")
-    of_picked, of_best, right = [], [], True
-    for name, problem in list(NETWORKS.items())[: arguments.first]:
-        found, wrong = measure(problem, chosen, arguments.rounds)
-        library, *ours = found
-        picked = min(ours, key=lambda run: predict(problem, device, *run).seconds)
-        best = min(ours, key=found.__getitem__)
-        of_picked.append(found[library] / found[picked])
-        of_best.append(found[library] / found[best])
-        print(
-            f"{of_picked[-1]:.2f} {of_best[-1]:.2f} {found[library] * 1e6:8.1f}  {name}; "
-            f"{problem}; {best}".replace("×", "x"),
-            flush=True,
-        )
-        for run in wrong:
-            print(f"          WRONG: {run}")
-        right = right and not wrong
-    print(f"median of {len(of_best)}: picked {median(of_picked):.2f}, best {median(of_best):.2f}")
-    return 0 if right else 1
+    spawned, found, wrong = multiprocessing.get_context("spawn"), [], []
+    names = list(NETWORKS)[: asked.first]
+    with spawned.Pool(len(names), share, (spawned.Lock(),)) as pool:
+        jobs = [pool.apply_async(measure, (name, chosen, asked.rounds)) for name in names]
+        for job in jobs:
+            one, not_right = job.get()
+            print(line(one), *(f"\n          WRONG: {run}" for run in not_right), flush=True)
+            found.append(one)
+            wrong += not_right
+    rates = [[one.of_library(run) for run in (one.picked, one.best)] for one in found]
+    picked, best = map(median, zip(*rates, strict=True))
+    print(f"median of {len(found)}: picked {picked:.2f}, best {best:.2f}")
+    asked.out.write_text(written(provenance(asked.rounds, chosen), found), "utf-8")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Predictable(Protocol):
     """The parts of a kernel that `predict` uses; `gemmlab.kernels.Kernel` has them."""
 
     name: str
+    splits: bool
 
     def check_problem(self, problem: Gemm) -> None: ...
 
@@ -138,8 +139,10 @@ def predict(
         "global": SECTOR * (count["global_load_sectors"] + count["global_store_sectors"]),
         "shared": LINE * shared,
     }
-    # Blocks come whole: the SM with most of them decides when its own resources are done.
-    imbalance = occupancy.waves(target, launch.blocks, 1) * target.sms / launch.blocks
+    # Blocks come whole, and tiles where blocks take several: the SM with most of them decides when
+    # its own resources are done.
+    pieces = launch.blocks if kernel.splits else max(launch.blocks, math.prod(tiling.grid(problem)))
+    imbalance = occupancy.waves(target, pieces, 1) * target.sms / pieces
     on_sm = {
         "math": max(flops / target.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
@@ -154,7 +157,7 @@ def predict(
         times["latency"] = max(times["latency"], *on_sm.values())
         times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
     if target.l2_bandwidth:
-        times["l2"] = work.l2_bytes / target.l2_bandwidth
+        times["l2"] = work.l2_bytes / _l2_bandwidth(work, target)
     return Prediction(
         problem, target.name, kernel.name, tiling, problem.flops, traffic, times, work.counters,
         shared / work.l1_wavefronts if work.l1_wavefronts else 0.0,
@@ -167,6 +170,12 @@ class _Launch(NamedTuple):
     blocks: int
     threads: int
     shared_bytes: int
+
+
+def _l2_bandwidth(work: Work, device: Device) -> float:
+    """What L2 gives at most [B/s]: more where the TMA copies, for whom lines come whole."""
+    by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
+    return by_tma or device.l2_bandwidth
 
 
 def _latency(work: Work, launch: _Launch, device: Device) -> float:

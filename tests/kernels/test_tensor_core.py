@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, simulate
-from gemmlab.kernels.tensor_core.pieces import are_aligned, in_rows, swizzled
+from gemmlab.kernels.tensor_core.pieces import PIECE, are_aligned, copyable, in_rows, swizzled
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.numerics.tile import mma
 from gemmlab.prediction.compiling import lacking
@@ -196,6 +196,38 @@ def test_each_idea_is_predicted_to_pay():
     assert swizzled_ < tuned < predict(problem, "h200").flops_per_second
     limiters = [p.limiter for p in found.values()]
     assert limiters == ["L1", *["shared memory"] * 4]
+
+
+SIDES = (16, 32, 64, 128, 256)
+
+
+@pytest.mark.parametrize(
+    "tiling",
+    [tile((m, n, k), (16, 16)) for m in SIDES[:3] for n in SIDES[:3] for k in SIDES],
+    ids=str,
+)
+def test_a_tiling_is_taken_if_all_pieces_of_a_thread_change_places_alike(tiling):
+    """The thread's first place is found once: in rows of 128 elements, eight rows swizzle apart."""
+    alike = True
+    for shape in ((tiling.block[0], tiling.block[2]), (tiling.block[2], tiling.block[1])):
+        for height, length in (shape, shape[::-1]):
+            place, across = swizzled(length), length // PIECE
+            down = tiling.threads // across
+            fits = tiling.threads % across == 0 and down > 0 and height % down == 0
+            thread, turn = np.mgrid[: tiling.threads, : height // down] if fits else (0, 0)
+            first, row = place(thread // max(1, across), thread % across), turn * down
+            alike &= fits and np.array_equal(
+                first + row * length, place(thread // across + row, thread % across)
+            )
+    assert copyable(tiling) == alike
+
+
+def test_thin_tiles_in_rows_of_128_elements_need_four_warps():
+    for kernel in (kernels.mma_pipelined, kernels.mma_split_k):
+        with pytest.raises(ValueError, match="does not fit"):
+            kernel.check(tile((32, 16, 128), (16, 16), 6))
+    thin, problem = tile((32, 16, 64), (16, 16), 3), gemm((40, 16, 200), 0)
+    check(kernels.mma_pipelined, problem, thin)
 
 
 # ------------------------------------------------------------------- the same source, compiled

@@ -8,6 +8,7 @@ import pytest
 from gemmlab import device
 from gemmlab.device import sources
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark, results, running
+from gemmlab.microbenchmarks.asynchronous import TILE
 from gemmlab.microbenchmarks.launch import COUNT
 from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
@@ -147,6 +148,16 @@ FACTS = {
     "launch_latency": ("empty_alone", lambda one: one.seconds),
     "launch_interval": ("empty_256_threads_4_bytes", lambda one: one.seconds),
 }
+
+
+def test_the_tma_gets_more_from_l2_than_threads_do():
+    """By the clock of the SM that takes longest, with all SMs at it; the H100 has no such row."""
+    one = H200.loop("tma_60_copies_all_sms", 1)
+    rate = 60 * TILE / one.each * GPU.sms * GPU.clock
+    assert GPU.l2_tma_bandwidth == float(f"{rate:.3g}") > GPU.l2_bandwidth
+    assert f"{60 * TILE / one.each:.1f} bytes" in sources(GPU)["l2_tma_bandwidth"].text
+    assert f"`{one.name}`" in sources(GPU)["l2_tma_bandwidth"].text
+    assert H200.provenance["date"][:10] in sources(GPU)["l2_tma_bandwidth"].text
 
 
 @pytest.mark.parametrize("name_of_gpu", RECORDED)

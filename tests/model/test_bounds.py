@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gemmlab import kernels, records
 from gemmlab.device import device, names
 from gemmlab.formats import FORMATS
 from gemmlab.model import predict, predict_all
@@ -80,3 +81,36 @@ def test_sizes_broadcast_and_are_checked():
         Gemms(1, 1, 1, dtype="float31")
     with pytest.raises(ValueError, match="no peak for dtype 'tf32'"):
         predict_all(Gemms(1, 1, 1, dtype="tf32"), "v100")
+
+
+@pytest.mark.parametrize(
+    "kernel", [*kernels.TENSOR_CORE_TMA, *kernels.HOPPER], ids=lambda k: k.name
+)
+def test_no_kernel_for_hopper_is_faster_than_its_bound(kernel):
+    """What L2 gives to threads alone would not be a bound of copies by the TMA."""
+    for m in records.load("h200", kernel):
+        bound = predict(m.problem, "h200", kernel, m.tiling).seconds
+        assert bound < min(m.samples), (m.problem, m.tiling)
+
+
+def test_copies_by_the_tma_have_a_bandwidth_of_their_own():
+    gpu, problem = device("h200"), Gemm(4096, 4096, 4096, dtype="float16")
+    for kernel, bandwidth in (
+        (kernels.tma_stored, gpu.l2_tma_bandwidth),
+        (kernels.mma_pipelined, gpu.l2_bandwidth),
+    ):
+        found = predict(problem, gpu, kernel)
+        assert found.times["l2"] == found.bytes["l2"] / bandwidth
+    unknown = replace(gpu, l2_tma_bandwidth=None)
+    found = predict(problem, unknown, kernels.tma_stored)
+    assert found.times["l2"] == found.bytes["l2"] / gpu.l2_bandwidth
+
+
+def test_tiles_come_whole_where_blocks_take_several():
+    """133 tiles: one SM has two, and does not share them."""
+    gpu, kernel = device("h200"), kernels.tma_stored
+    even, odd = (
+        predict(Gemm(128 * tiles, 256, 4096, dtype="float16"), gpu, kernel).times["math"]
+        for tiles in (gpu.sms, gpu.sms + 1)
+    )
+    assert odd == pytest.approx(2 * even)

@@ -25,6 +25,7 @@ from gemmlab.tiling import Tiling
 PIECE = 8  # elements: 16 bytes
 BYTES = 2  # of an element
 LINE = 64  # elements in a wavefront of shared memory: 128 bytes, all banks
+ALIKE = 8  # rows after which `swizzled` begins anew, whatever their length
 
 Place = Callable[[Any, Any], Any]  # (row, piece of the row) -> the element at which it lies
 
@@ -165,7 +166,7 @@ def copyable(tiling: Tiling) -> bool:
             if length % PIECE or length & length - 1 or tiling.threads % across:
                 return False
             down = tiling.threads // across
-            if height % down or down * length % (PIECE * LINE):
+            if height % down or down % ALIKE:
                 return False
     return True
 

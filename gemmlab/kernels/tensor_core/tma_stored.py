@@ -243,7 +243,12 @@ tma_stored = Kernel(
     result=result,
     variant=variant,
     compile=compile_options,
-    tilings=(DEFAULT, Tiling(block=(128, 256, DEPTH), stages=3)),
+    tilings=(
+        DEFAULT,
+        Tiling(block=(128, 256, DEPTH), stages=3),
+        Tiling(block=(128, 128, DEPTH), stages=6),
+        Tiling(block=(128, 64, DEPTH), stages=8),
+    ),
     arithmetic=ARITHMETIC,
     layouts=LAYOUTS,
 )
