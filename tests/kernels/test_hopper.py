@@ -84,7 +84,8 @@ def test_the_model_says_that_l2_is_the_limit():
     assert found.bottleneck == "l2"
     tiles = 8192**3 * 2 * (1 / 128 + 1 / 256)
     assert found.bytes["l2"] == tiles + 8192**2 * 4
-    assert found.times["math"] == predict(product(8192, 8192, 8192), "h200").times["math"]
+    whole = predict(product(8192, 8192, 8192), "h200").times["math"]
+    assert found.times["math"] == pytest.approx(whole * 16 * 132 / 2048)  # 16 tiles for some SMs
 
 
 @pytest.mark.parametrize("kernel", [warp_specialised, tma_stored], ids=lambda kernel: kernel.name)
