@@ -47,20 +47,18 @@ def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
 
 
 def copying(size: int, along: bool) -> Callable:
-    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    """The device function that begins to copy a box of a tile, from `first` and from p of k on."""
     BLOCKS = size // BLOCK
 
     @on_device
-    def copy_rows(tiles, stage, matrix, first, p, full):
-        for box in range(BOXES):
-            tma_load(tiles, stage, box, 0, 0, 0, matrix, first, p + box * BOX, full, stage)
+    def copy_rows(tiles, stage, box, matrix, first, p, full):
+        tma_load(tiles, stage, box, 0, 0, 0, matrix, first, p + box * BOX, full, stage)
 
     @on_device
-    def copy_blocks(tiles, stage, matrix, first, p, full):
-        for box in range(BOXES):
-            for block in range(BLOCKS):
-                start = first + block * BLOCK + box * BOX
-                tma_load(tiles, stage, box, block, 0, 0, matrix, p, start, full, stage)
+    def copy_blocks(tiles, stage, box, matrix, first, p, full):
+        for block in range(BLOCKS):
+            start = first + block * BLOCK + box * BOX
+            tma_load(tiles, stage, box, block, 0, 0, matrix, p, start, full, stage)
 
     return copy_rows if along else copy_blocks
 
@@ -78,13 +76,11 @@ def carrying(size: int, along: bool, first: int) -> Callable:
         thread = cuda.threadIdx.x - first
         top, four = thread // ACROSS, thread % ACROSS
         to = (four ^ top % 8) * FOUR  # in the swizzle, the same in all rows of this thread
-        for box in range(BOXES):
-            for block in range(BLOCKS):
-                ahead = block * BLOCK + box * BOX + four * FOUR
-                for down in range(0, ROWS, DOWN):
-                    row = top + down
-                    i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
-                    store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
+        for line in range(top, BOXES * BLOCKS * ROWS, DOWN):
+            box, block, row = line // (BLOCKS * ROWS), line // ROWS % BLOCKS, line % ROWS
+            ahead = block * BLOCK + box * BOX + four * FOUR
+            i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+            store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
 
     return carry
 

@@ -8,8 +8,10 @@ itself, splits them as it loads them, and gives them to `wgmma` from there, whic
 memory the larger part of A's traffic. Counter to watch: global stores, those of C alone.
 
 A stage has three mbarriers: `full`, when its bytes have come; `done`, when its tile of B is split;
-`empty`, when all consumers have read it. The producer splits one step behind its copies. A consumer
-loads and splits a fragment of A while Tensor Cores multiply the one before.
+`empty`, when all consumers have read it. One stage is filled, one is split, and one is multiplied:
+so the producer splits one step behind its copies. They take their time, too: each of its warps has
+one box of four to copy. A consumer loads and splits a fragment of A while Tensor Cores multiply the
+one before, and the sums of one step are added while they correct its last products.
 
 Source of the products: see `sums`; of the roles: see *warp_specialised*.
 """
@@ -20,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from numpy import float16, float32, uint32, uint64
+from numpy import float16, float32, int32, uint32, uint64
 
 from gemmlab.instructions import (
     WGMMA_REGISTERS,
@@ -70,7 +72,6 @@ from gemmlab.tiling import WARP, Tiling
 
 HIGH, LOW = 0, 1  # parts of B, where its two boxes were
 BARRIERS = 3  # of a stage
-NOTHING = ((float32(0), float32(0)),) * 4  # pairs of A that follow the last step of a tile
 
 
 def build(
@@ -81,7 +82,7 @@ def build(
     layout, aligned, paired : as in *warp_specialised*
     """
     BM, BN, BK = tiling.block
-    STAGES = tiling.stages
+    STAGES, EVERY = tiling.stages, BK // DEPTH
     CONSUMERS = BM // ROWS
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     A_BYTES, B_BYTES = BOXES * BM * ROW, BOXES * BN * ROW
@@ -95,16 +96,20 @@ def build(
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     carry_a, carry_b = carrying(BM, A_ALONG, PRODUCER), carrying(BN, B_ALONG, PRODUCER)
     split_b, fetch_a, in_b = splitting(BN, B_ALONG, PRODUCER), fetching(A_ALONG), placing(B_ALONG)
-    BRINGERS = 1 if aligned else WARPGROUP
+    WARPS = WARPGROUP // WARP  # of the producer
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
     update = updating(BN, "float32", paired)
 
     @on_device
     def copy(As, Bs, stage, A, B, row, col, p, full):
-        """Let the TMA copy the tiles of a stage; `full` counts their bytes."""
-        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
-        copy_a(As, stage, A, row, p, full)
-        copy_b(Bs, stage, B, col, p, full)
+        """Let the TMA copy a box of A or of B, one for each warp; `full` counts their bytes."""
+        warp = cuda.threadIdx.x // WARP % WARPS
+        if warp < BOXES:
+            mbarrier_arrive_expect(full, stage, A_BYTES // BOXES)
+            copy_a(As, stage, warp, A, row, p, full)
+        else:
+            mbarrier_arrive_expect(full, stage, B_BYTES // BOXES)
+            copy_b(Bs, stage, warp - BOXES, B, col, p, full)
 
     @on_device
     def carry(As, Bs, stage, A, B, row, col, p, full):
@@ -125,15 +130,9 @@ def build(
         mbarrier_arrive(done, stage)
 
     @on_device
-    def begun(As, step, row, full):
-        """The first pairs of A of a step, once they have come."""
-        stage = stage_of(step)
-        mbarrier_wait(full, stage, parity_of(step))
-        return fetch_a(As, stage, row, 0)
-
-    @on_device
-    def three(part, cross, Bs, stage, q, high, low, more, more_cross):
+    def three(part, cross, Bs, stage, q, pairs, more, more_cross):
         """Begin three products of 16 along k: one group for `part`, and one for `cross`."""
+        high, low = halved(pairs)
         b, x, y = in_b(0, q)
         wgmma_fence()
         wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
@@ -141,37 +140,6 @@ def build(
         wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
         wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
         wgmma_commit()
-
-    def products(q):
-        """A device function that multiplies a step from q of k on, given its fragments of A there.
-
-        It returns those with which the next step begins. `part` is complete then, and the last
-        corrections go on.
-        """
-
-        @on_device
-        def last(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
-            three(part, cross, Bs, stage_of(step), q, high, low, more, more_cross)
-            pairs = begun(As, step + uint32(1), row, full) if follows else NOTHING
-            wgmma_wait(1, part)
-            return halved(pairs)
-
-        if q + K == DEPTH:
-            return last
-        others = products(q + K)
-
-        @on_device
-        def multiply(part, cross, As, Bs, step, row, high, low, more, more_cross, full, follows):
-            stage = stage_of(step)
-            three(part, cross, Bs, stage, q, high, low, more, more_cross)
-            pairs = fetch_a(As, stage, row, q + K)
-            wgmma_wait(2, cross)  # the registers of the fragments before these are free again
-            high, low = halved(pairs)
-            return others(part, cross, As, Bs, step, row, high, low, True, True, full, follows)
-
-        return multiply
-
-    multiply = products(0)
 
     def tcec_fused(alpha, A, B, k, beta, C):
         As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, STAGES * A_BYTES)
@@ -182,12 +150,13 @@ def build(
         empty = shared_view((STAGES,), uint64, TILES + 2 * STAGES * WORD)
         m, n = C.shape
         tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
+        steps = (k + DEPTH - 1) // DEPTH
         thread = cuda.threadIdx.x
         step = uint32(0)  # along k, over all tiles of this block
 
         if thread == 0:
             for stage in range(STAGES):
-                mbarrier_init(full, stage, BRINGERS)
+                mbarrier_init(full, stage, WARPS if aligned else WARPGROUP)
                 mbarrier_init(done, stage, WARPGROUP)
                 mbarrier_init(empty, stage, PRODUCER)
             fence_mbarrier_init()
@@ -195,46 +164,60 @@ def build(
 
         if thread >= PRODUCER:
             setmaxnreg_dec(FEW)
-            if aligned and thread == PRODUCER:
+            brings = not aligned or thread % WARP == 0
+            if aligned and brings:
                 fence_tensor_map(A)
                 fence_tensor_map(B)
-            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+            for tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
                 row, col = corner(tile, m, n)
-                for p in range(0, k, DEPTH):
-                    if thread < PRODUCER + BRINGERS:
+                for s in range(int32(steps)):
+                    if brings:
                         stage = stage_of(step)
                         # What it had a turn ago is split and read; the first turn passes at once.
                         before = parity_of(step) ^ uint32(1)
                         mbarrier_wait(done, stage, before)
                         mbarrier_wait(empty, stage, before)
-                        bring(As, Bs, stage, A, B, row, col, p, full)
+                        bring(As, Bs, stage, A, B, row, col, s * DEPTH, full)
+                    cuda.syncwarp()
                     if step > uint32(0):
-                        split(Bs, words, step - uint32(1), full, done)
-                    step += uint32(1)
-            split(Bs, words, step - uint32(1), full, done)
+                        split(Bs, words, uint32(step - uint32(1)), full, done)
+                    step = uint32(step + uint32(1))
+            split(Bs, words, uint32(step - uint32(1)), full, done)
         else:
             setmaxnreg_inc(MANY)
             main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
             cross = cuda.local.array(HELD, float32)
-            # Of the tile, this thread's first element of C, and the row of A that it has.
+            # Of the tile, the row of A that this thread has, and its first element of C.
             i = uint32(thread) // uint32(WARP) * uint32(16) + fragment_row()
-            j = thread % 4 * 2
-            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
-                row, col = corner(tile, m, n)
+            j = int32(uint32(thread) % uint32(4)) * 2
+            for tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
                 clear(main)
-                high, low = halved(begun(As, step, i, full))
-                for p in range(0, k, DEPTH):
-                    mbarrier_wait(done, stage_of(step), parity_of(step))
-                    high, low = multiply(
-                        part, cross, As, halves, step, i, high, low,
-                        p % BK > 0, p > 0, full, p + DEPTH < k,
-                    )  # fmt: skip
-                    if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
+                for s in range(int32(steps)):
+                    stage = stage_of(step)
+                    mbarrier_wait(full, stage, parity_of(step))
+                    pairs = fetch_a(As, stage, i, 0)
+                    mbarrier_wait(done, stage, parity_of(step))
+                    three(part, cross, halves, stage, 0, pairs, s % EVERY > 0, s > 0)
+                    # Fragments are loaded while others are multiplied; those before are free then.
+                    pairs = fetch_a(As, stage, i, K)
+                    wgmma_wait(2, cross)
+                    if s > 0:
+                        mbarrier_arrive(empty, stage_of(uint32(step - uint32(1))))
+                    three(part, cross, halves, stage, K, pairs, True, True)
+                    pairs = fetch_a(As, stage, i, 2 * K)
+                    wgmma_wait(2, cross)
+                    three(part, cross, halves, stage, 2 * K, pairs, True, True)
+                    pairs = fetch_a(As, stage, i, 3 * K)
+                    wgmma_wait(2, cross)
+                    three(part, cross, halves, stage, 3 * K, pairs, True, True)
+                    wgmma_wait(1, part)  # it is complete, and the last corrections go on
+                    if (s + 1) % EVERY == 0 or s + 1 == steps:
                         add(main, part)
-                    wgmma_wait(0, cross)
-                    mbarrier_arrive(empty, stage_of(step))  # each thread has loaded its own of A
-                    step += uint32(1)
+                    step = uint32(step + uint32(1))
+                wgmma_wait(0, cross)
+                mbarrier_arrive(empty, stage_of(uint32(step - uint32(1))))
                 join(main, cross)
+                row, col = corner(tile, m, n)
                 update(C, row + i, col + j, alpha, main, beta)
 
     return tcec_fused
@@ -274,10 +257,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
+    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 3:
         raise ValueError(
             f"tiling {tiling} does not fit tcec_fused, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k a multiple of {DEPTH}, and two stages or more, such as {DEFAULT!r}"
+            f"64 or 128 and k a multiple of {DEPTH}, three stages or more, such as {DEFAULT!r}"
         )
 
 
