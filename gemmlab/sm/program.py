@@ -113,7 +113,7 @@ def stall(instruction: Instruction, facts: Facts) -> int:
 def _slots(instruction: Instruction, used: Use) -> int:
     """Cycles in which a scheduler issues an instruction: half of those that its product takes.
 
-    Source: microbenchmarks hmma_16816_f16_beside_8_fmul and hmma_1688_f16_beside_4_fmul.
+    Source: decision 017, with eight FMUL or FFMA beside a product of 16x8x16, four of 16x8x8.
     """
     return used.interval // 2 if instruction.name == "HMMA" else 1
 

@@ -10,7 +10,7 @@ import pytest
 
 from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
-from gemmlab.kernels.tcec import products, quads, tcec_registers, warpgroup_tiles
+from gemmlab.kernels.tcec import quads, tcec_registers
 from gemmlab.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 from gemmlab.numerics import POLICIES, TENSOR_CORES, Policy, emulated_matmul
@@ -129,7 +129,7 @@ def changed(name):
     ("name", "before", "after"),
     [
         ("ex3-read", kernels.tcec_stored.build, kernels.tcec_registers.build),
-        ("wgmma", kernels.warp_specialised.build, warpgroup_tiles.multiplying_tiles),
+        ("wgmma", kernels.warp_specialised.build, kernels.tcec_split.build),
     ],
 )
 def test_diffs_are_of_sources_that_run(name, before, after):
@@ -142,8 +142,7 @@ def test_what_two_kernels_split_and_how_often():
     bm, bn, _ = tcec_registers.DEFAULT.block
     wm, wn = tcec_registers.DEFAULT.warp
     assert (bn // wn, bm // wm) == (4, 2)  # warps that load an element of A, and of B
-    assert "parting(policy)" in inspect.getsource(quads.loading)
-    assert "split_two" in inspect.getsource(products.parting)
+    assert "split_two" in inspect.getsource(quads.loading)
 
 
 def test_the_kernels_beat_the_peak_of_the_units_for_fp32():

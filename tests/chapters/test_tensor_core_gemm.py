@@ -221,7 +221,7 @@ def test_what_the_rungs_wait_for():
     products, *two = swizzled.lines[:3]
     assert products.line.text.startswith("multiply")
     assert set(two) == set(copies(swizzled))
-    assert sum(cost.share for cost in two) == pytest.approx(1 / 2, abs=0.02)
+    assert 0.5 < sum(cost.share for cost in two) < 0.56
     for cost in two:
         assert cost.used["integer"] + cost.empty["lsu"] > cost.share / 2
     spent = [sum(c.used.get("integer", 0) for c in copies(s)) for s in (swizzled, ring)]

@@ -7,7 +7,14 @@ import pytest
 
 from gemmlab import device
 from gemmlab.device import sources
-from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark, results, running
+from gemmlab.microbenchmarks import (
+    LAUNCHES,
+    LOOPS,
+    beside_products,
+    microbenchmark,
+    results,
+    running,
+)
 from gemmlab.microbenchmarks.asynchronous import TILE
 from gemmlab.microbenchmarks.launch import COUNT
 from gemmlab.microbenchmarks.loop import sha256
@@ -27,8 +34,10 @@ def cycles(name, warps=1):
 
 
 def test_every_microbenchmark_is_recorded_once():
+    """But for those that decision 017 tells of, which are younger than the record."""
     found = [(row.name, row.warps) for row in H200.loops]
-    assert found == [(loop.name, warps) for loop in LOOPS for warps in loop.warps]
+    older = [loop for loop in LOOPS if loop not in beside_products.LOOPS]
+    assert found == [(loop.name, warps) for loop in older for warps in loop.warps]
     found = [(row.name, row.blocks) for row in H200.launches]
     assert found == [
         (one.name, blocks * (GPU.sms if one.per_sm else 1))

@@ -136,7 +136,9 @@ def test_splits_fill_the_processors():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "tiling"), [(k, t) for k, thin in benchmark.THIN.items() for t in thin], ids=str
+    ("kernel", "tiling"),
+    [(k, t) for k, thin in benchmark.THIN.items() for t in thin],
+    ids=lambda one: getattr(one, "name", str(one)),
 )
 def test_thin_tilings_are_taken(kernel, tiling):
     kernel.check(tiling)

@@ -3,10 +3,14 @@
 `python -m tests.support.timed_loops` prints the table of all of them.
 """
 
+import re
+
 import numpy as np
 import pytest
 
 from gemmlab.microbenchmarks import microbenchmark, results
+from gemmlab.microbenchmarks.beside_products import LOOPS as LOOPS_BESIDE
+from tests.support.paths import ROOT
 from tests.support.timed_loops import phases, simulated
 
 H200 = results.load("h200")
@@ -14,20 +18,17 @@ H200 = results.load("h200")
 EXACT, CLOSE, NEAR = 0.01, 0.05, 0.1
 EXACTLY = """
 ffma_latency imad_latency lop3_latency mufu_ex2_latency lds_32_latency lds_64_latency
-lds_128_latency ldmatrix_x4_latency hmma_16816_f16_latency hmma_16816_f16_rate_4_chains bar_sync
+lds_128_latency ldmatrix_x4_latency hmma_16816_f16_latency bar_sync
 wgmma_64x64x16_latency wgmma_64x128x16_latency wgmma_64x256x16_latency wgmma_64x256x16_rate
 lds_32_conflict_32_rate
 """
 CLOSELY = """
 ffma_rate imad_rate lop3_rate iadd_rate iadd3_rate dadd_rate imnmx_rate mufu_ex2_rate popc_rate
 ffma_imad_rate ffma_dfma_rate ffma_outer8x8_rate hmma_1688_f16_rate_4_chains loop_of_64_ffma
+hmma_16816_f16_rate_4_chains
 loop_of_512_ffma sts_32_own_rate ldg_l2_latency wgmma_64x64x16_rate wgmma_64x128x16_rate
 """
 NEARLY = """
-hmma_16816_f16_beside_1_fmul hmma_16816_f16_beside_4_fmul hmma_16816_f16_beside_8_fmul
-hmma_16816_f16_beside_2_fadd hmma_16816_f16_beside_4_fadd hmma_16816_f16_beside_1_ffma
-hmma_16816_f16_beside_8_ffma hmma_16816_f16_beside_2_imad hmma_16816_f16_beside_4_lop3
-hmma_1688_f16_beside_2_fmul hmma_1688_f16_beside_4_fadd
 lds_32_own_rate lds_128_own_rate sts_64_own_rate sts_128_own_rate ffma4_per_lds32_rate
 ffma16_per_lds32_rate sts_bar_lds_bar ffma_3_new_sources_rate loop_of_2304_ffma loop_of_4096_ffma
 """
@@ -59,6 +60,30 @@ def test_a_microbenchmark_takes_as_long_as_on_an_h200(name):
     for warps in microbenchmark(name).warps:
         measured = H200.loop(name, warps).each
         assert simulated(name, warps) == pytest.approx(measured, rel=tolerance), f"{warps} warps"
+
+
+def beside_products():
+    """(Loop, cycles of a product) that decision 017 tells, with two warps on each scheduler."""
+    text = (ROOT / "book/decisions/017-registers-beside-mma.md").read_text("utf-8")
+    names = {"16×8×16": "hmma_16816_f16", "16×8×8": "hmma_1688_f16"}
+    for line in re.findall(r"^\| (16×.*) \|$", text, re.MULTILINE):
+        product, other, _, *cycles = line.split(" | ")
+        for n, measured in zip((1, 2, 4, 8), cycles, strict=True):
+            if measured != "–":
+                yield f"{names[product]}_beside_{n}_{other}", float(measured)
+
+
+BESIDE = dict(beside_products())
+
+
+def test_the_decision_tells_of_every_loop_beside_products():
+    assert set(BESIDE) == {loop.name for loop in LOOPS_BESIDE}
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", list(BESIDE)[::2])
+def test_a_product_takes_longer_beside_what_reads_registers(name):
+    assert simulated(name, 8) / 2 == pytest.approx(BESIDE[name], rel=NEAR)
 
 
 @pytest.mark.ptxas

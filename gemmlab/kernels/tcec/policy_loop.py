@@ -1,0 +1,201 @@
+"""The loop of *tcec_registers* for any policy: parts, products and sums as `products` makes them.
+
+*tcec_registers* keeps a loop of its own, which says all of it for one policy; this one is made of
+the same steps, and gives the same bits for the same policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numpy import float32, int32
+
+from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
+from gemmlab.kernels.kernel import FLOAT, on_device
+from gemmlab.kernels.tcec.products import joining, multiplying, parting, run_of
+from gemmlab.kernels.tcec.quads import copying
+from gemmlab.kernels.tcec.runs import copied, fragment_loads, loading, placed
+from gemmlab.kernels.tensor_core.bands import place_in_bands
+from gemmlab.kernels.tensor_core.pieces import tile_shapes
+from gemmlab.kernels.tensor_core.warps import (
+    STEP,
+    clearing,
+    corner,
+    fragment_shapes,
+    update_c,
+    updating,
+)
+from gemmlab.model import traffic
+from gemmlab.numerics import Policy
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+
+def build(
+    tiling: Tiling,
+    layout: str = "nn",
+    aligned: bool = True,
+    paired: bool = True,
+    *,
+    policy: Policy,
+) -> Callable:
+    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+
+    layout : which operands are stored transposed, see `Gemm.layout`
+    aligned : all rows of A and B begin at multiples of 16 bytes
+    paired : rows of C have an even number of elements
+    policy : the parts, the products and where they are summed; see `products`
+    """
+    BM, BN, BK = tiling.block
+    WM, WN = tiling.warp
+    AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
+    PENDING = AHEAD - 1  # batches of copies that need not have arrived
+    ROWS = WM // STEP  # of fragments of A, in a step along k
+    ALL = BK // policy.mma.k * ROWS  # rows in a tile, and parts in which the next one is copied
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    LENGTH, A_SIZE, B_SIZE = A_TILE[1], BM * BK, BN * BK
+    A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
+    A_BYTES = FLOAT * tiling.stages * A_SIZE
+    _, B_WORDS, SUMS = fragment_shapes(tiling)
+    TWO_A, TWO_B = (2, 1, 4), (2, *B_WORDS)  # of this row and the next; of this step and the next
+
+    RUN, (_, WORD) = run_of(policy), parting(policy)
+    place_a, place_b = placed(A_TILE[1], ALONG_A, RUN), placed(B_TILE[1], ALONG_B, RUN)
+    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, ALL)
+    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, ALL)
+    start_a, load_a = loading(STEP, A_TILE[1], ALONG_A, True, place_a, policy)
+    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b, policy)
+    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    multiply_row, join = multiplying(tiling, policy), joining(tiling, policy)
+    update = updating(tiling, "float32", paired)
+
+    @on_device
+    def block_corner():
+        """Where this block's tile of C begins: in 32 bits, for registers are scarce."""
+        across, down = cuda.gridDim.x, cuda.gridDim.y
+        y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
+        return int32(y * BM), int32(x * BN)
+
+    @on_device
+    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
+        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
+        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
+
+    @on_device
+    def load_row(As, from_a, s, x, a_high, a_low):
+        """Row x of A's fragments in a step, split."""
+        here = from_a + x * STEP * LENGTH if ALONG_A else from_a ^ x * STEP
+        load_a(As, here, s, a_high, a_low)
+
+    @on_device
+    def no_rows(
+        As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
+        main, cross,
+    ):  # fmt: skip
+        pass
+
+    def rows(r):
+        """A device function of the rows from r on, but for the last one of the tile.
+
+        Each splits what the next row needs and begins a part of a copy, then multiplies its own, so
+        that Tensor Cores and the others have work at the same time. Nesting writes the rows out:
+        all fragments live in registers.
+        """
+        others = rows(r + 1) if r + 2 < ALL else no_rows
+        (s, x), (after, next_x) = divmod(r, ROWS), divmod(r + 1, ROWS)
+        NEW_STEP = after > s
+
+        @on_device
+        def walk(
+            As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
+            main, cross,
+        ):  # fmt: skip
+            load_row(As, from_a, after, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
+            if NEW_STEP:
+                load_b(Bs, from_b, after, b_high[after % 2], b_low[after % 2])
+            copy(As, Bs, to_a, to_b, A, B, row, col, p, r)
+            multiply_row(
+                a_high[r % 2, 0], a_low[r % 2, 0], b_high[s % 2], b_low[s % 2], x, main, cross
+            )
+            others(
+                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low,
+                b_high, b_low, main, cross,
+            )  # fmt: skip
+
+        return walk
+
+    all_but_one = rows(0)
+
+    def of_policy(alpha, A, B, beta, C):
+        As = shared_view(A_RING, float32, 0)
+        Bs = shared_view(B_RING, float32, A_BYTES)
+        k = A.shape[1] if ALONG_A else A.shape[0]
+        row, col = block_corner()
+        i, j = warp_corner(cuda.threadIdx.x)
+
+        a_high, a_low = cuda.local.array(TWO_A, WORD), cuda.local.array(TWO_A, WORD)
+        b_high, b_low = cuda.local.array(TWO_B, WORD), cuda.local.array(TWO_B, WORD)
+        main, cross = cuda.local.array(SUMS, float32), cuda.local.array(SUMS, float32)
+        clear(main)
+        clear(cross)
+
+        to_a, to_b = first_a(), first_b()  # where this thread copies to
+        from_a, from_b = start_a(i), start_b(j)  # where this lane begins to load
+        for tile in range(AHEAD):
+            for part in range(ALL):
+                copy(As, Bs, to_a, to_b, A, B, row, col, tile * BK, part)
+            cp_async_commit()
+            to_a += A_SIZE
+            to_b += B_SIZE
+        cp_async_wait(PENDING)
+        cuda.syncthreads()
+        load_row(As, from_a, 0, 0, a_high[0], a_low[0])
+        load_b(Bs, from_b, 0, b_high[0], b_low[0])
+
+        p, reads, fills = 0, 0, AHEAD  # of k: where this tile begins; of the rings: its place
+        while p < k:
+            all_but_one(
+                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p + AHEAD * BK,
+                a_high, a_low, b_high, b_low, main, cross,
+            )  # fmt: skip
+            copy(As, Bs, to_a, to_b, A, B, row, col, p + AHEAD * BK, ALL - 1)
+            cp_async_commit()
+            # One row is left, whose parts are in registers: the tile may be given up.
+            p += BK
+            to_a += A_SIZE if fills < AHEAD else -AHEAD * A_SIZE
+            to_b += B_SIZE if fills < AHEAD else -AHEAD * B_SIZE
+            fills = fills + 1 if fills < AHEAD else 0
+            from_a += A_SIZE if reads < AHEAD else -AHEAD * A_SIZE
+            from_b += B_SIZE if reads < AHEAD else -AHEAD * B_SIZE
+            reads = reads + 1 if reads < AHEAD else 0
+            cp_async_wait(PENDING)
+            cuda.syncthreads()
+            load_row(As, from_a, 0, 0, a_high[0], a_low[0])
+            load_b(Bs, from_b, 0, b_high[0], b_low[0])
+            multiply_row(a_high[1, 0], a_low[1, 0], b_high[1], b_low[1], ROWS - 1, main, cross)
+
+        join(main, cross)
+        update(C, row + i, col + j, alpha, main, beta)
+
+    return of_policy
+
+
+def work(problem: Gemm, tiling: Tiling, policy: Policy) -> traffic.Work:
+    """Copies in FP32, runs in place of fragments, and `stages` - 1 tiles of zeros beyond k."""
+    steps, ahead = tiling.steps(problem), tiling.stages - 1
+    loads, stores = copied(problem, tiling, policy)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps + ahead, each) for each in stores),
+            *fragment_loads(problem, tiling, policy, steps * tiling.block[2] // policy.mma.k),
+        ],
+        update=update_c(problem, tiling),
+        barriers=steps + 1,
+        round_trips=-(-steps // ahead),
+        flops={policy.mma.dtype: policy.products * tiling.padded_flops(problem)},
+    )
