@@ -6,7 +6,7 @@ FP16 operands and results, FP32 sums. Most shapes are skinny, ragged or small, a
 networks are used; none is left out where it goes badly. Of all kernels and tilings those are run
 that `gemmlab.predict` expects to be fastest. All take turns, A B C A B C …, with a cold L2, and are
 checked first. "picked" is what is expected to be the fastest, "best" what was. Processes compile
-and check side by side; one at a time has the GPU. Prints a table and writes OUT.json, which
+and check side by side; one at a time computes on the GPU. Prints a table and writes OUT.json, which
 `gemmlab.records.networks` reads; what ships is gemmlab/recorded/<device>/networks.json.
 """
 
@@ -249,6 +249,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("of cuBLAS: picked, best; cuBLAS [us]; layer; product; best")
     spawned, found, wrong = multiprocessing.get_context("spawn"), [], []
     names = list(NETWORKS)[: asked.first]
+    for name in names:
+        if not runs(NETWORKS[name], [kernels.get(kernel) for kernel in chosen], detect()):
+            parser.error(f"none of {asked.kernels} multiplies {NETWORKS[name]}, {name}")
     with spawned.Pool(len(names), share, (spawned.Lock(),)) as pool:
         jobs = [pool.apply_async(measure, (name, chosen, asked.rounds)) for name in names]
         for job in jobs:

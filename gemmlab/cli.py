@@ -248,6 +248,9 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
     part = arguments.microbenchmarks
     loops = [one for one in microbenchmarks.LOOPS if part in one.name]
     launches = [one for one in microbenchmarks.LAUNCHES if part in one.name]
+    if not loops and not launches:
+        known = (one.name for one in (*microbenchmarks.LOOPS, *microbenchmarks.LAUNCHES))
+        return _fail(f"no microbenchmark has {part!r} in its name; there are {', '.join(known)}")
     if arguments.dry_run:
         for one in (*loops, *launches):
             print(f"{one.name:<44}{one.fact}")

@@ -176,6 +176,11 @@ def test_record_microbenchmarks_keeps_what_was_measured(
     assert f"{len(failures)} failed" in capsys.readouterr().out
 
 
+def test_record_refuses_a_part_of_no_name(capsys):
+    assert cli.main(["record", "--microbenchmarks", "besides/", "--dry-run"]) == 1
+    assert "no microbenchmark has 'besides/' in its name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("repeats", ["0", "-1", "1.5", "many"])
 def test_record_refuses_repeats_that_are_no_count(capsys, repeats):
     with pytest.raises(SystemExit):

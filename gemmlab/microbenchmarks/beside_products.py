@@ -1,6 +1,6 @@
 """Products beside other arithmetic: what both read from the registers, and when they issue.
 
-An HMMA reads eight or ten registers of each lane. Other arithmetic reads one to three, by the same
+An HMMA reads seven or ten registers of each lane. Other arithmetic reads one to three, by the same
 way: so it takes time from the products, although it has a pipe of its own and there are slots left.
 """
 

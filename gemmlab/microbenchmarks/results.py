@@ -147,10 +147,17 @@ def load(device: str = RECORDED, root: str | Path = ROOT) -> Results:
         known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
         raise LookupError(f"no microbenchmarks of {device!r}; there are those of "
                           f"{', '.join(known) or 'no device'}")  # fmt: skip
-    first, *later = map(read, (path, *sorted(path.parent.glob(file_of("*")))))
-    rows = {kind: sum((getattr(one, kind) for one in later), getattr(first, kind))
-            for kind in _KINDS}  # fmt: skip
-    return Results(first.provenance, **rows)
+    files = [read(file) for file in (path, *sorted(path.parent.glob(file_of("*"))))]
+    rows = {
+        kind: tuple({_asked(row): row for one in files for row in getattr(one, kind)}.values())
+        for kind in _KINDS
+    }
+    return Results(files[0].provenance, **rows)
+
+
+def _asked(row: LoopTiming | LaunchTiming) -> tuple[str, int]:
+    """By what a row is found: a later run's takes the place of an earlier one's."""
+    return row.name, row.warps if isinstance(row, LoopTiming) else row.blocks
 
 
 def file_of(part: str) -> str:

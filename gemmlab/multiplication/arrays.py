@@ -119,7 +119,7 @@ def _contiguous(x: Any) -> Any:
 
 def on_host(x: Any) -> np.ndarray:
     """An array or tensor of the host as NumPy's."""
-    return x.detach().numpy() if hasattr(x, "detach") else x
+    return x.detach().resolve_neg().numpy() if hasattr(x, "detach") else x
 
 
 def as_kind(result: np.ndarray, place: Place) -> Any:

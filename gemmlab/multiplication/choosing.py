@@ -6,6 +6,7 @@ queue it all, because a program that multiplies again and again waits for the sl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,8 @@ BESIDE = 8
 # Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
 # benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
 CALL, QUEUED = 14e-6, 5e-6
+FEW = 2 * 1024**3  # operations, from which on an H200's Tensor Cores take less time
+MOST_BLOCKS = 65_535  # of a grid along y and z
 
 
 @dataclass(frozen=True)
@@ -56,20 +59,21 @@ class Choice:
 class Way:
     """A kernel with a tiling, the time that it is predicted to take, and what is queued for it.
 
-    gpu : the predicted time of the kernel, without what is between launches [s]
+    gpu : the predicted time of the kernel, without what is between launches; None where the rates
+        of the GPU are not known [s]
     between : from one launch to the next [s]
     """
 
     kernel: str
     tiling: Tiling
-    gpu: float
+    gpu: float | None
     queued: int
     between: float
 
     @property
     def seconds(self) -> float:
         """Of a call, where one follows another."""
-        return max(self.gpu + self.queued * self.between, CALL + self.queued * QUEUED)
+        return max((self.gpu or 0.0) + self.queued * self.between, CALL + self.queued * QUEUED)
 
     @property
     def microseconds(self) -> str:
@@ -79,7 +83,7 @@ class Way:
 
 def cost(way: Way) -> tuple[float, float]:
     """By which ways are compared: the time of a call, then the GPU's where Python's is the same."""
-    return way.seconds, way.gpu
+    return way.seconds, way.gpu or 0.0
 
 
 def fastest(
@@ -87,14 +91,23 @@ def fastest(
 ) -> tuple[str, Tiling, str]:
     """The name of a kernel, its tiling and why; sizes: batch, m, n and k."""
     told = "compute capability {}.{}".format(*device.compute_capability)
-    units = min(by_units(device, sizes, layout), key=cost)
-    if device.compute_capability < MMA:
-        why = f"{told} has no mma.sync of 16×8×16: FP32 units multiply"
-        return units.kernel, units.tiling, why
-    tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=units)
-    times = f"predicted {tensor.microseconds}, by FP32 units {units.microseconds}"
-    if units.seconds <= tensor.seconds:
-        return units.kernel, units.tiling, f"Tensor Cores take longer, or have no room: {times}"
+    units = min(by_units(device, sizes, layout), key=cost, default=None)
+    tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=None)
+    if not units and not tensor:
+        raise ValueError("{1}×{2}×{3} has more tiles than a launch has blocks".format(*sizes))
+    if not tensor:
+        lacks = "room for tiles of parts" if device.compute_capability >= MMA else "m16n8k16"
+        return units.kernel, units.tiling, f"{told} has no {lacks}: FP32 units multiply"
+    if units and (units.gpu is None or tensor.gpu is None):
+        few = device.compute_capability != WGMMA or 2 * math.prod(sizes) < FEW
+        chosen, what = (units, "FP32 units") if few else (tensor, "Tensor Cores")
+        why = f"how fast the Tensor Cores of this GPU are is not known: by {told}, {what} multiply"
+        return chosen.kernel, chosen.tiling, why
+    times = f"predicted {tensor.microseconds}"
+    if units:
+        times += f", by FP32 units {units.microseconds}"
+        if units.seconds <= tensor.seconds:
+            return units.kernel, units.tiling, f"Tensor Cores take longer: {times}"
     how = {
         "tcec_batched": "wgmma: operands are split beforehand",
         "tcec_registers": "mma.sync: operands are split in registers",
@@ -107,12 +120,14 @@ def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> I
     batch, *size = sizes
     problem, kernel = Gemm(*size, layout=layout), kernels.pipelined
     for tiling, one in possible(device, kernel, problem, kernel.tilings):
-        yield Way("pipelined", tiling, batch * one, batch, interval(device))
+        yield Way("pipelined", tiling, one and batch * one, batch, interval(device))
 
 
 def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
     """All products in a launch by `wgmma`, or one after the other by `mma.sync`."""
     batch, m, n, k = sizes
+    if device.compute_capability < MMA:
+        return
     if device.compute_capability == WGMMA:
         name, kernel, times = "tcec_batched", kernels.tcec_split, 1
         own = kernel.choose(None, Gemm(m, n, k), device)
@@ -123,23 +138,26 @@ def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: st
         name, kernel, times = "tcec_registers", kernels.tcec_registers, batch
         tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
     for tiling, one in possible(device, kernel, Gemm(m, n, k, layout=layout), tilings):
-        yield Way(name, tiling, times * one, times + BESIDE, interval(device))
+        yield Way(name, tiling, one and times * one, times + BESIDE, interval(device))
 
 
 def possible(
     device: Device, kernel: Kernel, problem: Gemm, tilings: Iterable[Tiling]
-) -> Iterator[tuple[Tiling, float]]:
-    """The tilings that a GPU has shared memory for, and predicted times [s].
+) -> Iterator[tuple[Tiling, float | None]]:
+    """The tilings that a GPU has shared memory and blocks for, and predicted times [s].
 
-    These are 0 for a GPU whose rate is not known.
+    These are None for a GPU whose rate is not known.
     """
     for tiling in tilings:
+        (_, *further), _ = kernel.launch(problem, tiling)
+        if max(further) > MOST_BLOCKS:
+            continue
         if kernel.shared_bytes(problem, tiling) > device.shared_bytes_per_block:
             continue
         try:
             yield tiling, predict(problem, device, kernel, tiling).seconds
         except ValueError:
-            yield tiling, 0.0
+            yield tiling, None
 
 
 def interval(device: Device) -> float:

@@ -21,6 +21,7 @@ from gemmlab.multiplication.stacks import contiguous
 
 WORKSPACE = 3  # among the addresses of a call: those of A, B and C, and of the memory beside them
 KEPT = 512  # addresses and streams with their calls
+LONG = 100  # calls, beyond which they are made anew: queueing them takes longer
 WORD = 8  # bytes of an argument, as Numba's kernels take arrays apart
 
 
@@ -139,7 +140,8 @@ class Plan:
 
     def bound(self, stream: int, addresses: tuple[int, ...]) -> Bound:
         """The calls of the driver for operands, result and workspace at these addresses."""
-        return _bound(self, stream, addresses)
+        bind = _bound if len(self.works) <= LONG else _bound.__wrapped__
+        return bind(self, stream, addresses)
 
 
 @dataclass(frozen=True, eq=False)

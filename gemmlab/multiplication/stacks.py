@@ -44,7 +44,7 @@ class Stack:
     def is_transposed(self) -> bool:
         """Whether neighbours in memory are neighbours in a column."""
         _, down, across = self.strides
-        return abs(down) < abs(across) and self.shape[2] > 1
+        return 0 < abs(down) < abs(across) and self.shape[2] > 1
 
     @property
     def aligned(self) -> bool:

@@ -115,7 +115,7 @@ def _slots(instruction: Instruction, used: Use) -> int:
 
     Source: decision 017, with eight FMUL or FFMA beside a product of 16x8x16, four of 16x8x8.
     """
-    return used.interval // 2 if instruction.name == "HMMA" else 1
+    return max(1, used.interval // 2) if instruction.name == "HMMA" else 1
 
 
 def reads_ports(used: Use) -> bool:

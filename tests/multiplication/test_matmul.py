@@ -1,6 +1,7 @@
 """`matmul` and what it picks, for arrays of the host and for stand-ins of other libraries."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,6 +93,32 @@ def test_the_kernel_is_chosen_by_gpu_and_size(gpu, n, kernel):
         assert "predicted" in why
     best = min(ways, key=cost)
     assert (best.kernel, best.tiling) == (name, tiling)
+
+
+@pytest.mark.parametrize(
+    ("capability", "n", "kernel"),
+    [((8, 9), 8192, "pipelined"), ((12, 0), 8192, "pipelined"), ((9, 0), 8192, "tcec_batched"),
+     ((9, 0), 512, "pipelined"), ((11, 0), 8192, "pipelined")],
+)  # fmt: skip
+def test_without_rates_nothing_is_predicted(capability, n, kernel):
+    """Of Tensor Cores, by whose rates alone a product on them could be said to be faster."""
+    known = ("float32", "float64") if capability < (10, 0) or capability == (12, 0) else ()
+    peak = {dtype: device("h200").peak[dtype] for dtype in known}
+    flop = {dtype: device("h200").flop_per_cycle_per_sm[dtype] for dtype in known}
+    card = replace(
+        device("h200"), compute_capability=capability, flop_per_cycle_per_sm=flop, peak=peak
+    )
+    name, _, why = fastest(card, (1, n, n, n), "nn")
+    assert name == kernel
+    assert "not known" in why
+    assert "µs" not in why
+
+
+def test_a_grid_has_so_many_rows_of_blocks():
+    name, tiling, _ = fastest(device("h200"), (1, 5_000_000, 16, 16), "nn")
+    assert -(-5_000_000 // tiling.block[0]) <= choosing.MOST_BLOCKS or name == "tcec_batched"
+    with pytest.raises(ValueError, match="9000000×16×16 has more tiles than a launch has blocks"):
+        fastest(device("v100"), (1, 9_000_000, 16, 16), "nn")
 
 
 def test_many_small_products_are_one_launch():
