@@ -39,11 +39,11 @@ def test_sectors():
 
 def test_reused():
     """By mma_swizzled, whose loads have no conflicts."""
-    tiling = Tiling(block=(128, 64, 32), warp=(64, 64), thread=(8, 16))
-    problem = Gemm(128, 64, 32, **HALVES)
+    tiling = Tiling(block=(128, 128, 32), warp=(64, 64), thread=(8, 16))
+    problem = Gemm(128, 128, 32, **HALVES)
     counters = run(kernels.mma_swizzled, problem, "simulator", tiling=tiling).counters
     assert not counters["shared_bank_conflicts"]
-    products = 128 / 16 * 64 / 8 * 32 / 16
+    products = 128 / 16 * 128 / 8 * 32 / 16
     assert answers.reused().number == counters["shared_load_wavefronts"] / products
 
 
