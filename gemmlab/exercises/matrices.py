@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,14 +60,28 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
     return Case(Gemm(m, n, k, alpha, beta), tile)
 
 
+DRAWN = 7  # sizes to draw from
+SMALLEST = 5  # of them, in units
+
+
+def _unknown(known: Sequence[int], unit: int) -> Iterator[int]:
+    """Multiples of `unit` that are not known."""
+    return (size for size in itertools.count(SMALLEST * unit, unit) if size not in known)
+
+
 def drawn_anew(cases: Sequence[Case]) -> Case:
     """A case that nobody can know before: sizes, factors and operands are drawn for each check.
 
-    Its n and k are multiples of what those of all `cases` are multiples of.
+    Its n and k are multiples of what those of all `cases` are multiples of. No case has its m,
+    none its n, and none its k: a size that is known by heart is of no use.
     """
     rng = np.random.default_rng()
-    unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
-    m, n, k = (int(x) * of for x, of in zip(rng.integers(5, 12, 3), (1, unit, unit), strict=True))
+    known = [(c.problem.m, c.problem.n, c.problem.k) for c in cases]
+    unit = math.gcd(*(size for _, n, k in known for size in (n, k)))
+    m, n, k = (
+        int(rng.choice(list(itertools.islice(_unknown(sizes, of), DRAWN))))
+        for sizes, of in zip(zip(*known, strict=True), (1, unit, unit), strict=True)
+    )
     alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)

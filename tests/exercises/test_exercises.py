@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from gemmlab import exercises
-from gemmlab.exercises import guard, linear_layer, source, timed
+from gemmlab.exercises import guard, linear_layer, matrices, source, timed
 from gemmlab.exercises.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING
@@ -103,6 +103,16 @@ BY_HEART = [f for f in FOOLING if wrong_of(*f.values).diagnosis == "known-cases-
 def test_a_case_that_nobody_knew_is_called_drawn_anew(name, label):
     verdict, _ = checked(name, label)
     assert {text for text, _ in verdict.facts} & {FAILING, DRAWN_ANEW} == {DRAWN_ANEW}
+
+
+def test_sizes_drawn_anew_are_none_that_a_case_has():
+    cases = [matrices.case(m, n, k) for m, n, k in ((5, 8, 12), (7, 16, 20), (11, 32, 32))]
+    drawn = [matrices.drawn_anew(cases).problem for _ in range(200)]
+    for size, unit in (("m", 1), ("n", 4), ("k", 4)):
+        sizes = {getattr(p, size) for p in drawn}
+        assert len(sizes) > 3
+        assert not sizes & {getattr(c.problem, size) for c in cases}
+        assert all(s % unit == 0 for s in sizes)
 
 
 @pytest.mark.parametrize(("name", "label"), RIGHT)
