@@ -15,7 +15,6 @@ gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result 
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from collections.abc import Callable
@@ -45,7 +44,7 @@ from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
-from gemmlab.records.lines import checksum
+from gemmlab.records.tables import written
 from gemmlab.records.uses import PERCENTILES
 
 BATCHES = tuple(4**i for i in range(4, 10))  # 256 to 262,144
@@ -203,10 +202,7 @@ def main(out: Path) -> int:
         "columns": COLUMNS, "rounds": ROUNDS, "launches": LAUNCHES,
         "source_sha256": sources(),
     }  # fmt: skip
-    provenance = json.loads(json.dumps(provenance))
-    text = {"sha256": checksum(provenance, {"rows": rows}), "provenance": provenance}
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    out.write_text(json.dumps(text)[:-1] + f', "rows": [\n{lines}\n]}}\n', "utf-8")
+    out.write_text(written(provenance, rows=rows), "utf-8")
     return 0
 
 

@@ -18,7 +18,7 @@ import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -40,7 +40,8 @@ from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, line
 from gemmlab.model.occupancy import check_block
 from gemmlab.problem import Operands
 from gemmlab.recording import parse_kernels
-from gemmlab.records.networks import Layer, Timed, written
+from gemmlab.records.networks import Layer, Timed
+from gemmlab.records.tables import written
 from gemmlab.tiling import Tiling
 
 ROUNDS = 20
@@ -262,7 +263,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     rates = [[one.of_library(run) for run in (one.picked, one.best)] for one in found]
     picked, best = map(median, zip(*rates, strict=True))
     print(f"median of {len(found)}: picked {picked:.2f}, best {best:.2f}")
-    asked.out.write_text(written(provenance(asked.rounds, chosen), found), "utf-8")
+    text = written(provenance(asked.rounds, chosen), layers=[asdict(one) for one in found])
+    asked.out.write_text(text, "utf-8")
     return 1 if wrong else 0
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from gemmlab.device import RECORDED
 from gemmlab.records import ROOT
 from gemmlab.records.lines import RecordError, checksum, refusal
+from gemmlab.records.tables import path_of
 
 FILE = "microbenchmarks.json"
 REQUIRED = (
@@ -142,11 +143,7 @@ def load(device: str = RECORDED, root: str | Path = ROOT) -> Results:
 
     Raises LookupError for one without such a file, and RecordError as `read` does.
     """
-    path = Path(root) / device / FILE
-    if not path.exists():
-        known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
-        raise LookupError(f"no microbenchmarks of {device!r}; there are those of "
-                          f"{', '.join(known) or 'no device'}")  # fmt: skip
+    path = path_of(device, FILE, root)
     files = [read(file) for file in (path, *sorted(path.parent.glob(file_of("*"))))]
     rows = {
         kind: tuple({_asked(row): row for one in files for row in getattr(one, kind)}.values())

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.device import RECORDED
 from gemmlab.records import ROOT
-from gemmlab.records.tables import read_tables
+from gemmlab.records.tables import path_of, read_tables
 
 FILE = "matmul.json"
 
@@ -75,9 +75,5 @@ def matmul_times(device: str = RECORDED, root: str | Path = ROOT) -> MatmulTimes
 
     Raises LookupError for a device without such a file, and RecordError for one that was edited.
     """
-    path = Path(root) / device / FILE
-    if not path.exists():
-        known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
-        raise LookupError(f"nothing of {device!r}; there is {', '.join(known) or 'no device'}")
-    source, told, tables = read_tables(path, TABLES)
+    source, told, tables = read_tables(path_of(device, FILE, root), TABLES)
     return MatmulTimes(source, told, **tables)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.device import RECORDED
 from gemmlab.records import ROOT
-from gemmlab.records.tables import read_tables
+from gemmlab.records.tables import path_of, read_tables
 
 FILE = "tcec_errors.json"
 
@@ -71,16 +71,7 @@ TABLES = {"errors": Errors, "flush": Flush, "ways": Way}
 def tcec_errors(device: str = RECORDED, root: str | Path = ROOT) -> TcecErrors:
     """The errors that are recorded on `device`.
 
-    Raises LookupError for a device without such a file, and RecordError as `read_errors` does.
+    Raises LookupError for a device without such a file, and RecordError for one that was edited.
     """
-    path = Path(root) / device / FILE
-    if not path.exists():
-        known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
-        raise LookupError(f"nothing of {device!r}; there is {', '.join(known) or 'no device'}")
-    return read_errors(path)
-
-
-def read_errors(path: str | Path) -> TcecErrors:
-    """The errors in a file. Raises RecordError for one that was truncated or edited."""
-    source, told, tables = read_tables(path, TABLES)
+    source, told, tables = read_tables(path_of(device, FILE, root), TABLES)
     return TcecErrors(source, told, **tables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from gemmlab.device import RECORDED
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.records import ROOT
-from gemmlab.records.lines import checksum, refusal
+from gemmlab.records.tables import path_of, read_tables
 
 FILE = "fragment_uses.json"
 PERCENTILES = (10, 50, 90)  # that are kept of a kernel's samples
@@ -44,32 +43,13 @@ class FragmentUses:
 def fragment_uses(device: str = RECORDED, root: str | Path = ROOT) -> FragmentUses:
     """The timings of the three uses that are recorded on `device`.
 
-    Raises LookupError for a device without such a file, and RecordError as `read_uses` does.
+    Raises LookupError for a device without such a file, and RecordError for one that was edited.
     """
-    path = Path(root) / device / FILE
-    if not path.exists():
-        known = sorted(p.parent.name for p in Path(root).glob(f"*/{FILE}"))
-        raise LookupError(f"nothing of {device!r}; there is {', '.join(known) or 'no device'}")
-    return read_uses(path)
+    source, told, tables = read_tables(path_of(device, FILE, root), {"rows": _row})
+    return FragmentUses(source, told, **tables)
 
 
-def read_uses(path: str | Path) -> FragmentUses:
-    """The timings in a file. Raises RecordError for one that was truncated or edited."""
-    path = Path(path)
-    try:
-        text = json.loads(path.read_text("utf-8"))
-        stored, own = text["sha256"], checksum(text["provenance"], {"rows": text["rows"]})
-        rows = tuple(
-            FragmentUse(
-                row["use"], row["m"], row["batch"], row["bytes"],
-                {where: tuple(ns * 1e-9 for ns in row["ns"][where]) for where in WHERE},
-            )
-            for row in text["rows"]
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
-        why = f"not a record of uses ({type(error).__name__}: {error})"
-        raise refusal(path, why) from None
-    if stored != own:
-        raise refusal(path, f"edited: its content has sha256 {own}, not {stored}")
-    told = text["provenance"]
-    return FragmentUses(f"recorded on {told['device_title']}, {told['date'][:10]}", told, rows)
+def _row(use: str, m: int, batch: int, bytes: int, ns: dict, **checked: object) -> FragmentUse:
+    """A row, without the error and the resources that were checked when it was recorded."""
+    seconds = {where: tuple(each * 1e-9 for each in ns[where]) for where in WHERE}
+    return FragmentUse(use, m, batch, bytes, seconds)

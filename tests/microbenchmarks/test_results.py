@@ -51,7 +51,7 @@ def test_rows_are_found_by_name():
 
 
 def test_a_device_without_a_file_is_refused(path):
-    with pytest.raises(LookupError, match="no microbenchmarks of 'v100'; there are those of gpu"):
+    with pytest.raises(LookupError, match="no microbenchmarks.json of 'v100'; there is one of gpu"):
         results.load("v100", path.parents[1])
 
 

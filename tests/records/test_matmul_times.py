@@ -65,7 +65,7 @@ def test_what_is_written_is_read(root, measured):
 
 
 def test_others_are_refused(root):
-    with pytest.raises(LookupError, match="nothing of 'v100'; there is h200"):
+    with pytest.raises(LookupError, match="no matmul.json of 'v100'; there is one of h200"):
         matmul_times("v100", root)
     path = root / "h200" / FILE
     path.write_text(path.read_text("utf-8").replace("tcec_batched", "pipelined"), "utf-8")

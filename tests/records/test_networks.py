@@ -2,7 +2,7 @@
 
 import json
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,8 @@ from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.model import predict
 from gemmlab.records import RecordError
-from gemmlab.records.networks import FILE, Layer, Timed, networks, read_networks, written
+from gemmlab.records.networks import FILE, Layer, Timed, networks
+from gemmlab.records.tables import written
 
 H200 = device("h200")
 RECORDED = networks("h200")
@@ -31,7 +32,7 @@ TOLD = {"device_title": "NVIDIA H200 SXM", "date": "2026-11-23T05:00:00+00:00"}
 @pytest.fixture
 def root(tmp_path):
     (tmp_path / "h200").mkdir()
-    (tmp_path / "h200" / FILE).write_text(written(TOLD, [LAYER]), "utf-8")
+    (tmp_path / "h200" / FILE).write_text(written(TOLD, layers=[asdict(LAYER)]), "utf-8")
     return tmp_path
 
 
@@ -39,7 +40,7 @@ def test_what_is_written_is_read(root):
     found = networks("h200", root)
     assert found.layers == (LAYER,)
     assert found.source == "recorded on NVIDIA H200 SXM, 2026-11-23"
-    with pytest.raises(LookupError, match="nothing of 'v100'; there is h200"):
+    with pytest.raises(LookupError, match="no networks.json of 'v100'; there is one of h200"):
         networks("v100", root)
 
 
@@ -48,7 +49,7 @@ def test_an_edited_file_is_refused(root, edit):
     path = root / "h200" / FILE
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | edit), "utf-8")
     with pytest.raises(RecordError):
-        read_networks(path)
+        networks("h200", root)
 
 
 def test_the_best_is_the_fastest_and_the_picked_one_was_expected_first():
@@ -213,9 +214,10 @@ def test_what_is_printed_is_written(stand_in, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda how: here)
     monkeypatch.setattr(benchmark, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(benchmark, "provenance", lambda rounds, chosen: TOLD)
-    path = tmp_path / "out.json"
+    path = tmp_path / "h200" / FILE
+    path.parent.mkdir()
     assert benchmark.main([str(path), "--kernels", "mma_pipelined,tma_stored"]) == 0
-    (layer,) = read_networks(path).layers
+    (layer,) = networks("h200", tmp_path).layers
     printed = capsys.readouterr().out
     assert benchmark.line(layer) in printed
     assert "median of 1" in printed

@@ -16,7 +16,7 @@ from gemmlab.numerics import (
 )
 from gemmlab.records import RecordError
 from gemmlab.records.tables import written
-from gemmlab.records.tcec import FILE, TABLES, read_errors, tcec_errors
+from gemmlab.records.tcec import FILE, TABLES, tcec_errors
 
 K = 1024  # in short sums FP32 units lose less than what is rounded toward zero in 64 of k
 COMPUTE = {
@@ -38,7 +38,7 @@ def tables():
         "ways": [
             {"way": "cublas_bf16x9", "n": 8192, "seconds": None, "by_norm": None, "largest": None,
              "least_magnitude": 2.0**-126, "largest_magnitude": 3e38, "workspace_bytes": 0,
-             "note": "not here", "shared_bytes": None}
+             "note": "not here }, { at all", "shared_bytes": None}
         ],
     }  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_the_data_is_what_it_is_called():
 
 
 def test_a_device_without_records_is_refused(root):
-    with pytest.raises(LookupError, match="nothing of 'v100'; there is h200"):
+    with pytest.raises(LookupError, match="no tcec_errors.json of 'v100'; there is one of h200"):
         tcec_errors("v100", root)
 
 
@@ -151,4 +151,4 @@ def test_an_edited_file_is_refused(root, edit):
     path = root / "h200" / FILE
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | edit), "utf-8")
     with pytest.raises(RecordError):
-        read_errors(path)
+        tcec_errors("h200", root)

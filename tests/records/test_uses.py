@@ -8,7 +8,7 @@ from benchmarks import fragment_uses as benchmark
 from gemmlab import plots
 from gemmlab.kernels.fragments import SIZES, WHERE
 from gemmlab.records import ROOT, RecordError
-from gemmlab.records.uses import FILE, fragment_uses, read_uses
+from gemmlab.records.uses import FILE, fragment_uses
 
 RECORDED = ROOT / "h200" / FILE
 
@@ -48,25 +48,27 @@ def test_what_does_not_fit_in_l2_moves_nearly_as_fast_as_the_memory_and_no_faste
 
 
 def test_a_device_without_records_is_refused():
-    with pytest.raises(LookupError, match="nothing of 'v100'; there is h200"):
+    with pytest.raises(LookupError, match="no fragment_uses.json of 'v100'; there is one of h200"):
         fragment_uses("v100")
 
 
 def test_an_edited_file_is_refused(tmp_path):
-    path = tmp_path / FILE
+    path = tmp_path / "h200" / FILE
+    path.parent.mkdir()
     text = json.loads(RECORDED.read_text("utf-8"))
     text["rows"][0]["ns"]["shared"][1] *= 2
     path.write_text(json.dumps(text), "utf-8")
     with pytest.raises(RecordError, match="edited"):
-        read_uses(path)
+        fragment_uses("h200", tmp_path)
 
 
 @pytest.mark.parametrize("keep", [0, 10, 5000, -5])
 def test_a_truncated_file_is_refused(keep, tmp_path):
-    path = tmp_path / FILE
+    path = tmp_path / "h200" / FILE
+    path.parent.mkdir()
     path.write_text(RECORDED.read_text("utf-8")[:keep], "utf-8")
-    with pytest.raises(RecordError, match="not a record of uses"):
-        read_uses(path)
+    with pytest.raises(RecordError, match="not a record of rows"):
+        fragment_uses("h200", tmp_path)
 
 
 def test_figure_draws_each_use_and_size_once():
