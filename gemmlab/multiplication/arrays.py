@@ -80,10 +80,20 @@ def seen(x: Any) -> Seen:
 
 
 def _seen(x: Any) -> Seen:
-    if hasattr(x, "data_ptr"):  # a tensor, which counts in elements, and may be noted as negative
+    if hasattr(x, "resolve_neg"):  # a tensor, which may be noted as negative
         x = x.resolve_neg()
-        return Seen(x, x.data_ptr(), tuple(x.shape), tuple(ITEM * stride for stride in x.stride()))
-    return Seen(x, address_of(x), x.shape, x.strides)
+    return Seen(x, address_of(x), tuple(x.shape), strides_of(x))
+
+
+def strides_of(x: Any) -> tuple[int, ...]:
+    """From an element to the next one of each dimension [B]; a tensor counts in elements."""
+    return tuple(ITEM * s for s in x.stride()) if hasattr(x, "stride") else x.strides
+
+
+def is_transposed(x: Any) -> bool:
+    """Whether the columns of what is `seen` are in one piece; nothing is copied to know that."""
+    strides = strides_of(x)
+    return ITEM in strides[-2:] and Stack.of(x, 0, tuple(x.shape), strides).is_transposed
 
 
 def address_of(x: Any) -> int:
@@ -94,14 +104,6 @@ def address_of(x: Any) -> int:
         return x.data.ptr
     told = getattr(x, "__cuda_array_interface__", None) or x.__array_interface__
     return told["data"][0]
-
-
-def stack_of(x: Any) -> Stack:
-    """The matrices of an array, where they are.
-
-    x : (rows, columns) or (batch, rows, columns) float32
-    """
-    return Stack.of(*seen(x))
 
 
 def _contiguous(x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,7 +26,7 @@ KINDS = 256  # of operands, whose plans are kept
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
     """What multiplies two arrays, and in which panels."""
     place, sizes = arrays.check(a, b)
-    return _choice(place.device, sizes, _layout(arrays.stack_of(a), arrays.stack_of(b)), budget)
+    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
@@ -56,7 +57,8 @@ def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any,
 def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
     """The plan for A, B and C of these kinds, on the GPU that is the current one."""
     a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
-    choice, planning = _choice(device, (*c.shape, a.shape[2]), _layout(a, b), budget), Planning()
+    layout = _layout(stack.is_transposed for stack in (a, b))
+    choice, planning = _choice(device, (*c.shape, a.shape[2]), layout, budget), Planning()
     products.multiply(planning, choice, a, b, c)
     return planning.plan(choice)
 
@@ -74,8 +76,8 @@ def _from_host(
     return arrays.as_kind(multiply(*there, budget).copy_to_host(), place)
 
 
-def _layout(a: Stack, b: Stack) -> str:
-    return "".join("nt"[stack.is_transposed] for stack in (a, b))
+def _layout(transposed: Iterable[bool]) -> str:
+    return "".join("nt"[one] for one in transposed)
 
 
 @lru_cache(maxsize=KINDS)

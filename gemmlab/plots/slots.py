@@ -39,7 +39,7 @@ EMPTY = (
     Look("a result", style.VERMILION, (Reason.SCOREBOARD,)),
     Look("fixed pause", style.GREY, (Reason.STALL,)),
     Look("register port", style.BLUE, (Reason.BANK,)),
-    Look("busy pipe", style.ORANGE, (Reason.PIPE,)),
+    Look("busy pipe", style.ORANGE, (Reason.PIPE, Reason.DISPATCH)),
     Look("load queue", style.GREEN, (Reason.LSU,)),
     Look("barrier", style.PURPLE, (Reason.BARRIER,)),
     Look("instruction fetch", style.SKY, (Reason.FETCH,)),

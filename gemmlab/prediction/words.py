@@ -29,6 +29,7 @@ WAITS = {
     Reason.BANK: "a port of the registers",
     Reason.LSU: "a place in the queue of the load/store unit",
     Reason.FETCH: "instructions to be fetched",
+    Reason.DISPATCH: "the issue of a Tensor Core product before",
     Reason.IDLE: "a warp: there is none",
 }
 PARTS = {

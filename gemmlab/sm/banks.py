@@ -102,7 +102,7 @@ def read_operands(ports, code, facts, i, scheduler, warp, t):
         first += 1
     take(ports, facts, scheduler, 0, even, first)
     take(ports, facts, scheduler, 1, odd, first)
-    ports.free[scheduler] = first + code.slots[i]
+    ports.free[scheduler] = first + 1
     return max(even, odd)
 
 
@@ -115,7 +115,8 @@ def delay_product(ports, code, facts, i, scheduler, warp, t):
     if t >= ports.products[scheduler]:
         return 0
     for place in range(PLACES):
-        ports.owed[scheduler] += code.registers[i, place] >= 0
+        if code.registers[i, place] >= 0:
+            ports.owed[scheduler] += 1 + code.wide[i]
     late = ports.owed[scheduler] // facts.shared_reads
     ports.owed[scheduler] -= late * facts.shared_reads
     return late

@@ -23,8 +23,9 @@ class Reason(IntEnum):
     PIPE = 4  # the instruction before in its pipe
     LSU = 5  # a place in the queue before the LSU
     FETCH = 6  # its own instructions
-    IDLE = 7  # there is no warp
-    NOT_SELECTED = 8  # of a warp that could issue: the slot is another's
+    DISPATCH = 7  # the product before, which takes several cycles to issue
+    IDLE = 8  # there is no warp
+    NOT_SELECTED = 9  # of a warp that could issue: the slot is another's
 
 
 @dataclass(frozen=True, eq=False)

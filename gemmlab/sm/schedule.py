@@ -29,7 +29,8 @@ from gemmlab.sm.scoreboards import NEVER, complete, free
 STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
 BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
 LAST = NEVER  # a rank above those of all warps
-IDLE, NOT_SELECTED = int(Reason.IDLE), int(Reason.NOT_SELECTED)
+DISPATCH, IDLE = int(Reason.DISPATCH), int(Reason.IDLE)
+NOT_SELECTED = int(Reason.NOT_SELECTED)
 OF_ALL = int(Pipe.OF_ALL)
 NO_PIPE, TENSOR = int(Pipe.NONE), int(Pipe.TENSOR)
 MBARRIERS, MBARRIER_WAIT, BULK = (
@@ -90,6 +91,8 @@ def obstacle(now, code, flow, facts, on, warp, t):
         at, reason, by = now.warps.fetched[warp], FETCH, i
     if on.banks and now.ports.free[scheduler] > at:
         at, reason, by = now.ports.free[scheduler], BANK, i
+    if now.schedulers.issuing[scheduler] > at:
+        at, reason, by = now.schedulers.issuing[scheduler], DISPATCH, i
     if on.pipes and code.pipe[i] != NO_PIPE:
         cycle, _ = pipe_free(now.schedulers, code, facts, scheduler, i)
         if cycle > at:
@@ -155,7 +158,9 @@ def issue(now, code, flow, facts, on, warp, t):
         if on.banks:
             reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
             interval = max(interval, reading)
-            hold_all(now.warps, scheduler, now.ports.free[scheduler] - code.slots[i] - t, t)
+            read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
+            hold_all(now.warps, scheduler, read - t, t)
+            now.schedulers.issuing[scheduler] = read + code.slots[i]
             late = delay_product(now.ports, code, facts, i, scheduler, warp, t)
             now.schedulers.busy[scheduler, TENSOR] += late
             now.ports.products[scheduler] += late

@@ -67,6 +67,7 @@ class Schedulers(NamedTuple):
     since, reason, by : since when it has issued nothing, why, and by which instruction
     last : the warp that it issued from last
     busy : (schedulers, pipes), until which cycle
+    issuing : until which cycle what issued last takes the slots
     """
 
     next: np.ndarray
@@ -75,6 +76,7 @@ class Schedulers(NamedTuple):
     by: np.ndarray
     last: np.ndarray
     busy: np.ndarray
+    issuing: np.ndarray
 
 
 class Blocks(NamedTuple):
@@ -150,6 +152,7 @@ def state(
             by=zeros(SCHEDULERS),
             last=zeros(SCHEDULERS) - 1,
             busy=zeros(SCHEDULERS, len(Pipe) - 1),
+            issuing=zeros(SCHEDULERS),
         ),
         idle_lsu(warps, facts),
         free_ports(facts),

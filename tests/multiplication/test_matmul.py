@@ -13,6 +13,7 @@ from gemmlab.multiplication import arrays, choosing
 from gemmlab.multiplication.choosing import by_tensor_cores, by_units, cost, fastest
 from gemmlab.multiplication.panels import SIDE, fitting
 from gemmlab.multiplication.products import workspace_bytes
+from gemmlab.multiplication.stacks import Stack
 from gemmlab.numerics import backward_error, fma_chain_bound
 from tests.support.torch_stand_in import Tensor, torch
 
@@ -174,6 +175,10 @@ def test_the_split_takes_as_many_bytes_as_the_operands():
 # ----------------------------------------------------------------------------------------- stacks
 
 
+def stack_of(x):
+    return Stack.of(*arrays.seen(x))
+
+
 def seen(stack):
     return np.asarray(type("X", (), {"__array_interface__": stack.interface(3)})())
 
@@ -181,19 +186,41 @@ def seen(stack):
 def test_stacks_are_views():
     x = normal(2, 6, 8)
     for array in (x, x.swapaxes(1, 2), x[:, 1:, :5], x[:, ::2]):
-        stack = arrays.stack_of(array)
+        stack = stack_of(array)
         assert np.shares_memory(seen(stack), x)
         assert np.array_equal(seen(stack), array)
         assert np.array_equal(seen(stack.transposed), array.swapaxes(1, 2))
         part = stack.cut((1, 2), (0, 3), (2, 4))
         assert np.array_equal(seen(part), array[1:2, :3, 2:4])
-    assert not arrays.stack_of(x).is_transposed
-    assert arrays.stack_of(x.swapaxes(1, 2)).is_transposed
+    assert not stack_of(x).is_transposed
+    assert stack_of(x.swapaxes(1, 2)).is_transposed
+
+
+VIEWS = {
+    "rows": lambda x: x,
+    "columns": lambda x: x.swapaxes(1, 2),
+    "part": lambda x: x[:, 1:, :5],
+    "gaps": lambda x: x[:, ::2, ::2],
+    "gaps in columns": lambda x: x.swapaxes(1, 2)[:, ::2, ::2],
+    "backwards": lambda x: x[:, ::-1],
+    "one column": lambda x: x[:, :, :1],
+    "one row": lambda x: x[:, :1],
+    "one element": lambda x: x[:, :1, :1],
+    "a matrix's columns": lambda x: x[0].T,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_what_is_chosen_is_told_without_a_copy(view, monkeypatch):
+    x = view(normal(2, 6, 8))
+    found = stack_of(x).is_transposed
+    monkeypatch.setattr(arrays, "_contiguous", None)
+    assert arrays.is_transposed(x) == found
 
 
 def test_what_has_gaps_everywhere_is_copied():
     x = normal(6, 8)[::2, ::2]
-    stack = arrays.stack_of(x)
+    stack = stack_of(x)
     assert np.array_equal(seen(stack)[0], x)
     assert not np.shares_memory(seen(stack), x)
 
@@ -202,9 +229,9 @@ def test_rows_are_aligned_or_not():
     x = np.zeros(68, np.float32)
     start = -x.__array_interface__["data"][0] % 16 // 4
     x = x[start:][:64].reshape(2, 4, 8)
-    assert arrays.stack_of(x).aligned
+    assert stack_of(x).aligned
     for other in (x[:, :, 1:5], x[:, :, :6], x.swapaxes(1, 2), x.reshape(2, 32)[:, 2:].T):
-        assert not arrays.stack_of(other).aligned
+        assert not stack_of(other).aligned
 
 
 # ---------------------------------------------------------------------------------------- PyTorch

@@ -9,7 +9,7 @@ from gemmlab.kernels.tcec import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.tcec.scaling import GUESS
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication import products
-from gemmlab.multiplication.arrays import stack_of
+from gemmlab.multiplication.arrays import seen
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.machines import Simulated
 from gemmlab.multiplication.products import multiply, workspace_bytes
@@ -37,7 +37,7 @@ def product(kernel, a, b, layout="nn", panels=None, machine=None):
     (batch, m, k), n = a.shape, b.shape[2]
     choice = Choice(kernel, "", TILINGS[kernel], batch, m, n, k, layout, panels or (batch, m, n))
     c = np.full((batch, m, n), np.nan, np.float32)
-    multiply(machine or Simulated(), choice, *map(stack_of, (a, b, c)))
+    multiply(machine or Simulated(), choice, *(Stack.of(*seen(x)) for x in (a, b, c)))
     return c
 
 

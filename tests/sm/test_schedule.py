@@ -247,6 +247,36 @@ def test_warps_share_a_pipe(opcode, each):
     assert cycles(code, streams, "pipes") == 5 * each + 1
 
 
+def test_a_product_issues_for_half_of_its_cycles():
+    code = listing(
+        """
+        ------ W- R- - S01  HMMA.16816.F32 R0, R4, R8, R0
+        ------ W- R- - S01  IADD3 R12, R13, RZ, RZ
+        """
+    )
+    result = simulate(code, [[straight(code)]], effects=Effects.only("pipes", "banks"))
+    busy = H200.tensor_interval // 2
+    assert result.cycles == busy + 1
+    assert result.lost[Reason.DISPATCH, 1] == busy - 1
+    assert not result.lost[Reason.BANK].any()
+
+
+@pytest.mark.parametrize(("opcode", "read"), [("IADD3 R12, R13, R14, R15", 3),
+                                              ("DADD R12, R14, R16", 4)])  # fmt: skip
+def test_a_product_takes_longer_by_what_is_read_meanwhile(opcode, read):
+    code = listing(
+        f"""
+        ------ W- R- - S01  HMMA.16816.F32 R0, R4, R8, R0
+        ------ W- R- - S01  {opcode}
+        ------ W- R- - S01  {opcode}
+        ------ W- R- - S01  HMMA.16816.F32 R0, R4, R8, R0
+        """
+    )
+    late = 2 * read // H200.shared_reads
+    found = simulate(code, [[straight(code)]], effects=Effects.only("pipes", "banks"))
+    assert found.cycles == H200.tensor_interval + late + 1
+
+
 def test_two_pipes_work_side_by_side():
     code = listing(
         "\n".join(["------ W- R- - S01  IMAD R0, R1, R2, R3\n------ W- R- - S01  LOP3 R4, R5"] * 4)
