@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from gemmlab import exercises
-from gemmlab.exercises import guard, linear_layer, matrices, source, timed
+from gemmlab.exercises import guard, launches, linear_layer, matrices, source, timed
 from gemmlab.exercises.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.exercises.matrices import Case
 from gemmlab.exercises.verdict import DRAWN_ANEW, FAILING
@@ -55,9 +55,14 @@ def untimed(request, monkeypatch):
 
 @cache
 def checked(name, label):
-    """A wrong answer's verdict, and the exercise it was given to."""
+    """A wrong answer's verdict, and the exercise it was given to; nobody waits long for one that
+    never ends.
+    """
     q = exercises.get(name)
-    verdict = q.check(*wrong_of(name, label).answers)
+    with pytest.MonkeyPatch.context() as patched:
+        if label.endswith("for ever"):
+            patched.setattr(launches, "SECONDS", 2.0)
+        verdict = q.check(*wrong_of(name, label).answers)
     return verdict, q
 
 
