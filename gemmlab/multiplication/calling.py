@@ -34,7 +34,7 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
-    with queue.current(place.device):
+    with queue.Current(place.device):
         c, bound, _ = ready(place, a, b, budget)
         queue.go(bound.calls)
     return c

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.fours import FOUR
 from gemmlab.kernels.tcec import lone_lines, scaling, tcec_batched
-from gemmlab.kernels.tcec.halves import PARTS
-from gemmlab.kernels.tensor_core.boxes import WORD, along_k
+from gemmlab.kernels.tcec.halves import shared_bytes
+from gemmlab.kernels.tensor_core.boxes import along_k, box_rows
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.machines import MAP_BYTES, Planning, Simulated, Step, rounded
@@ -107,14 +106,14 @@ def by_wgmma(
 ) -> None:
     """By `tcec_batched`, of parts."""
     tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
-    (box_a, box_b), parts = tcec_batched.boxes(tiling, choice.layout), (*left.out, *right.out)
+    (box_a, box_b), parts = box_rows(tiling, choice.layout), (*left.out, *right.out)
     maps = machine.maps(parts, (box_a, box_a, box_b, box_b))
-    (bm, bn, _), paired = tiling.block, n % 2 == 0 == c.strides[1] % (2 * ITEM)
+    paired = n % 2 == 0 == c.strides[1] % (2 * ITEM)
     step = Step(
         tcec_batched.build,
         {"tiling": tiling, "layout": choice.layout, "paired": paired},
         *tcec_batched.launch(tiling, batch, m, n),
-        tiling.stages * (PARTS * (bm + bn) * ROW + 2 * WORD),
+        shared_bytes(Gemm(m, n, choice.k), tiling),
         dict(compile_options(tiling)),
     )
     heights = left.height, right.height

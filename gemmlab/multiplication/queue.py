@@ -20,8 +20,11 @@ class Call(NamedTuple):
     arguments: tuple
 
 
-class current:  # noqa: N801
-    """Make a GPU the one where memory is taken and launches are queued, in this thread."""
+class Current:
+    """The GPU where memory is taken and launches are queued meanwhile, in this thread.
+
+    A class, because a generator of `contextlib` takes three times as long, and calls are short.
+    """
 
     def __init__(self, device: int) -> None:
         self.device = device

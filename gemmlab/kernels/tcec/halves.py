@@ -19,7 +19,7 @@ from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
 from gemmlab.kernels.simt.fours import FOUR, moved, reading
 from gemmlab.kernels.tcec.splitting import SCALE
 from gemmlab.kernels.tcec.sums import are_aligned
-from gemmlab.kernels.tensor_core.boxes import DEPTH, HALF, WORD, along_k
+from gemmlab.kernels.tensor_core.boxes import HALF, WORD, box_rows
 from gemmlab.model import traffic
 from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
@@ -95,12 +95,9 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 def with_maps(problem: Gemm, tiling: Tiling, *parts: Any) -> tuple:
     """The parts, and the tensor map of each."""
-    boxes = [
-        size if along else DEPTH
-        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
-    ]
-    rows = boxes[0], boxes[0], boxes[1], boxes[1]
-    return (*parts, *(tensor_map(part, box) for part, box in zip(parts, rows, strict=True)))
+    a, b = box_rows(tiling, problem.layout)
+    maps = (tensor_map(part, rows) for part, rows in zip(parts, (a, a, b, b), strict=True))
+    return (*parts, *maps)
 
 
 def rings(tiling: Tiling) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.fours import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.splitting import split_two
 from gemmlab.kernels.tcec.sums import are_aligned
-from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, along_k
+from gemmlab.kernels.tensor_core.boxes import BLOCK, along_k, box_rows
 from gemmlab.kernels.tensor_core.boxes import shape as of_halves
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -232,11 +232,8 @@ def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any
     """
     if not are_aligned(problem):
         return A, B, problem.k
-    rows = [
-        size if along else DEPTH
-        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
-    ]
-    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
+    of_a, of_b = box_rows(tiling, problem.layout)
+    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
 
 
 # ------------------------------------------------------------------------------------- their counts

@@ -167,13 +167,6 @@ def stack(rows: int, columns: int, along: bool) -> tuple[int, int]:
     return rows if along else -(-rows // DEPTH) * DEPTH, -(-columns // PIECE) * PIECE
 
 
-def boxes(tiling: Tiling, layout: str) -> tuple[int, int]:
-    """Rows of the boxes of A and of B."""
-    return tuple(
-        size if along else DEPTH for size, along in zip(tiling.block, along_k(layout), strict=False)
-    )
-
-
 def launch(tiling: Tiling, batch: int, m: int, n: int) -> tuple[Dim, Dim]:
     """(grid, block): blocks that stay, for the tiles of all products."""
     bm, bn, _ = tiling.block

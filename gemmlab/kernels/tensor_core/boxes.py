@@ -43,6 +43,12 @@ def shape(size: int, along: bool) -> tuple[int, int, int]:
     return (1, size, DEPTH) if along else (size // BLOCK, DEPTH, BLOCK)
 
 
+def box_rows(tiling: Tiling, layout: str) -> tuple[int, int]:
+    """Rows of the boxes of A and of B: of a whole tile, or one for each k of a block of 64."""
+    (bm, bn, _), (a_along, b_along) = tiling.block, along_k(layout)
+    return bm if a_along else DEPTH, bn if b_along else DEPTH
+
+
 def copying(size: int, along: bool) -> Callable:
     """The device function that begins to copy a tile, from `first` and from p of k on."""
     COUNT = size // BLOCK
@@ -110,11 +116,8 @@ def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any
     """
     if not are_aligned(problem):
         return A, B, problem.k
-    rows = [
-        size if along else DEPTH
-        for size, along in zip(tiling.block, along_k(problem.layout), strict=False)
-    ]
-    return tensor_map(A, rows[0]), tensor_map(B, rows[1]), problem.k
+    of_a, of_b = box_rows(tiling, problem.layout)
+    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
 
 
 def carried(
