@@ -25,7 +25,8 @@ class Place(NamedTuple):
 def place_of(name: str, x: Any) -> Place:
     """Where an operand is; TypeError for what is no array of a library that is known."""
     library = type(x).__module__.partition(".")[0].removesuffix("_cuda")
-    if library == "numpy" and isinstance(x, np.ndarray):
+    masked = isinstance(x, np.ma.MaskedArray)  # a product would count what it hides
+    if library == "numpy" and isinstance(x, np.ndarray) and not masked:
         return Place("numpy", None)
     if library == "cupy":
         return Place("cupy", x.device.id)
@@ -121,7 +122,7 @@ def _contiguous(x: Any) -> Any:
 
 def on_host(x: Any) -> np.ndarray:
     """An array or tensor of the host as NumPy's."""
-    return x.detach().resolve_neg().numpy() if hasattr(x, "detach") else x
+    return x.detach().resolve_neg().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
 def as_kind(result: np.ndarray, place: Place) -> Any:

@@ -38,6 +38,7 @@ def test_numpy_arrays_and_their_transposed_views(batch):
         (normal(*batch, 5, 7), normal(*batch, 7, 4)),
         (normal(*batch, 7, 5).swapaxes(-1, -2), normal(*batch, 4, 7).swapaxes(-1, -2)),
         (normal(*batch, 5, 14)[..., ::2], normal(*batch, 7, 4)[..., ::-1]),
+        (np.asmatrix(normal(5, 7)), normal(7, 4)),
     ):
         c = gemmlab.matmul(a, b)
         assert type(c) is np.ndarray
@@ -54,6 +55,7 @@ WRONG = {
     "a has shape (2, 4, 6) and b (6, 5)": (np.stack([A] * 2), B),
     "a has shape (0, 6)": (A[:0], B),
     "b is a builtins.list; use NumPy and CuPy arrays": (A, [[1.0]]),
+    "a is a numpy.ma.MaskedArray; use NumPy": (np.ma.array(A, mask=A > 0), B),
 }
 
 
