@@ -38,11 +38,18 @@ def test_numpy_arrays_and_their_transposed_views(batch):
         (normal(*batch, 5, 7), normal(*batch, 7, 4)),
         (normal(*batch, 7, 5).swapaxes(-1, -2), normal(*batch, 4, 7).swapaxes(-1, -2)),
         (normal(*batch, 5, 14)[..., ::2], normal(*batch, 7, 4)[..., ::-1]),
-        (np.asmatrix(normal(5, 7)), normal(7, 4)),
     ):
         c = gemmlab.matmul(a, b)
         assert type(c) is np.ndarray
         assert is_product(c, a, b)
+
+
+def test_a_file_is_multiplied_as_an_array(tmp_path):
+    a, b = np.memmap(tmp_path / "a", np.float32, "w+", shape=(5, 7)), normal(7, 4)
+    a[:] = normal(5, 7)
+    c = gemmlab.matmul(a, b)
+    assert type(c) is np.ndarray
+    assert is_product(c, np.array(a), b)
 
 
 A, B = normal(4, 6), normal(6, 5)
