@@ -88,6 +88,27 @@ def _row(m: Measurement, reference: Measurement | None, device: Device) -> tuple
     )
 
 
+def has_gpu() -> bool:
+    """Whether there is a GPU; says why not."""
+    if not gpu_status().works:
+        print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
+    return gpu_status().works
+
+
+def compare(
+    chosen: Sequence[Kernel], problems: Iterable[Gemm], rounds: int, every_tiling: bool
+) -> int:
+    """Print the table of each problem; returns 0 if every result is right, else 1."""
+    device, right = detect(), True
+    print(device.title, *(f"{k} {v}" for k, v in gpu.provenance().items()), sep="; ")
+    for problem in problems:
+        found = measure(chosen, problem, rounds, every_tiling)
+        print(f"\n{problem}".replace("×", "x"))
+        print(table(found, device), flush=True)
+        right = right and all(m.passed for m in found)
+    return 0 if right else 1
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = ",".join(k.name for k in (*kernels.LADDER, kernels.REFERENCE))
@@ -96,20 +117,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", default=names, help="names with commas (default: %(default)s)")
     parser.add_argument("--tilings", action="store_true", help="every recorded tiling of each")
     arguments = parser.parse_args(argv)
-    if not gpu_status().works:
-        print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
+    if not has_gpu():
         return 1
-    device = detect()
-    print(device.title, *(f"{k} {v}" for k, v in gpu.provenance().items()), sep="; ")
-    right = True
-    for problem in parse_sizes(",".join(arguments.sizes)):
-        found = measure(
-            parse_kernels(arguments.kernels), problem, arguments.rounds, arguments.tilings
-        )
-        print(f"\n{problem}".replace("×", "x"))
-        print(table(found, device), flush=True)
-        right = right and all(m.passed for m in found)
-    return 0 if right else 1
+    chosen = parse_kernels(arguments.kernels)
+    return compare(
+        chosen, parse_sizes(",".join(arguments.sizes)), arguments.rounds, arguments.tilings
+    )
 
 
 if __name__ == "__main__":

@@ -17,14 +17,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.ladder import ROUNDS, measure, table
+from benchmarks.ladder import ROUNDS, compare, has_gpu
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.backends import gpu
-from gemmlab.detection import detect
-from gemmlab.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.numerics import backward_error, forward_error
 from gemmlab.product import LAYOUTS
+from gemmlab.recording import parse_kernels
 
 ROWS = 128  # of C, whose errors are told
 
@@ -48,22 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", default=names, help="names with commas (default: %(default)s)")
     parser.add_argument("--tilings", action="store_true", help="every recorded tiling of each")
     asked = parser.parse_args(argv)
-    if not gpu_status().works:
-        print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
+    if not has_gpu():
         return 1
-    device, right = detect(), True
-    chosen = [kernels.get(name) for name in asked.kernels.split(",")]
-    print(device.title, *(f"{k} {v}" for k, v in gpu.provenance().items()), sep="; ")
-    for n in asked.sizes:
-        problem = Gemm(n, n, n, layout=asked.layout)
-        found = measure(chosen, problem, asked.rounds, asked.tilings)
+    chosen = parse_kernels(asked.kernels)
+    problems = [Gemm(n, n, n, layout=asked.layout) for n in asked.sizes]
+    wrong = compare(chosen, problems, asked.rounds, asked.tilings)
+    for problem in problems:
         print(f"\n{problem}".replace("×", "x"))
-        print(table(found, device), flush=True)
         for kernel in chosen:
             by_norm, largest = errors(kernel, problem, kernel.default)
             print(f"{kernel.name}: error {by_norm:.2e} by norm, at most {largest:.2e} of |A||B|")
-        right = right and all(m.passed for m in found)
-    return 0 if right else 1
+    return wrong
 
 
 if __name__ == "__main__":

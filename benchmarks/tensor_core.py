@@ -4,8 +4,8 @@
                                      [--rounds 20] [--kernels mma_tuned,cublas] [--tilings]
 
 Products of N×N matrices (default: 4096 8192). Kernels take turns and are checked, as in
-`benchmarks.ladder`; the column "of cuBLAS" is a ratio of times of one run. Those by the TMA need
-compute capability 9.0, and are left out elsewhere unless they are asked for.
+`benchmarks.ladder`; the column "of cuBLAS" is a ratio of times of one run. Those by the TMA and by
+`wgmma` need compute capability 9.0, and are left out elsewhere unless they are asked for.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks.ladder import ROUNDS, measure, table
+from benchmarks.ladder import ROUNDS, compare, has_gpu
 from gemmlab import Gemm, kernels
-from gemmlab.backends import gpu
 from gemmlab.detection import detect
-from gemmlab.driver import gpu_status
 from gemmlab.product import LAYOUTS
 from gemmlab.recording import parse_kernels
 
@@ -33,21 +31,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", help="names with commas (default: all rungs and cublas)")
     parser.add_argument("--tilings", action="store_true", help="every recorded tiling of each")
     asked = parser.parse_args(argv)
-    if not gpu_status().works:
-        print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
+    if not has_gpu():
         return 1
-    device, right = detect(), True
-    by_tma = kernels.TENSOR_CORE_TMA if device.compute_capability == (9, 0) else ()
-    rungs = *kernels.TENSOR_CORE, *by_tma, kernels.REFERENCE
+    hopper = (
+        (*kernels.TENSOR_CORE_TMA, *kernels.HOPPER) if detect().compute_capability == (9, 0) else ()
+    )
+    rungs = *kernels.TENSOR_CORE, *hopper, kernels.REFERENCE
+    problems = (
+        Gemm(n, n, n, dtype=asked.dtype, out_dtype=asked.out, layout=asked.layout)
+        for n in asked.sizes
+    )
     chosen = parse_kernels(asked.kernels) if asked.kernels else rungs
-    print(device.title, *(f"{k} {v}" for k, v in gpu.provenance().items()), sep="; ")
-    for n in asked.sizes:
-        problem = Gemm(n, n, n, dtype=asked.dtype, out_dtype=asked.out, layout=asked.layout)
-        found = measure(chosen, problem, asked.rounds, asked.tilings)
-        print(f"\n{problem}".replace("×", "x"))
-        print(table(found, device), flush=True)
-        right = right and all(m.passed for m in found)
-    return 0 if right else 1
+    return compare(chosen, problems, asked.rounds, asked.tilings)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import ladder
+from benchmarks import ladder, tcec, tensor_core
 from gemmlab import Gemm, device, kernels
 from tests.support.fake_gpu import installed
 
@@ -74,3 +74,20 @@ def test_a_wrong_result_is_told_in_the_exit_code(host, monkeypatch, capsys, wron
     assert text.count("WRONG") == (4 if wrong else 0)
     assert "20x20x20 float32" in text
     assert "24x8x8 float32" in text
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "options", "told"),
+    [
+        (tensor_core, ["--kernels=mma_direct", "--layout=nt"], "32x32x32 float16 to float32 nt"),
+        (tcec, ["--kernels=tcec_registers"], "tcec_registers: error "),
+    ],
+    ids=["tensor_core", "tcec"],
+)
+def test_other_ladders_are_compared_alike(host, monkeypatch, capsys, benchmark, options, told):
+    monkeypatch.setattr(ladder, "gpu_status", lambda: SimpleNamespace(works=True))
+    monkeypatch.setattr(ladder, "detect", lambda: device("h200"))
+    assert benchmark.main(["32", "--rounds=1", *options]) == 0
+    text = capsys.readouterr().out
+    assert told in text
+    assert "of cuBLAS" in text
