@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +53,24 @@ def launch(
         return Finding("inputs-changed", facts, {"changed": changed})
     result[...] = computed
     return item.report
+
+
+def of_cases(
+    one: Callable[[Any, int], tuple[Report | None, Finding | None, str]],
+    cases: Sequence[Any],
+    anew: Any,
+) -> Finding | tuple[Report, str]:
+    """What is wrong in the first case that is not right; else the last one's report and words.
+
+    one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
+        words; anew : the sizes of a case that is drawn for this check, with operands of its own
+    """
+    for seed, sizes in enumerate(cases):
+        report, found, case = one(sizes, seed)
+        if found:
+            return found
+    _, found, _ = one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30)))
+    return found.anew if found else (report, case)
 
 
 def hazard(report: Report, case: str) -> Finding | None:

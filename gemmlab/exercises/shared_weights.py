@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,15 +55,8 @@ def judge(answer: Any) -> Finding:
     """Values and hazards on every case and on one drawn anew; bytes by array of the largest."""
     rng = np.random.default_rng()
     anew = (*(int(x) for x in rng.integers(10, 16, 2)), 5, 8)
-    largest = None
-    for i, sizes in enumerate((*CASES, anew)):
-        seed = int(rng.integers(1 << 30)) if sizes is anew else i
-        report, found, case = _one(answer, sizes, seed)
-        if found:
-            return found.anew if sizes is anew else found
-        if sizes is CASES[-1]:
-            largest = report, case
-    return _traffic(*largest)
+    largest = trial.of_cases(partial(_one, answer), CASES, anew)
+    return largest if isinstance(largest, Finding) else _traffic(*largest)
 
 
 def _one(
