@@ -35,7 +35,8 @@ LENGTHS = [2**i for i in range(4, 10)]  # where curves have points
 RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
 SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
-LEAST, MOST = 2.0**-28, 2.0  # errors that are shown
+LEAST, MOST = 2.0**-28, 2.0  # errors that are shown; what is no number lies at the upper one
+ROOM = 2.0**8  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
@@ -180,7 +181,8 @@ class Tcec(Explorer):
             ax.text(
                 xs[-1], 1.3 * MOST, "no number", color=style.BLUE, fontsize=style.NOTE, ha="right"
             )
-        ax.set(ylim=(LEAST, 16 * MOST))
+        ax.set(ylim=(LEAST, ROOM * MOST))
+        ax.set_yticks([10.0**e for e in range(-8, 1, 2)])
         if over_k:
             ax.set_xticks(LENGTHS, LENGTHS)
         ax.set_xlabel(

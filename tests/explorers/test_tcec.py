@@ -79,3 +79,14 @@ def test_other_values_are_refused(arguments, message):
     with pytest.raises(ValueError) as refused:
         Tcec(**arguments)
     assert message in str(refused.value)
+
+
+def test_where_there_is_no_number_the_line_lies_below_the_legend():
+    explorer = Tcec(size=20, k=16)
+    assert not np.isfinite(explorer.found)
+    explorer.left.figure.draw_without_rendering()
+    names = explorer.left.get_legend().get_window_extent()
+    said = [text for text in explorer.left.texts if text.get_text() == "no number"]
+    below = [artist.get_window_extent().y1 for artist in (*explorer.left.get_lines(), *said)]
+    assert said
+    assert max(below) < names.y0
