@@ -49,7 +49,7 @@ def test_each_control_changes_what_is_said_and_drawn(explorer):
     said, drawn = {explorer.message}, {explorer.picture.png}
     for name, value in (
         ("values", "either sign"), ("products", 4), ("every", 0), ("scale", 8), ("size", -8),
-        ("k", 64), ("unit", "CUDA cores, FP32"),
+        ("k", 64), ("unit", "FP32 units"),
     ):  # fmt: skip
         getattr(explorer, name).value = value
         said.add(explorer.message)
