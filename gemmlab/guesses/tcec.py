@@ -144,6 +144,7 @@ def tiny() -> Answer:
             _HALF.emin: "There the *high* part becomes subnormal. The low one is 2^11 smaller.",
             -24: "That is the smallest float16 at all. It has one bit.",
             0: "There is some room: 1 has a low part of up to 2^-11.",
+            -np.log2(least): "The sign: numbers below 1 have negative exponents.",
         },
     )
 
