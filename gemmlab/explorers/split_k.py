@@ -244,14 +244,17 @@ def _said(
     """Tiles, waves and sums in words."""
     across, down = tiling.grid(problem)
     many = style.count(across * down, "tile")
-    cut = f"With {tiling.split:,} parts of k there" if kernel is not kernels.stream_k else "There"
+    parts = style.count(tiling.split, "part")
+    cut = f"With {parts} of k there" if kernel is not kernels.stream_k else "There"
     sums = "no sums wait" if not shared.stored else f"{si(shared.stored, 'B')} of sums wait"
     if kernel is kernels.split_k_atomics:
         sums = f"{si(tiling.split * problem.m * problem.n, '')} additions in L2"
     return [
-        f"{kernel.name}, {problem}: {many} of {_name(tiling.block)}, {tiling.steps(problem):,} "
-        f"steps each. {cut} are {style.count(shared.blocks, 'block')}; {target.sms} SMs take "
-        f"{style.count(shared.waves, 'wave')}, {shared.longest:,} steps.",
+        f"{kernel.name}, {problem}: {many} of {_name(tiling.block)}, "
+        f"{style.count(tiling.steps(problem), 'step')} each. {cut} "
+        f"{'is' if shared.blocks == 1 else 'are'} {style.count(shared.blocks, 'block')}; "
+        f"{target.sms} SMs take {style.count(shared.waves, 'wave')}, "
+        f"{style.count(shared.longest, 'step')}.",
         f"Predicted on {target.title}: {si(shared.product, 's')} to multiply; {sums}, "
         f"{si(shared.sums, 's')} to add up; {si(shared.seconds, 's')} at least.",
     ]

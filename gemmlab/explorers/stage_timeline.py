@@ -56,11 +56,15 @@ class StageTimeline(Explorer):
             step, 0, STEPS - 1, description="from step", style=NAMES,
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
+        self._executed: set[str] = set()
         self.arrange([row(self.kernel, self.step)], (self.kernel, self.step))
 
     def show(self) -> str:
         """Draw the cycles from the chosen step on; return the step, shares and times in words."""
         name, step = self.kernel.value, self.step.value
+        if name not in self._executed:
+            self._executed.add(name)
+            self.say(f"The compiled code of {name} is being executed: a few seconds, once.")
         one, chosen = found(name), rung(name)
         turn = one.turns[step]
         self.ax.clear()
@@ -81,9 +85,9 @@ def _told(step: int, turn: Turn) -> str:
         for n in (turn.asked, turn.full - turn.asked, turn.read - turn.full, turn.free - turn.read)
     )
     return (
-        f"Step {step} has stage {turn.stage}: asked for in cycle {asked}, its bytes are there "
-        f"after {copied} cycles, a consumer begins to read after {held} more, and after {read} "
-        "more all have read."
+        f"Step {step} has stage {turn.stage}: it is asked for in cycle {asked} of the block, 0 of "
+        f"the picture. Its bytes are there after {copied} cycles, a consumer begins to read after "
+        f"{held} more, and after {read} more all have read."
     )
 
 

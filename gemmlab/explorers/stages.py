@@ -259,9 +259,9 @@ class Stages(Runner):
     def _launch(self, chosen: Tiling) -> str:
         blocks, shared = blocks_on(self.device, chosen), KERNEL.shared_bytes(PROBLEM, chosen)
         at_best = seconds(chosen, self.device)
-        share = "block has an SM to itself" if blocks == 1 else f"blocks share an SM: {blocks}"
-        text = f"The ring takes {si(shared, 'B')} of shared memory; {share}. The launch at best: "
-        text += si(at_best, "s")
+        share = "a block has an SM to itself" if blocks == 1 else f"blocks share an SM: {blocks}"
+        text = f"The ring takes {shared / 1024:g} KB of shared memory; {share}. "
+        text += f"The launch at best: {si(at_best, 's')}"
         if seen := self.recorded.get(chosen):
             text += f"; recorded {si(seen.seconds, 's')}"
         return text + "."

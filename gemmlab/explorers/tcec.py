@@ -23,7 +23,7 @@ from gemmlab.numerics import (
 )
 from gemmlab.plots import style
 
-UNITS = {"Tensor Cores, FP16": "m16n8k16.f32.f16", "CUDA cores, FP32": "simt"}
+UNITS = {"Tensor Cores, FP16": "m16n8k16.f32.f16", "FP32 units": "simt"}
 PRODUCTS = {"1: not corrected": 1, "3: low·low left out": 3, "4: all": 4}
 SUMS = {
     "outside, after each mma": 1,
@@ -35,7 +35,8 @@ LENGTHS = [2**i for i in range(4, 10)]  # where curves have points
 RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
 SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
-LEAST, MOST = 2.0**-28, 2.0  # errors that are shown
+LEAST, MOST = 2.0**-28, 2.0  # errors that are shown; what is no number lies at the upper one
+ROOM = 2.0**8  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,7 @@ def error(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 class Tcec(Explorer):
     """A warp's kernel runs at each change; its error lies on the emulated one, below its bound.
 
-    unit : "Tensor Cores, FP16" or "CUDA cores, FP32"; products : 1, 3 or 4
+    unit : "Tensor Cores, FP16" or "FP32 units"; products : 1, 3 or 4
     scale : exponent of the factor of low parts, one of `SCALES`
     every : instructions after which a sum is added outside, 1, 2, 4, 8 or 16; 0: all inside
     k : products of each sum, a power of two from 16 to 128
@@ -145,14 +146,14 @@ class Tcec(Explorer):
         return "\n".join([
             f"{self._said()} {M}×{N}×{k}, {values}, times 2^{size}.",
             f"Largest error / Σ|a·b|: {_text(self.found)} (simulated), {_text(self.expected)} "
-            f"(emulated), at most {_text(self.bound)} (predicted); CUDA cores "
+            f"(emulated), at most {_text(self.bound)} (predicted); FP32 units "
             f"{_text(cuda_cores)} (emulated). By norm: {_text(norm)}.",
         ])  # fmt: skip
 
     def _said(self) -> str:
         chosen = self.policy
         if chosen.mma is None:
-            return "CUDA cores, one FMA after the other."
+            return "FP32 units, one FMA after the other."
         least, largest = split_range(chosen.mma.dtype, chosen.scale)
         kept = f"Both parts keep 22 bits from {least:.2g} to {largest:.5g}."
         if least > largest:
@@ -160,11 +161,11 @@ class Tcec(Explorer):
         return kept if chosen.products > 1 else "Operands are rounded to 11 bits."
 
     def _draw(self, ax, xs, cases, here: int, told: str) -> None:
-        """Draw bounds, emulated errors and the run over `xs`, with CUDA cores beside them."""
+        """Draw bounds, emulated errors and the run over `xs`, with FP32 units beside them."""
         ax.clear()
         over_k = ax is self.left
         style.prepare(ax, log="xy" if over_k else "y", base=2 if over_k else 10)
-        lines = [("CUDA cores (emulated)", style.GREY, ":", "", POLICIES["simt"], emulated)]
+        lines = [("FP32 units (emulated)", style.GREY, ":", "", POLICIES["simt"], emulated)]
         lines += [
             ("bound (predicted)", style.BLUE, "--", "", self.policy, limit),
             ("emulated", style.BLUE, "-", "", self.policy, emulated),
@@ -180,7 +181,8 @@ class Tcec(Explorer):
             ax.text(
                 xs[-1], 1.3 * MOST, "no number", color=style.BLUE, fontsize=style.NOTE, ha="right"
             )
-        ax.set(ylim=(LEAST, 16 * MOST))
+        ax.set(ylim=(LEAST, ROOM * MOST))
+        ax.set_yticks([10.0**e for e in range(-8, 1, 2)])
         if over_k:
             ax.set_xticks(LENGTHS, LENGTHS)
         ax.set_xlabel(

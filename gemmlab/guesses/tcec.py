@@ -52,14 +52,14 @@ def limit() -> Answer:
 
 
 def rounded() -> Answer:
-    """Operands rounded to FP16, k = 1024: how many times the error of CUDA cores?"""
+    """Operands rounded to FP16, k = 1024: how many times the error of FP32 units?"""
     times = _error(POLICIES["fp16"], 1024) / _error(POLICIES["simt"], 1024)
     return Answer(
         times,
-        "An operand keeps 11 bits of 24. That alone would be a factor of 2^13 = 8192, but CUDA "
-        "cores round a thousand times, and their errors add up.",
+        "An operand keeps 11 bits of 24. That alone would be a factor of 2^13 = 8192, but FP32 "
+        "units round a thousand times, and their errors add up.",
         {
-            2**13: "That compares one rounding with one. CUDA cores round at each of 1024 sums.",
+            2**13: "That compares one rounding with one. FP32 units round at each of 1024 sums.",
             2: "An operand has half the bits, and that is not half the accuracy.",
             1: "The sums are FP32, but the operands are not.",
         },
@@ -68,7 +68,7 @@ def rounded() -> Answer:
 
 
 def naive() -> Answer:
-    """Two parts and four products, positive numbers, k = 1024: times the error of CUDA cores?"""
+    """Two parts and four products, positive numbers, k = 1024: times the error of FP32 units?"""
     times = _error(POLICIES["markidis"], 1024, True) / _error(POLICIES["simt"], 1024, True)
     return Answer(
         times,
@@ -127,7 +127,7 @@ def flush() -> Answer:
         "Each addition outside rounds, too. Fewer of them are better, until the bias inside "
         f"outweighs that. Once in 64 the error is {errors[64] / errors[best]:.1f} times as large.",
         {
-            1: "Then CUDA cores round 256 times, to nearest: no bias, but an error each time.",
+            1: "Then FP32 units round 256 times, to nearest: no bias, but an error each time.",
             64: "Inside, all errors have one sign, and grow like the number of instructions.",
         },
     )
@@ -144,6 +144,7 @@ def tiny() -> Answer:
             _HALF.emin: "There the *high* part becomes subnormal. The low one is 2^11 smaller.",
             -24: "That is the smallest float16 at all. It has one bit.",
             0: "There is some room: 1 has a low part of up to 2^-11.",
+            -np.log2(least): "The sign: numbers below 1 have negative exponents.",
         },
     )
 

@@ -11,7 +11,6 @@ from gemmlab.plots import style
 from gemmlab.plots.description import describe
 
 HEIGHT = 0.62  # of a bar, of the distance between two
-COLOURS = (style.SKY, style.ORANGE)
 
 
 def bars(ax: Axes, values: Mapping[str, float], unit: str) -> BarContainer:
@@ -29,8 +28,7 @@ def bars(ax: Axes, values: Mapping[str, float], unit: str) -> BarContainer:
     if not values or min(values.values()) < 0:
         raise ValueError(f"values={dict(values)!r}; use at least one, and none below 0")
     style.prepare(ax)
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(values))]
-    drawn = ax.barh(list(range(len(values))), list(values.values()), HEIGHT, color=colours)
+    drawn = ax.barh(list(range(len(values))), list(values.values()), HEIGHT, color=style.SKY)
     texts = [style.si(value, unit) for value in values.values()]
     ax.bar_label(drawn, texts, padding=5, fontsize=style.LABEL, color=style.INK)
     ax.set_yticks(range(len(values)), list(values))

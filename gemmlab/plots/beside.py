@@ -22,6 +22,7 @@ from gemmlab.tiling import Tiling
 
 FEWEST = 10  # rows that there is room for, so that a few bars are not thick
 HEIGHT = 0.66  # of a bar, of the distance between two
+WRITTEN = 0.34  # of the axis: as much as a text may cover
 BEYOND = 1.45  # of the longest bar: room for the texts at the ends of bars
 
 
@@ -82,7 +83,7 @@ def beside(
         text.set_text(style.si(known, unit) if known else "press Run" if i == chosen else "")
         text.set_fontweight("bold" if i == chosen else "normal")
         text.set_color(style.INK if observed[i] or i == chosen else style.GREY)
-        text.xy = max(expected[i] or left, observed[i] or left), i
+        text.xy = _end(ax, observed[i] or expected[i] or left, expected[i] or left), i
     points = [(x, i) for i, x in enumerate(expected) if x]
     artists.predicted.set_data([x for x, _ in points], [y for _, y in points])
     marks = ("observed",) * any(observed) + ("predicted",) * bool(points)
@@ -99,6 +100,14 @@ def beside(
     ]
     describe(ax, f"{QUANTITIES[quantity][0].capitalize()}: {'; '.join(told) or 'none'}.", "rows")
     return artists
+
+
+def _end(ax: Axes, known: float, diamond: float) -> float:
+    """Where the text of what is `known` begins: there, or behind a diamond that it would cover."""
+    at, mark = (
+        ax.transLimits.transform(ax.transScale.transform((x, 0)))[0] for x in (known, diamond)
+    )
+    return diamond if at < mark < at + WRITTEN else known
 
 
 def labels(rows: Sequence[Row]) -> list[str]:

@@ -6,7 +6,9 @@ from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots.timeline import WAIT, Span
 from gemmlab.prediction.rings import Ring
 
-TURNS = "copy", "full", "multiply", "store"  # what a stage goes through, and a consumer does
+# What a stage goes through, and a consumer does: first what a `ring` has too, so that both pictures
+# have one colour for each.
+TURNS = "copy", "multiply", "full", "store"
 LEAST = 1 / 400  # of a window: narrower bars are lines
 
 

@@ -112,8 +112,15 @@ NAMES = ("math", "issue", "L1 and\nshared", "L2", "DRAM", "latency")
 def resources(
     ax: Axes, prediction: Prediction, artists: ResourceArtists | None = None
 ) -> ResourceArtists:
-    """Draw the time that each resource needs alone; the longest decides and is dark."""
+    """Draw the time that each resource needs alone; the longest decides and is dark.
+
+    A resource whose work the kernel does not count has no bar, and is said to be not counted.
+    """
     times = [prediction.times.get(name, 0.0) for name in RESOURCES]
+    said = [
+        style.si(prediction.times[name], "s") if name in prediction.times else "not counted"
+        for name in RESOURCES
+    ]
     if artists is None:
         style.prepare(ax)
         bars = ax.barh(range(len(RESOURCES)), times, height=0.6)
@@ -124,15 +131,13 @@ def resources(
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}" if x <= 1 else "")
         ax.set_xlabel("share of the predicted time", fontsize=style.LABEL, color=style.INK)
         ax.grid(axis="y", visible=False)
-    for name, seconds, bar, text in zip(RESOURCES, times, artists.bars, artists.texts, strict=True):
+    drawn = zip(RESOURCES, times, said, artists.bars, artists.texts, strict=True)
+    for name, seconds, words, bar, text in drawn:
         bar.set_width(seconds / prediction.seconds)
         bar.set_color(style.BLUE if name == prediction.bottleneck else style.SKY)
         text.set_position((seconds / prediction.seconds + 0.02, text.get_position()[1]))
-        text.set_text(style.si(seconds, "s"))
-    told = [
-        f"{' '.join(name.split())} {style.si(seconds, 's')}"
-        for name, seconds in zip(NAMES, times, strict=True)
-    ]
+        text.set_text(words)
+    told = [f"{' '.join(name.split())} {words}" for name, words in zip(NAMES, said, strict=True)]
     describe(
         ax, f"What each resource needs alone: {', '.join(told)}. {prediction.limiter} decides.",
         "resources",

@@ -11,6 +11,7 @@ import pytest
 from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
 from gemmlab.kernels.tcec import quads, tcec_registers
+from gemmlab.kernels.tcec.policies import BY_NAME
 from gemmlab.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 from gemmlab.numerics import POLICIES, TENSOR_CORES, Policy, emulated_matmul
@@ -214,7 +215,7 @@ def test_other_ways():
 
 
 def test_what_each_decision_costs():
-    """As far as policies are recorded: section 7's text, of a sum outside, corrections and TF32."""
+    """As far as policies are recorded: what section 7's table will say of them."""
     assert len(kernels.POLICIES) == 8
     if "policy_tcec_tf32" not in ON_CLOCK:
         pytest.skip("no policy is recorded yet")
@@ -230,6 +231,29 @@ def test_what_each_decision_costs():
     tf32 = ON_CLOCK["policy_tcec_tf32"]
     assert 1.6 < tf32.seconds / ours.seconds < 2.4
     assert 0.8 < tf32.seconds / library.seconds < 1.25
+
+
+def test_corrections_and_sums_outside_are_worth_little_without_each_other():
+    plain, corrected, outside, both = (
+        error(BY_NAME[name], 1024)
+        for name in ("fp16", "tcec_fp16_inside", "fp16_outside", "tcec_fp16")
+    )
+    assert plain / outside < 1.1
+    assert both < corrected / 5 < plain / 100
+
+
+def test_no_loop_with_fp16_has_another_bound():
+    """Three products pass no more bytes through shared memory than one; TF32 has half the rate."""
+    problem = Gemm(LARGEST, LARGEST, LARGEST)
+    bounds = [
+        predict(problem, GPU, kernel)
+        for kernel in (kernels.tcec_registers, *kernels.POLICIES)
+        if "fp16" in kernel.name or kernel.name in ("policy_markidis", "tcec_registers")
+    ]
+    assert len(bounds) == 5
+    assert {bound.limiter for bound in bounds} == {"shared memory"}
+    assert {bound.seconds for bound in bounds} == {bounds[0].seconds}
+    assert ON_CLOCK["tcec_registers"].seconds > 2 * bounds[0].seconds
 
 
 # ------------------------------------------------------------------------------- sections 6 and 8

@@ -322,6 +322,22 @@ def test_rows_that_come_and_go_leave_the_picture_of_a_new_lab():
     assert lab.picture.png == fresh
 
 
+def test_a_number_stands_at_its_bar_unless_it_would_cover_the_diamond():
+    lab = KernelLab(kernel="tiled", n=256, tile=16, backend="recorded")
+
+    def text_bar_and_diamond():
+        (text,) = (text for text in lab.rows.texts if text.get_fontweight() == "bold")
+        bar = lab.rows.bars[lab.rows.texts.index(text)]
+        return text.xy[0], bar.get_x() + bar.get_width(), lab.rows.predicted.get_xdata()[0]
+
+    text, bar, diamond = text_bar_and_diamond()
+    assert text == bar < diamond / 2
+    lab.stored.value = Gemm(4096, 4096, 4096)
+    lab.kernel.value = "coalesced"
+    text, bar, diamond = text_bar_and_diamond()
+    assert bar < text == diamond
+
+
 def test_what_is_not_recorded_names_what_is():
     with pytest.raises(LookupError, match=r"tiled 100×100×100.*is not recorded.*nearest"):
         KernelLab("tiled", n=100, backend="recorded")

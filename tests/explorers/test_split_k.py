@@ -47,6 +47,12 @@ def test_what_is_recorded_lies_on_the_picture(undrawn):
     assert "Press Run to compare." in explorer.message
 
 
+def test_one_of_a_kind_is_no_plural(undrawn):
+    explorer = SplitK(m=64, n=64, k=16, split=1, block=(64, 64))
+    assert "1 tile of 64×64, 1 step each. With 1 part of k there is 1 block; " in explorer.message
+    assert "SMs take 1 wave, 1 step." in explorer.message
+
+
 def test_the_second_wave_is_seen(undrawn):
     explorer = SplitK(split=5)
     assert "160 blocks; 132 SMs take 2 waves, 206 steps." in explorer.message

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from gemmlab import kernels
+from gemmlab import kernels, plots
 from gemmlab.explorers import StageTimeline
 from gemmlab.explorers.stage_timeline import SHOWN, STEPS, found
 from gemmlab.explorers.timeline import rung
+from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots import si
 from gemmlab.plots.timeline import HEIGHT
 
@@ -41,7 +42,8 @@ def test_the_axis_begins_with_the_chosen_step(explorer):
     turn = found(NAME).turns[6]
     assert bars(explorer, f"stage {turn.stage}")[-1][1] <= SHOWN
     assert (0, turn.full - turn.asked) in bars(explorer, f"stage {turn.stage}")
-    assert f"Step 6 has stage {turn.stage}: asked for in cycle {turn.asked:,}" in explorer.message
+    told = f"Step 6 has stage {turn.stage}: it is asked for in cycle {turn.asked:,} of the block"
+    assert told in explorer.message
     assert explorer.ax.get_xlim() == (0, SHOWN)
 
 
@@ -79,3 +81,28 @@ def test_every_step_can_be_chosen(explorer, undrawn):
 def test_values_that_it_refuses(arguments, match):
     with pytest.raises(ValueError, match=match):
         StageTimeline(**arguments)
+
+
+def test_a_bar_has_the_colour_that_the_formula_s_picture_gives_it(explorer):
+    _, (ax,) = plots.figure()
+    rows = plots.ring(Pipeline(steps=2, stages=1, copy=900, multiply=300))
+
+    def colours(axes):
+        legend = axes.get_legend()
+        handles = zip(legend.get_texts(), legend.legend_handles, strict=True)
+        return {text.get_text(): (box.get_facecolor(), box.get_hatch()) for text, box in handles}
+
+    plots.timeline(ax, rows)
+    here, there = colours(explorer.ax), colours(ax)
+    assert {"copy", "multiply", "wait"} == there.keys()
+    assert {what: here[what] for what in there} == there
+
+
+def test_it_says_that_code_is_executed_before_it_is(explorer, monkeypatch):
+    said = []
+    monkeypatch.setattr(explorer, "say", said.append)
+    explorer.kernel.value = kernels.mma_tma.name
+    assert said[0].startswith("The compiled code of mma_tma is being executed")
+    assert said[-1].startswith("mma_tma on")
+    explorer.kernel.value = NAME
+    assert len(said) == 3  # this one has been

@@ -49,7 +49,7 @@ def test_each_control_changes_what_is_said_and_drawn(explorer):
     said, drawn = {explorer.message}, {explorer.picture.png}
     for name, value in (
         ("values", "either sign"), ("products", 4), ("every", 0), ("scale", 8), ("size", -8),
-        ("k", 64), ("unit", "CUDA cores, FP32"),
+        ("k", 64), ("unit", "FP32 units"),
     ):  # fmt: skip
         getattr(explorer, name).value = value
         said.add(explorer.message)
@@ -79,3 +79,14 @@ def test_other_values_are_refused(arguments, message):
     with pytest.raises(ValueError) as refused:
         Tcec(**arguments)
     assert message in str(refused.value)
+
+
+def test_where_there_is_no_number_the_line_lies_below_the_legend():
+    explorer = Tcec(size=20, k=16)
+    assert not np.isfinite(explorer.found)
+    explorer.left.figure.draw_without_rendering()
+    names = explorer.left.get_legend().get_window_extent()
+    said = [text for text in explorer.left.texts if text.get_text() == "no number"]
+    below = [artist.get_window_extent().y1 for artist in (*explorer.left.get_lines(), *said)]
+    assert said
+    assert max(below) < names.y0

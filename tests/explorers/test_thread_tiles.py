@@ -100,5 +100,15 @@ def test_resources_are_shares_of_the_predicted_time():
         assert [bar.get_facecolor() for bar in made.bars].count(dark) == 1
 
 
+def test_a_resource_that_is_not_counted_takes_no_time_and_says_so():
+    figure, (ax,) = plots.figure()
+    half = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
+    made = plots.resources(ax, predict(half, "h200", kernels.mma_direct))
+    issue = RESOURCES.index("issue")
+    assert made.bars[issue].get_width() == 0
+    assert made.texts[issue].get_text() == "not counted"
+    assert "issue not counted" in plots.alt(figure)
+
+
 def test_wavefronts_of_what_was_not_counted():
     assert wavefronts(run(kernels.tiled, Gemm(4096, 4096, 4096), "recorded")) is None

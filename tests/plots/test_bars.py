@@ -14,6 +14,7 @@ def test_bars_are_as_long_as_their_values_and_say_them():
     top, bottom = (bar.get_y() for bar in drawn)
     assert ax.transData.transform((0, top))[1] > ax.transData.transform((0, bottom))[1]
     assert "first 34.4 GB, second 17.2 GB" in plots.alt(figure)
+    assert len({bar.get_facecolor() for bar in drawn}) == 1  # a second colour would mean something
 
 
 def test_a_bar_of_nothing_is_drawn():
