@@ -14,7 +14,7 @@ numbers. Three times of a call, with all of scaling, splitting and multiplying:
 
 Then what each thing takes that is queued for the last product of k = side. Prints the tables and
 writes OUT.json, which `gemmlab.records.matmul` reads; what ships is
-gemmlab/recorded/<device>/matmul.json, and `python book/readme.py` shows it.
+gemmlab/recorded/<device>/matmul.json, and `python -m book.readme` shows it.
 """
 
 from __future__ import annotations

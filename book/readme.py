@@ -1,7 +1,8 @@
 """Write what README.md takes from the records: tables of ladders and of `matmul`, and a picture.
 
-Run it as ``python book/readme.py``. Rungs that are not recorded yet have no bar in the picture. The
-picture's alternative text is in its file and in the pages that show it.
+Run it as ``python -m book.readme``. Rungs that are not recorded yet have no bar in the picture. The
+picture's alternative text is in its file and in the pages that show it. Predictions take minutes,
+and stand in a file of their own: ``python -m tests.prediction.ladder readme FILE`` writes it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import NamedTuple
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.plots import si
 from gemmlab.plots.figures import DENSITY, Figure, png
+from gemmlab.plots.ladder import Speed
 from gemmlab.records.matmul import matmul_times
+from tests.prediction.written import stored
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
 DEVICE, N = "h200", 4096
+PREDICTED = "readme_predicted"
 
 
 class Ladder(NamedTuple):
@@ -49,26 +53,35 @@ def recorded(kernel: kernels.Kernel, problem: Gemm) -> Measurement | None:
         return None
 
 
+def predicted(kernel: kernels.Kernel, problem: Gemm) -> float | None:
+    """What a rung's compiled code promises [FLOP/s]; None where it was not predicted."""
+    key = kernel.name, str(problem), str(kernel.choose(None, problem, DEVICE))
+    for row in stored(DEVICE, PREDICTED).rows:
+        if (row["kernel"], row["problem"], row["tiling"]) == key:
+            return problem.flops / row["seconds"]
+    return None
+
+
 def source(kernel: kernels.Kernel) -> str:
     """The file of a kernel, from the root of the project."""
     return f"{kernel.build.__module__.replace('.', '/')}.py"
 
 
 def table(ladder: Ladder) -> str:
-    """The rungs at one product, as Markdown: rates, and fractions of cuBLAS and of the peak."""
+    """The rungs at one product, as Markdown: rates, what was expected of them, and fractions."""
     problem, gpu = ladder.problem, device(DEVICE)
     yardstick = records.find(kernels.REFERENCE, problem, None, DEVICE)
     peak = gpu.peak_of(problem.dtype)
     lines = [
-        "| rung | idea | recorded | predicted | of cuBLAS | of the peak |",
-        "|---|---|--:|--:|--:|--:|",
+        "| rung | idea | recorded | predicted | bound | of cuBLAS | of the peak |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
     for number, kernel in enumerate(ladder.rungs, 1):
         name = f"{number} [{kernel.name}]({source(kernel)})"
         lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, problem, yardstick, peak)} |")
     rate = yardstick.flops_per_second
     lines.append(
-        f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate / 1e12:.2f} TFLOP/s | | "
+        f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate / 1e12:.2f} TFLOP/s | | | "
         f"| {rate / peak:.1%} |"
     )
     note = f"{problem}, {yardstick.source}, peak {si(peak, 'FLOP/s')}, L2 flushed before each run."
@@ -76,15 +89,16 @@ def table(ladder: Ladder) -> str:
 
 
 def _rates(kernel: kernels.Kernel, problem: Gemm, yardstick: Measurement, peak: float) -> str:
-    expected = predict(problem, DEVICE, kernel).flops_per_second / 1e12
-    seen = recorded(kernel, problem)
-    if seen is None:
-        return f"not yet | {expected:.2f} | | "
-    rate = seen.flops_per_second
-    return (
-        f"{rate / 1e12:.2f} TFLOP/s | {expected:.2f} | {yardstick.seconds / seen.seconds:.1%} "
-        f"| {rate / peak:.1%}"
-    )
+    """What was measured of a rung and what was expected, as cells of a row."""
+    seen, speed = recorded(kernel, problem), predicted(kernel, problem)
+    reached, of_library, of_peak = "not yet", "", ""
+    if seen is not None:
+        rate = seen.flops_per_second
+        reached = f"{rate / 1e12:.2f} TFLOP/s"
+        of_library, of_peak = f"{rate / yardstick.flops_per_second:.1%}", f"{rate / peak:.1%}"
+    promised = f"{speed / 1e12:.2f}" if speed else "not yet"
+    bound = predict(problem, DEVICE, kernel).flops_per_second / 1e12
+    return f"{reached} | {promised} | {bound:.2f} | {of_library} | {of_peak}"
 
 
 def matmul_table() -> str:
@@ -121,10 +135,11 @@ def up_to_date(readme: str) -> str:
 
 
 def picture() -> Figure:
-    """The recorded speed of each rung, on its prediction, cuBLAS and the peak."""
+    """The recorded speed of each rung, its prediction, cuBLAS and the peak."""
     gpu = device(DEVICE)
     rungs = [m for kernel in SIMT.rungs if (m := recorded(kernel, SIMT.problem)) is not None]
-    expected = [predict(SIMT.problem, gpu, kernels.get(m.kernel), m.tiling) for m in rungs]
+    speeds = {m.kernel: predicted(kernels.get(m.kernel), SIMT.problem) for m in rungs}
+    expected = [Speed(kernel, speed) for kernel, speed in speeds.items() if speed]
     yardstick = records.find(kernels.REFERENCE, SIMT.problem, None, DEVICE)
     figure, (ax,) = plots.figure(width=9, height=1.9 + 0.45 * len(rungs))
     figure.subplots_adjust(left=0.155)

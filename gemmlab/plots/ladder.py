@@ -19,6 +19,13 @@ from gemmlab.plots.description import describe
 HEIGHT = 0.62  # of a bar, of the distance between two
 
 
+class Speed(NamedTuple):
+    """What a kernel was expected to reach."""
+
+    kernel: str
+    flops_per_second: float
+
+
 class LadderArtists(NamedTuple):
     """What `ladder` draws: a bar and a text for each rung, the predictions, the two limits."""
 
@@ -33,7 +40,7 @@ def ladder(
     measurements: Sequence[Measurement],
     reference: Measurement,
     peak: float,
-    predictions: Sequence[Prediction] = (),
+    predictions: Sequence[Prediction | Speed] = (),
 ) -> LadderArtists:
     """Draw the speed of each measurement as a bar, from the first at the top down.
 

@@ -272,7 +272,7 @@ def _arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
         np.zeros(w.shape, number_format(w.dtype).memory) for w in kernel.workspace(problem, tiling)
     )
     given = (
-        *(alpha, *kernel.operands(problem, tiling, a, b), beta, c),
+        *(alpha, *kernel.operands(problem, tiling, a, b), beta, *kernel.result(problem, tiling, c)),
         *kernel.scratch(problem, tiling, *shared),
     )
     return tuple(standing_for(x) if isinstance(x, TensorMap) else x for x in given)

@@ -2,11 +2,12 @@
 
     python -m tests.prediction.ladder held_out_3 FILE [--device h100_sxm] [--jobs 2]
     python -m tests.prediction.ladder looked_at FILE
+    python -m tests.prediction.ladder readme FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
 `held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families` and
 `held_out_tcec` those of `gemmlab.held_out_families`, `looked_at` those that are recorded already:
-rules and facts may have been chosen with an eye on them.
+rules and facts may have been chosen with an eye on them. `readme` are the rungs of README.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from book import readme
 from gemmlab import held_out, held_out_families, kernels, predict, records
 from gemmlab.device import device
 from gemmlab.kernels.hashing import source_hash
@@ -59,8 +61,21 @@ def looked_at_cases(on: str) -> list[Case]:
     return [Case(m.kernel, m.problem, m.tiling) for m in records.load(on)]
 
 
+def readme_cases(on: str) -> list[Case]:
+    """The rungs of README's tables, with the tilings that they are shown with.
+
+    But for *tma_stored*: stores by the TMA are not executed yet.
+    """
+    return [
+        Case(rung.name, ladder.problem, rung.choose(None, ladder.problem, on))
+        for ladder in readme.LADDERS
+        for rung in ladder.rungs
+        if rung is not kernels.tma_stored
+    ]
+
+
 SETS = {which: partial(held_out_cases, which=which) for which in held_out.SETS}
-SETS["looked_at"] = looked_at_cases
+SETS |= {"looked_at": looked_at_cases, "readme": readme_cases}
 SETS |= {which: partial(families_cases, which=which) for which in held_out_families.SETS}
 
 

@@ -8,22 +8,38 @@ from PIL import Image
 
 from book import readme
 from gemmlab import cli, kernels, plots
+from gemmlab.kernels.hashing import source_hash
+from tests.prediction import ladder
+from tests.prediction.written import stored
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_ladder_is_up_to_date():
-    assert readme.up_to_date(README) == README, "run: python book/readme.py"
+    assert readme.up_to_date(README) == README, "run: python -m book.readme"
     assert all(f"[{k.name}](gemmlab/kernels/simt/{k.name}.py)" in README for k in kernels.LADDER)
 
 
 def test_the_picture_is_up_to_date_and_sharp():
     words = plots.alt(readme.picture())
     with Image.open(readme.PICTURE) as picture:
-        assert picture.text["Description"] == words, "run: python book/readme.py"
+        assert picture.text["Description"] == words, "run: python -m book.readme"
         assert picture.width > 1600
     assert f"![{words}](book/images/ladder.png)" in README
+
+
+def test_predictions_are_of_the_kernels_that_are_here():
+    rows = stored(readme.DEVICE, readme.PREDICTED).rows
+    found = {(r["kernel"], r["problem"], r["tiling"]): r["source_sha256"] for r in rows}
+    cases = ladder.SETS["readme"](readme.DEVICE)
+    assert found == {c.key: source_hash(kernels.get(c.kernel)) for c in cases}
+
+
+def test_a_prediction_is_what_is_predicted_here():
+    (row,) = (r for r in stored(readme.DEVICE, readme.PREDICTED).rows if r["kernel"] == "naive")
+    (case,) = (c for c in ladder.SETS["readme"](readme.DEVICE) if c.kernel == "naive")
+    assert ladder.row(case, readme.DEVICE)["seconds"] == pytest.approx(row["seconds"], rel=0.01)
 
 
 SIMULATED, TEN_LINES = re.findall(r"```python\n(.*?)```", README, re.S)
