@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from numpy import float32
+from numpy import float32, int32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
@@ -36,7 +36,7 @@ from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
-from gemmlab.tiling import WARP, Tiling
+from gemmlab.tiling import Tiling
 
 
 def build(
@@ -51,8 +51,8 @@ def build(
 
     @on_device
     def add_tile(C, i, j, alpha, acc):
-        lane = cuda.threadIdx.x % WARP
-        row, col = i + lane // 4, j + lane % 4 * 2
+        lane = cuda.laneid
+        row, col = int32(i + lane // 4), int32(j + lane % 4 * 2)
         for x in range(ROWS):
             for y in range(COLUMNS):
                 for e in range(4):

@@ -3,12 +3,14 @@
 One change from *mma_split_k*, and the one that *stream_k* makes of *split_k*: where k is cut. Each
 block takes its share of the row, wherever tiles begin and end in it. A tile that lies in one share
 goes to C at once, in C's format. Of a tile that several blocks share each stores its sums in FP32
-in the workspace, and a second launch, the fix-up, adds them in the order of the blocks. Counter to
-watch: sectors of the workspace, at most two tiles a block, however many tiles C has.
+in the workspace, and a second launch, the fix-up, adds them in the order of the blocks. It looks at
+those tiles alone in which shares begin: most tiles of a large C need no sum. Counter to watch:
+sectors of the workspace, at most two tiles a block, however many tiles C has.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,13 +20,13 @@ from numpy import float32, int32
 from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_wait
-from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
+from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.along_k_mma import stored, summed, summing
 from gemmlab.kernels.split_k.choosing import fastest
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.pairs import adding_pairs
-from gemmlab.kernels.split_k.parts import WARPS, added, for_adders, groups, placed
-from gemmlab.kernels.split_k.stream_k import BUSY, launch, launch_fix_up, shares, workspace
+from gemmlab.kernels.split_k.parts import WARPS, added, adders, for_adders, groups, placed
+from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
 from gemmlab.kernels.tensor_core.pieces import shared_bytes, variant
 from gemmlab.kernels.tensor_core.warps import (
     ARITHMETIC,
@@ -88,8 +90,12 @@ def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts of each tile that several blocks share."""
-    BM, _, BK = tiling.block
+    """The function that adds up the parts of each tile that several blocks share.
+
+    It looks at the tiles in which shares begin, of which there are no more than blocks; or at all
+    tiles, where these are fewer.
+    """
+    BM, BN, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     GROUPS = groups(tiling)
     add = adding_pairs(tiling, out_dtype, paired)
@@ -97,14 +103,22 @@ def build_fix_up(
     def fix_up(alpha, A, B, beta, C, W):
         blocks = W.shape[0] // (2 * BM)
         steps = (A.shape[K_AXIS] + BK - 1) // BK
-        total = cuda.gridDim.x // GROUPS * steps
-        tile = cuda.blockIdx.x // GROUPS
+        across, down = (C.shape[1] + BN - 1) // BN, (C.shape[0] + BM - 1) // BM
+        total, looked_at = down * across * steps, cuda.gridDim.x // GROUPS
+        tile = cuda.blockIdx.x // GROUPS * total // looked_at // steps
         first = block_of(tile * steps, blocks, total)
         last = block_of((tile + 1) * steps - 1, blocks, total)
         if last > first:
             add(C, W, tile, 2 * first, first + last + 1, alpha, beta)
 
     return fix_up
+
+
+def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block) of `build_fix_up`."""
+    (_, rows), block = adders(problem, tiling, int(shares(problem, tiling)[0].max()))
+    looked_at = min(math.prod(tiling.grid(problem)), blocks_of(problem, tiling))
+    return (looked_at * groups(tiling), rows), block
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
