@@ -3,7 +3,8 @@
 One change from *mma_split_k*, and the one that *split_k_atomics* makes of *split_k*: no workspace,
 and no launch after the product. Each block adds α times its sums to C by atomic additions, which L2
 does, and a launch before makes C βC. The last bits of C differ from run to run. Counter to watch:
-atomic requests, two for each pair of neighbours, where *mma_split_k* stores it at once.
+atomic requests, two for each pair of neighbours, where *mma_split_k* stores it at once. (Compute
+capability 9.0 can add a pair at once, by `red.v2.f32`; `cuda.atomic` has no name for it.)
 
 C is in FP32 alone. In FP16 or BF16 every addition would round C, so that the error would grow with
 the number of parts: there *mma_split_k* adds in FP32, and rounds once.
