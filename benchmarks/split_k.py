@@ -2,9 +2,10 @@
 
     python -m benchmarks.split_k [SIZE ...] [--rounds 20]
 
-SIZE is mxnxk, with :nt, :tn or :tt for transposed operands. Every kernel that divides k runs with
-each of its tilings and several splits, and once with what it suggests. All take turns, A B C A B C
-…, with a cold L2. Each result is compared with the float64 reference; nothing is asserted of times.
+SIZE is mxnxk, with :nt, :tn or :tt for transposed operands, and :float16:to-float32 or the like for
+Tensor Cores. Every kernel that divides k in these formats runs with each of its tilings and several
+splits, and once with what it suggests. All take turns, A B C A B C …, with a cold L2. Each result
+is compared with the float64 reference; nothing is asserted of times.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Run(NamedTuple):
 
 
 def runs(problem: Gemm, sms: int) -> Iterator[Run]:
-    """cuBLAS, *pipelined* in each tiling, and every kernel that divides k."""
+    """cuBLAS, the unsplit kernel in each tiling, and every kernel that divides k."""
     yield Run(kernels.REFERENCE, None)
-    tilings = dict.fromkeys(t for kernel in kernels.SPLIT_K for t in kernel.tilings)
+    tilings = dict.fromkeys(t for kernel in dividing(problem) for t in kernel.tilings)
     for tiling in tilings:
-        yield Run(kernels.pipelined, tiling)
-    for kernel in kernels.SPLIT_K:
+        yield Run(unsplit(problem), tiling)
+    for kernel in dividing(problem):
         chosen = kernel.choose(None, problem, detect())
         yield Run(kernel, chosen, suggested=True)
         for tiling in kernel.tilings:
@@ -54,9 +55,20 @@ def runs(problem: Gemm, sms: int) -> Iterator[Run]:
                     yield Run(kernel, replace(tiling, split=split))
 
 
+def dividing(problem: Gemm) -> tuple[Kernel, ...]:
+    """The kernels that divide k and compute in the problem's formats."""
+    every = (*kernels.SPLIT_K, *kernels.TENSOR_CORE_SPLIT_K)
+    return tuple(kernel for kernel in every if problem.arithmetic in kernel.arithmetic)
+
+
+def unsplit(problem: Gemm) -> Kernel:
+    """The kernel whose loop they have, and that takes k whole."""
+    return kernels.pipelined if problem.dtype == "float32" else kernels.mma_pipelined
+
+
 def splits(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> tuple[int, ...]:
     """Splits that are tried: of each tile, or of all steps among as many blocks."""
-    if kernel is kernels.stream_k:
+    if kernel in (kernels.stream_k, kernels.mma_stream_k):
         return sms, 2 * sms
     across, down = tiling.grid(problem)
     tried = (s for s in SPLITS if FEWEST <= across * down * s / sms <= MOST)
@@ -87,13 +99,13 @@ def table(problem: Gemm, found: list[tuple[Run, np.ndarray, float]]) -> Iterator
         seconds, tiling = medians[run], run.tiling
         if tiling is None:
             continue
-        unsplit = medians[Run(kernels.pipelined, tiling.unsplit)] / seconds
+        gained = medians[Run(unsplit(problem), tiling.unsplit)] / seconds
         bound = predict(problem, detect(), run.kernel, tiling).seconds
         yield (
-            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{unsplit:12.2f}{bound * 1e6:10.1f}"
+            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{gained:12.2f}{bound * 1e6:10.1f}"
             f"{error:9.1e}  {run.kernel.name} {tiling}{' *' * run.suggested}"
         )
-    for kernel in kernels.SPLIT_K:
+    for kernel in dividing(problem):
         of_it = {run: seconds for run, seconds in medians.items() if run.kernel is kernel}
         chosen, least = next(run for run in of_it if run.suggested), min(of_it.values())
         yield f"{kernel.name}: what it suggests takes {of_it[chosen] / least:.3f} of its best"

@@ -1,4 +1,4 @@
-"""The held-out sets of kernels that divide k, of those on Tensor Cores, and of TCEC.
+"""The held-out sets of kernels that divide k, of those on Tensor Cores, of both, and of TCEC.
 
 They are drawn as those of `gemmlab.held_out` are, by other rules: long k and small C for kernels
 that divide k, and for Tensor Cores half-precision formats in turn. Each product is computed by
@@ -37,7 +37,9 @@ FAMILIES = {
     "mma.sync": kernels.TENSOR_CORE,
     "wgmma and TMA": (kernels.warp_specialised,),
     "TCEC": kernels.TCEC,
+    "k divided on Tensor Cores": kernels.TENSOR_CORE_SPLIT_K,
 }
+DIVIDED = ("k divided", "k divided on Tensor Cores")  # long k and small C
 
 
 class Set(NamedTuple):
@@ -50,6 +52,7 @@ class Set(NamedTuple):
 SETS = {
     "held_out_families": Set(20261124, ("k divided", "mma.sync", "wgmma and TMA")),
     "held_out_tcec": Set(20261125, ("TCEC",)),
+    "held_out_mma_split_k": Set(20261126, ("k divided on Tensor Cores",)),
 }
 
 
@@ -62,13 +65,11 @@ def products(family: str) -> Iterator[Gemm]:
     if family not in FAMILIES:
         raise ValueError(f"family {family!r} is not known; use one of {', '.join(FAMILIES)}")
     seed = next(one.seed for one in SETS.values() if family in one.families)
-    if family == "k divided":
-        yield from problems(seed, SPLIT_RULE)
-        return
-    for i, problem in enumerate(problems(seed, TENSOR_RULE)):
-        if family == "TCEC":
+    rule = SPLIT_RULE if family in DIVIDED else TENSOR_RULE
+    for i, problem in enumerate(problems(seed, rule)):
+        if family in ("k divided", "TCEC"):
             yield problem
-        elif family == "mma.sync":
+        elif family in ("mma.sync", "k divided on Tensor Cores"):
             yield replace(problem, dtype=HALVES[i % len(HALVES)], out_dtype="float32")
         elif all(size % ALIGNED == 0 for size in (problem.m, problem.n, problem.k)):
             yield replace(problem, dtype=HALVES[0], out_dtype="float32")

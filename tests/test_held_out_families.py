@@ -7,7 +7,7 @@ import pytest
 from gemmlab import cli, held_out_families, kernels, records
 from gemmlab.device import device
 from gemmlab.held_out import ALIGNED, LARGE
-from gemmlab.held_out_families import FAMILIES, LONG, NARROW, plan, products
+from gemmlab.held_out_families import DIVIDED, FAMILIES, LONG, NARROW, plan, products
 from gemmlab.product import LAYOUTS
 from gemmlab.sizes import SIZES, parse_sizes
 
@@ -19,13 +19,16 @@ def sizes(problem):
     return problem.m, problem.n, problem.k
 
 
-def test_k_is_long_and_c_small_where_k_is_divided():
-    found = list(products("k divided"))
+@pytest.mark.parametrize("family", DIVIDED)
+def test_k_is_long_and_c_small_where_k_is_divided(family):
+    found = list(products(family))
     assert len(found) == 8
     for problem in found:
         assert all(NARROW[0] <= side <= NARROW[1] for side in (problem.m, problem.n))
         assert LONG[0] <= problem.k <= LONG[1]
-        assert problem.dtype == "float32"
+    formats = {"k divided": {"float32": 8}}.get(family, {"float16": 4, "bfloat16": 4})
+    assert Counter(p.dtype for p in found) == formats
+    assert {p.out_dtype for p in found} == {"float32"}
     assert {p.layout for p in found} == set(LAYOUTS)
 
 
@@ -57,7 +60,8 @@ def test_each_product_is_computed_by_every_kernel_of_its_family():
     asked = Counter(p.kernel.name for p in POINTS)
     expected = {k.name: len(list(products(f))) for f, members in FAMILIES.items() for k in members}
     assert asked == expected
-    split = [p for p in POINTS if p.kernel in kernels.SPLIT_K]
+    divided = *kernels.SPLIT_K, *kernels.TENSOR_CORE_SPLIT_K
+    split = [p for p in POINTS if p.kernel in divided]
     assert all(p.tiling == p.kernel.choose(None, p.problem, H200) for p in split)
 
 

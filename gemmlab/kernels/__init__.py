@@ -16,6 +16,8 @@ from gemmlab.kernels.simt.tiled import tiled
 from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
 from gemmlab.kernels.split_k.mma_split_k import mma_split_k
+from gemmlab.kernels.split_k.mma_split_k_atomics import mma_split_k_atomics
+from gemmlab.kernels.split_k.mma_stream_k import mma_stream_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
@@ -42,7 +44,8 @@ SPLIT_K = (split_k, split_k_atomics, stream_k)
 # Tensor Cores by `mma.sync`: FP16 or BF16 in, summed in FP32.
 TENSOR_CORE = (mma_direct, mma_shared, mma_swizzled, mma_pipelined, mma_tuned)
 TENSOR_CORE_TMA = (mma_tma,)  # their tiles copied by the TMA, for compute capability 9.0
-TENSOR_CORE_SPLIT_K = (mma_split_k,)  # their work along k divided among blocks
+# Their work along k divided among blocks.
+TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
@@ -75,6 +78,8 @@ __all__ = [
     "mma_pipelined",
     "mma_shared",
     "mma_split_k",
+    "mma_split_k_atomics",
+    "mma_stream_k",
     "mma_swizzled",
     "mma_tma",
     "mma_tuned",

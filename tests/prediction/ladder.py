@@ -5,9 +5,10 @@
     python -m tests.prediction.ladder readme FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
-`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families` and
-`held_out_tcec` those of `gemmlab.held_out_families`, `looked_at` those that are recorded already:
-rules and facts may have been chosen with an eye on them. `readme` are the rungs of README.md.
+`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families`,
+`held_out_tcec` and `held_out_mma_split_k` those of `gemmlab.held_out_families`, `looked_at` those
+that are recorded already: rules and facts may have been chosen with an eye on them. `readme` are
+the rungs of README.md.
 """
 
 from __future__ import annotations

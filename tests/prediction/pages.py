@@ -248,6 +248,7 @@ TABLES = {
     "other-worst": lambda: worst_of(cases("held_out_families", "h200"), "h200"),
     "tcec": lambda: families("held_out_tcec", "h200"),
     "tcec-worst": lambda: worst_of(cases("held_out_tcec", "h200"), "h200"),
+    "mma-split-k": lambda: families("held_out_mma_split_k", "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),

@@ -17,8 +17,9 @@ from numpy import float16, float32, int32, uint16, uint32
 
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
+from gemmlab.kernels.kernel import Kernel, Launch, on_device
 from gemmlab.kernels.split_k.along_k import BEYOND
+from gemmlab.kernels.split_k.along_k_mma import stored, summed
 from gemmlab.kernels.split_k.choosing import fastest
 from gemmlab.kernels.split_k.pairs import adding_pairs
 from gemmlab.kernels.split_k.parts import (
@@ -31,7 +32,6 @@ from gemmlab.kernels.split_k.parts import (
 from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
 from gemmlab.kernels.tensor_core.pieces import (
     BYTES,
-    copied,
     copyable,
     copying,
     shared_bytes,
@@ -45,12 +45,9 @@ from gemmlab.kernels.tensor_core.warps import (
     clearing,
     computable,
     corner,
-    flops,
-    fragment_loads,
     fragment_shapes,
     loading,
     multiplying,
-    pairs_of_sums,
     updating,
 )
 from gemmlab.model import predict, traffic
@@ -153,29 +150,9 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, whose rings are filled once for each part, and that of the
     sums. A part beyond the end of k is a tile of zeros.
     """
-    (bm, bn, bk), (across, down), split = tiling.block, tiling.grid(problem), tiling.split
-    tiles, ahead = across * down, tiling.stages - 1
-    steps, longest = tiles * tiling.steps(problem), -(-tiling.steps(problem) // split)
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments, sums = fragment_loads(problem, tiling, swizzled), pairs_of_sums(tiling)
-    every = [(0, bm, tiles * split)], [(0, bn, 1)]
-    multiplied = traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps + ahead * tiles * split, each) for each in stores),
-            (steps * bk // STEP, fragments),
-        ],
-        update=traffic.global_access(
-            "store", FLOAT, sums, sums.row * bn + sums.col, *every, wide=2
-        ),
-        barriers=steps,
-        round_trips=-(-longest // ahead),
-        flops=flops(problem, tiling),
-        blocks=1,  # everything above is of the whole grid
-    )
-    multiplied = replace(multiplied, chain=(multiplied.chain[0], longest * bk))
+    (across, down), split = tiling.grid(problem), tiling.split
+    tiles, longest = across * down, -(-tiling.steps(problem) // split)
+    multiplied = summed(problem, tiling, tiles * split, longest, stored(tiling, tiles * split))
     paired = variant(problem, None)["paired"]
     counts = np.full(tiles, split)
     return together(
@@ -188,35 +165,41 @@ def check(tiling: Tiling) -> None:
     fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
     if not (fits and stackable(tiling)):
         raise ValueError(
-            f"tiling {tiling} does not fit the kernel that splits k on Tensor Cores, which needs "
-            "what mma_pipelined needs, two stages or more, and tiles of 32, 64 or a multiple of "
-            f"128 columns, such as {DEFAULT!r}"
+            f"tiling {tiling} does not fit kernels that split k on Tensor Cores, which need what "
+            "mma_pipelined needs, two stages or more, and tiles of 32, 64 or a multiple of 128 "
+            f"columns, such as {DEFAULT!r}"
         )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """The largest tile, with the split that `predict` and the model of sums choose for it, which no
     other outdoes.
-
-    Blocks of this kernel wait for memory where they are few, which the model of tiles alone does
-    not know: so each of some splits is predicted, with as many blocks as fill the processors a
-    quarter, a half, once, twice, …
     """
-
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
-        tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
-        splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
-        return min(
-            ((seconds(replace(tiling, split=parts)), replace(tiling, split=parts))
-             for parts in sorted({1, *splits})),
-            key=lambda timed: timed[0],
-        )  # fmt: skip
 
     def seconds(tiling: Tiling) -> float:
         sums = in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
         return predict(problem, device, mma_split_k, tiling).seconds + sums
 
-    return fastest(problem, device, TILINGS, split, shared_bytes)
+    return fastest(problem, device, TILINGS, splitting(problem, device, seconds), shared_bytes)
+
+
+def splitting(
+    problem: Gemm, device: Device, seconds: Callable[[Tiling], float]
+) -> Callable[[Tiling], tuple[float, Tiling]]:
+    """The function tiling -> (seconds, the tiling in the split that takes least), for `fastest`.
+
+    Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
+    of some splits is predicted, with as many blocks as fill the processors a quarter, a half, once,
+    twice, …
+    """
+
+    def split(tiling: Tiling) -> tuple[float, Tiling]:
+        tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
+        splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
+        tried = [replace(tiling, split=parts) for parts in sorted({1, *splits})]
+        return min(((seconds(one), one) for one in tried), key=lambda timed: timed[0])
+
+    return split
 
 
 FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by blocks that `suggest` tries

@@ -102,14 +102,20 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
     longest = -(-tiling.steps(problem) // split)
     product = summed(problem, tiling, across * down * split, longest, atomics, capability)
+    aligned = variant(problem, capability)["aligned"]
+    return together(product, scaled(problem, aligned))
 
+
+def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
+    """The work of the launch that scales C."""
     lane = FOUR * np.arange(WARP)[None]
     row = traffic.Lanes(np.zeros_like(lane), lane, np.ones_like(lane, bool))
-    lanes, wide = moved(row, variant(problem, capability)["aligned"])
-    scaled = Counter()
+    (lanes, wide), counters = moved(row, aligned), Counter()
     for op in ("store", "load") if problem.beta != 0 else ("store",):
-        scaled += traffic.of_matrix(op, FLOAT, lanes, shape, (1, FOUR * WARP), wide=wide)
-    return together(product, moving(scaled))
+        counters += traffic.of_matrix(
+            op, FLOAT, lanes, (problem.m, problem.n), (1, FOUR * WARP), wide=wide
+        )
+    return moving(counters)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

@@ -1,0 +1,173 @@
+"""Stream-K on Tensor Cores: all steps of all tiles in one row, cut into shares of equal length.
+
+One change from *mma_split_k*, and the one that *stream_k* makes of *split_k*: where k is cut. Each
+block takes its share of the row, wherever tiles begin and end in it. A tile that lies in one share
+goes to C at once, in C's format. Of a tile that several blocks share each stores its sums in FP32
+in the workspace, and a second launch, the fix-up, adds them in the order of the blocks. It looks at
+those tiles alone in which shares begin: most tiles of a large C need no sum. Counter to watch:
+sectors of the workspace, at most two tiles a block, however many tiles C has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy import float32, int32
+
+from gemmlab.device import Device
+from gemmlab.formats import number_format
+from gemmlab.instructions import cp_async_wait
+from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.split_k.along_k_mma import stored, summed, summing
+from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
+from gemmlab.kernels.split_k.pairs import adding_pairs
+from gemmlab.kernels.split_k.parts import WARPS, added, adders, for_adders, groups, placed
+from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
+from gemmlab.kernels.tensor_core.pieces import shared_bytes, variant
+from gemmlab.kernels.tensor_core.warps import (
+    ARITHMETIC,
+    corner,
+    fragment_shapes,
+    pairs_of_sums,
+    updating,
+)
+from gemmlab.model import predict, traffic
+from gemmlab.model.in_tiles import adding_up
+from gemmlab.model.work import together
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+
+@on_device
+def block_of(step, blocks, total):
+    """The block that has this one of all steps in its share."""
+    return ((step + 1) * blocks - 1) // total
+
+
+def build(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that multiplies, with all tile sizes frozen into it; see *mma_pipelined*."""
+    BM, BN, BK = tiling.block
+    K_AXIS = 1 if layout[0] == "n" else 0  # of A
+    SUMS = fragment_shapes(tiling)[2]
+    warp_corner, sum_part = on_device(corner(tiling)), summing(tiling, layout, aligned, dtype)
+    store, update = updating(tiling, "float32", paired=True), updating(tiling, out_dtype, paired)
+
+    def mma_stream_k(alpha, A, B, beta, C, W):
+        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+        steps = (A.shape[K_AXIS] + BK - 1) // BK
+        across = (C.shape[1] + BN - 1) // BN
+        total = (C.shape[0] + BM - 1) // BM * across * steps
+        at, end = int32(block * total // blocks), int32((block + 1) * total // blocks)
+        i, j = warp_corner(cuda.threadIdx.x)
+        acc = cuda.local.array(SUMS, float32)
+        while at < end:
+            tile, step = at // steps, int32(at % steps)
+            last = int32(min(steps, step + end - at))
+            row, col = int32(tile // across * BM), int32(tile % across * BN)
+            sum_part(A, B, row, col, i, j, step * BK, last * BK, acc)
+            if last - step == steps:
+                update(C, row + i, col + j, alpha, acc, beta)
+            else:  # the parts of a tile lie one after the other, and no two in one place
+                place = block_of(tile * steps, blocks, total) + block
+                store(W, int32(place * BM) + i, j, float32(1), acc, float32(0))
+            at = int32(at + last - step)
+            cp_async_wait(0)
+            cuda.syncthreads()  # the rings are empty, and nobody reads them
+
+    return mma_stream_k
+
+
+def build_fix_up(
+    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that adds up the parts of each tile that several blocks share.
+
+    It looks at the tiles in which shares begin, of which there are no more than blocks; or at all
+    tiles, where these are fewer.
+    """
+    BM, BN, BK = tiling.block
+    K_AXIS = 1 if layout[0] == "n" else 0  # of A
+    GROUPS = groups(tiling)
+    add = adding_pairs(tiling, out_dtype, paired)
+
+    def fix_up(alpha, A, B, beta, C, W):
+        blocks = W.shape[0] // (2 * BM)
+        steps = (A.shape[K_AXIS] + BK - 1) // BK
+        across, down = (C.shape[1] + BN - 1) // BN, (C.shape[0] + BM - 1) // BM
+        total, looked_at = down * across * steps, cuda.gridDim.x // GROUPS
+        tile = cuda.blockIdx.x // GROUPS * total // looked_at // steps
+        first = block_of(tile * steps, blocks, total)
+        last = block_of((tile + 1) * steps - 1, blocks, total)
+        if last > first:
+            add(C, W, tile, 2 * first, first + last + 1, alpha, beta)
+
+    return fix_up
+
+
+def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block) of `build_fix_up`."""
+    (_, rows), block = adders(problem, tiling, int(shares(problem, tiling)[0].max()))
+    looked_at = min(math.prod(tiling.grid(problem)), blocks_of(problem, tiling))
+    return (looked_at * groups(tiling), rows), block
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
+    wide = 2 if variant(problem, None)["paired"] else 1
+    parts, longest = shares(problem, tiling)
+    shared, size = np.where(parts > 1, parts, 0), number_format(problem.out_dtype).bytes
+    update = stored(tiling, int(shared.sum()))
+    lanes = pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
+    offset, whole = lanes.row * problem.n + lanes.col, np.flatnonzero(parts == 1)
+    for (start, rows, cols), count in placed(problem, tiling, whole, 1).items():
+        inside = [(start, rows, count)], [(0, cols, 1)]
+        for op in ("store", "load") if problem.beta != 0 else ("store",):
+            update += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    every = int(parts.sum())
+    product = summed(problem, tiling, every, longest, update, barriers=every)
+    warps = min(WARPS, int(parts.max()))
+    return together(product, added(problem, tiling, shared, warps, True, wide))
+
+
+def suggest(problem: Gemm, device: Device) -> Tiling:
+    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
+
+    def share(tiling: Tiling) -> tuple[float, Tiling]:
+        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
+        parts, _ = shares(problem, tiling)
+        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
+        adding = adding_up(stored, device) if stored else 0.0
+        return predict(problem, device, mma_stream_k, tiling).seconds + adding, tiling
+
+    return fastest(problem, device, TILINGS, share, shared_bytes)
+
+
+mma_stream_k = Kernel(
+    name="mma_stream_k",
+    idea="equal shares of all steps on Tensor Cores, wherever tiles end",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    variant=variant,
+    tilings=TILINGS,
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+    after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
+    workspace=workspace,
+    splits=True,
+    suggest=suggest,
+)
