@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gemmlab.device import Device
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.fours import shared_bytes
-from gemmlab.model.in_tiles import RESOLUTION
+from gemmlab.model import predict
+from gemmlab.model.in_tiles import RESOLUTION, in_tiles
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
+
+FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that `filled` tries
 
 
 def fastest(
@@ -30,3 +36,20 @@ def fastest(
     found = [predicted(tiling) for tiling in fit]
     least = min(seconds for seconds, _ in found)
     return next(tiling for seconds, tiling in found if seconds <= (1 + RESOLUTION) * least)
+
+
+def filled(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
+    """(seconds, `tiling` with the split that `predict` and the model of sums choose for it).
+
+    Each of some splits is predicted, with as many parts of tiles as fill the processors a quarter,
+    a half, once, twice, …
+    """
+    tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
+    splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
+    found = [replace(tiling, split=parts) for parts in sorted({1, *splits})]
+
+    def seconds(tiling: Tiling) -> float:
+        sums = in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
+        return predict(problem, device, kernel, tiling).seconds + sums
+
+    return min(((seconds(t), t) for t in found), key=lambda timed: timed[0])

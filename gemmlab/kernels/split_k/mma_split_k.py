@@ -8,9 +8,9 @@ Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
@@ -19,7 +19,7 @@ from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.along_k import BEYOND
-from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.choosing import fastest, filled
 from gemmlab.kernels.split_k.pairs import adding_pairs
 from gemmlab.kernels.split_k.parts import (
     WARPS,
@@ -53,8 +53,7 @@ from gemmlab.kernels.tensor_core.warps import (
     pairs_of_sums,
     updating,
 )
-from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import in_tiles
+from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -199,27 +198,13 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     other outdoes.
 
     Blocks of this kernel wait for memory where they are few, which the model of tiles alone does
-    not know: so each of some splits is predicted, with as many blocks as fill the processors a
-    quarter, a half, once, twice, …
+    not know: so each of some splits is predicted.
     """
-
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
-        tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
-        splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
-        return min(
-            ((seconds(replace(tiling, split=parts)), replace(tiling, split=parts))
-             for parts in sorted({1, *splits})),
-            key=lambda timed: timed[0],
-        )  # fmt: skip
-
-    def seconds(tiling: Tiling) -> float:
-        sums = in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
-        return predict(problem, device, mma_split_k, tiling).seconds + sums
-
-    return fastest(problem, device, TILINGS, split, shared_bytes)
+    return fastest(
+        problem, device, TILINGS, partial(filled, problem, device, mma_split_k), shared_bytes
+    )
 
 
-FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by blocks that `suggest` tries
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
 TILINGS = (
     DEFAULT,
