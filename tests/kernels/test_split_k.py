@@ -1,11 +1,8 @@
 """Kernels that divide k among blocks: exact on integers, no hazards, counts as predicted."""
 
-import linecache
 import sys
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,6 +13,7 @@ from gemmlab.kernels.kernel import Workspace
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
+from tests.support.changed import changed
 from tests.support.edge_shapes import SCALES
 from tests.support.rungs import check, simulated
 
@@ -188,18 +186,6 @@ def test_gpus_of_which_little_is_known(kernel):
 
 
 # ----------------------------------------------------------------------------------------- mutants
-
-
-def changed(name, old, new):
-    """A module of the package with one piece of its source exchanged."""
-    file = Path(sys.modules[f"gemmlab.kernels.split_k.{name}"].__file__)
-    source = file.read_text(encoding="utf-8")
-    assert source.count(old) == 1
-    source, name = source.replace(old, new), f"<{name} with {new!r}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    made = ModuleType("gemmlab.kernels.split_k.changed")
-    exec(compile(source, name, "exec"), made.__dict__)
-    return made
 
 
 MUTANTS = {

@@ -1,12 +1,12 @@
 """Split-K on Hopper: blocks that stay take parts of k, tile by tile, by `wgmma` and the TMA.
 
-One change from *warp_specialised*, which is that of *mma_split_k* from *mma_pipelined*: what a block
-takes, one after the other, is a tile of C and a part of k. Where C has few tiles there are then as
-many of these *units* as the GPU has SMs. Their sums go to a workspace in float32, and a second
-launch adds them up, in a fixed order, and updates C. The ring runs on from unit to unit: while the
-consumers store a part, the producer fills stages for the next. All tiles take the same part of k
-before any takes the next one, so that blocks which run at one time share rows of A and columns of
-B. Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
+One change from *warp_specialised*, as *mma_split_k* makes it of *mma_pipelined*: what a block
+takes, one after the other, is a tile of C and a part of k. So there are as many of these *units* as
+the GPU has SMs, where C has few tiles. Their sums go to a workspace in float32, and a second launch
+adds them up, in a fixed order, and updates C. The ring runs on from unit to unit: while consumers
+store a part, the producer fills stages for the next. All tiles take a part of k before any takes
+the next one, so that blocks which run at one time share rows of A and columns of B. Counter to
+watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
 from __future__ import annotations
@@ -129,14 +129,19 @@ def build(
 
     bring = copy if aligned else carry
 
+    # Divisions are of 32 bits: a unit begins with several, and those of 64 take twice as long.
     @on_device
-    def place(unit, tiles, parts, across, k):
-        """A unit's tile, its row and column in C; its part, and where that begins and ends in k."""
+    def share(unit, tiles, parts, k):
+        """The tile of a unit, its part of k, and where that begins and ends."""
         tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
         steps = uint32((k + BK - 1) // BK)
-        row, col = int32(tile // across * BM), int32(tile % across * BN)
-        begin, after = uint32(part * steps) // parts, uint32((part + 1) * steps) // parts
-        return tile, row, col, part, int32(begin * BK), int32(after * BK)
+        begin, end = uint32(part * steps) // parts * BK, uint32((part + 1) * steps) // parts * BK
+        return tile, part, int32(begin), int32(end)
+
+    @on_device
+    def corner(tile, across):
+        """Row and column of C where a tile begins."""
+        return int32(tile // across * BM), int32(tile % across * BN)
 
     def wgmma_split_k(alpha, A, B, k, beta, C, W):
         As = shared_view(A_SHAPE, ELEMENT, 0)
@@ -164,7 +169,8 @@ def build(
                     fence_tensor_map(A)
                     fence_tensor_map(B)
                 for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
-                    _, row, col, _, begin, end = place(unit, tiles, parts, across, k)
+                    tile, _, begin, end = share(unit, tiles, parts, k)
+                    row, col = corner(tile, across)
                     for p in range(begin, end, BK):
                         stage = stage_of(step)
                         # What the stage had a turn ago; in the first turn this passes at once.
@@ -179,7 +185,7 @@ def build(
             j = thread % 4 * 2
             leads = thread % WARPGROUP == 0
             for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
-                tile, _, _, part, begin, end = place(unit, tiles, parts, across, k)
+                tile, part, begin, end = share(unit, tiles, parts, k)
                 for p in range(begin, end, BK):
                     stage = stage_of(step)
                     mbarrier_wait(full, stage, parity_of(step))
