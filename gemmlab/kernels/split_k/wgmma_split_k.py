@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
 from gemmlab.device import Device
@@ -40,16 +39,8 @@ from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.split_k.choosing import fastest, filled
-from gemmlab.kernels.split_k.pairs import adding_pairs
-from gemmlab.kernels.split_k.parts import (
-    WARPS,
-    added,
-    adders,
-    for_adders,
-    groups,
-    stack,
-    stackable,
-)
+from gemmlab.kernels.split_k.partial_sums import added, adders, adding, matrices
+from gemmlab.kernels.split_k.parts import for_adders
 from gemmlab.kernels.tensor_core.accumulators import pairs_of_sums, updating
 from gemmlab.kernels.tensor_core.bands import staying
 from gemmlab.kernels.tensor_core.boxes import (
@@ -66,12 +57,12 @@ from gemmlab.kernels.tensor_core.ring import multiplying, turning
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
+    check,
     compile_options,
     ring_work,
     shared_bytes,
     threads,
 )
-from gemmlab.kernels.tensor_core.warp_specialised import check as check_ring
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.model.work import together
@@ -129,19 +120,15 @@ def build(
 
     bring = copy if aligned else carry
 
-    # Divisions are of 32 bits: a unit begins with several, and those of 64 take twice as long.
+    # Divisions are of 32 bits: a unit begins with four, and those of 64 take twice as long.
     @on_device
-    def share(unit, tiles, parts, k):
-        """The tile of a unit, its part of k, and where that begins and ends."""
+    def share(unit, tiles, across, parts, k):
+        """Of a unit: where its tile begins in C; its part, and where that begins and ends in k."""
         tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
+        row, col = int32(tile // across * BM), int32(tile % across * BN)
         steps = uint32((k + BK - 1) // BK)
         begin, end = uint32(part * steps) // parts * BK, uint32((part + 1) * steps) // parts * BK
-        return tile, part, int32(begin), int32(end)
-
-    @on_device
-    def corner(tile, across):
-        """Row and column of C where a tile begins."""
-        return int32(tile // across * BM), int32(tile % across * BN)
+        return row, col, int32(part), int32(begin), int32(end)
 
     def wgmma_split_k(alpha, A, B, k, beta, C, W):
         As = shared_view(A_SHAPE, ELEMENT, 0)
@@ -150,8 +137,8 @@ def build(
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
         across = uint32((C.shape[1] + BN - 1) // BN)
         tiles = uint32((C.shape[0] + BM - 1) // BM * across)
-        units = uint32(W.shape[0] // BM)
-        parts = uint32(units // tiles)
+        parts = uint32(W.shape[0])
+        units = tiles * parts
         thread = cuda.threadIdx.x
         step = uint32(0)  # along k, over all units of this block
 
@@ -169,8 +156,7 @@ def build(
                     fence_tensor_map(A)
                     fence_tensor_map(B)
                 for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
-                    tile, _, begin, end = share(unit, tiles, parts, k)
-                    row, col = corner(tile, across)
+                    row, col, _, begin, end = share(unit, tiles, across, parts, k)
                     for p in range(begin, end, BK):
                         stage = stage_of(step)
                         # What the stage had a turn ago; in the first turn this passes at once.
@@ -185,7 +171,7 @@ def build(
             j = thread % 4 * 2
             leads = thread % WARPGROUP == 0
             for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
-                tile, part, begin, end = share(unit, tiles, parts, k)
+                row, col, part, begin, end = share(unit, tiles, across, parts, k)
                 for p in range(begin, end, BK):
                     stage = stage_of(step)
                     mbarrier_wait(full, stage, parity_of(step))
@@ -200,8 +186,7 @@ def build(
                 wgmma_wait(0, acc)
                 if leads:
                     mbarrier_arrive(empty, stage_of(step - uint32(1)))
-                slot = tile * parts + part  # of the stack
-                store(W, slot * BM + i, j, float32(1), acc, float32(0))
+                store(W[part], row + i, col + j, float32(1), acc, float32(0))
 
     return wgmma_split_k
 
@@ -211,13 +196,10 @@ def build_sum(
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
     """The function that adds up the parts and updates C."""
-    GROUPS, BM = groups(tiling), tiling.block[0]
-    add = adding_pairs(tiling, out_dtype, paired)
+    add = adding(out_dtype, paired)
 
     def add_parts(alpha, A, B, k, beta, C, W):
-        parts = W.shape[0] // (cuda.gridDim.x // GROUPS * BM)
-        tile = cuda.blockIdx.x // GROUPS
-        add(C, W, tile, tile * parts, (tile + 1) * parts, alpha, beta)
+        add(C, W, alpha, beta)
 
     return add_parts
 
@@ -240,37 +222,25 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 
 def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_sum`."""
-    return adders(problem, tiling, parts_of(problem, tiling))
+    return adders(problem, parts_of(problem, tiling))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """The parts' sums, those of a tile one after the other."""
-    return (stack(tiling, units_of(problem, tiling)),)
+    """The parts' sums."""
+    return (matrices(problem, tiling, parts_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The work of *warp_specialised*, whose blocks take units, and that of the sums."""
-    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    units, parts = units_of(problem, tiling), parts_of(problem, tiling)
+    (bm, bn, _), units = tiling.block, units_of(problem, tiling)
     (blocks, _), _ = launch(problem, tiling)
-    pairs, every = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
+    pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
     stores = traffic.global_access(
-        "store", FLOAT, pairs, pairs.row * bn + pairs.col, *every, wide=2
+        "store", FLOAT, pairs, pairs.row * bn + pairs.col, *tiles, wide=2
     )
-    wide = 2 if variant(problem, None)["paired"] else 1
-    sums = added(problem, tiling, np.full(across * down, parts), min(WARPS, parts), True, wide)
     multiplied = ring_work(problem, tiling, stores, blocks)
+    sums = added(problem, parts_of(problem, tiling))
     return replace(together(multiplied, sums), pieces=units)
-
-
-def check(tiling: Tiling) -> None:
-    """Raise ValueError for what *warp_specialised* does not take, or tiles that do not stack."""
-    check_ring(tiling)
-    if not stackable(tiling):
-        raise ValueError(
-            f"tiling {tiling} does not fit wgmma_split_k, which needs what warp_specialised needs, "
-            f"and tiles of 64, 128 or 256 columns, such as {DEFAULT!r}"
-        )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
