@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, device, kernels, predict, run
+from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.backends import gpu
 from gemmlab.backends.simulator import launches
 from gemmlab.formats import from_memory
@@ -16,9 +16,10 @@ from gemmlab.kernels.split_k import wgmma_split_k as module
 from gemmlab.kernels.split_k.parts import WARPS
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.numerics import fused_dot_add
-from gemmlab.prediction.compiling import lacking
+from gemmlab.prediction.compiling import lacking, listing
 from gemmlab.prediction.rungs import compiled_launch, execute_rung, predict_rung
 from gemmlab.product import LAYOUTS
+from gemmlab.sass.execution.launch import launch
 from gemmlab.simt import HazardError
 from tests.support.changed import changed
 from tests.support.edge_shapes import SCALES
@@ -147,6 +148,32 @@ def test_threads_that_carry_tiles_have_the_registers_for_it():
 
 @pytest.mark.ptxas
 @NEEDS_PTXAS
+@pytest.mark.parametrize("split", [3, 10])
+def test_the_compiled_sum_has_the_bits_of_the_simulated_one(split):
+    """Of blocks with two rows, the last with one, and of warps with two parts."""
+    problem, tiling = gemm((9, 131, 640), 2, alpha=0.5, beta=2), replace(SMALL, split=split)
+    (adds,), operands = wgmma_split_k.after, problem.operands(seed=1)
+    (room,) = wgmma_split_k.workspace(problem, tiling)
+    sums = np.random.default_rng(1).standard_normal(room.shape).astype(room.dtype)
+    alpha, beta = problem.scalars()
+    (grid, block), found = adds.launch(problem, tiling), []
+    for run_it in (simulate, run_compiled):
+        c = operands.c.copy()
+        arguments = (alpha, operands.a, operands.b, problem.k, beta, c, sums)
+        run_it(adds.function(problem, tiling), grid, block, *arguments)
+        found.append(c)
+    assert np.array_equal(*found)
+    assert not np.array_equal(found[0], operands.c)
+
+
+def run_compiled(function, grid, block, *arguments):
+    code = listing(function, arguments, "sm_90", launch_bounds=256)
+    assert code.local_bytes == 0
+    launch(code, grid, block, *arguments).run()
+
+
+@pytest.mark.ptxas
+@NEEDS_PTXAS
 def test_its_code_is_predicted_in_units():
     """160 for 132 SMs; of k two lengths are executed, whose parts differ by whole steps alike."""
     problem, tiling = gemm((512, 2048, 10_240)), replace(wgmma_split_k.default, split=5)
@@ -180,6 +207,14 @@ MUTANTS = {
     ),
 }  # fmt: skip
 
+OF_SUMS = {  # the same of the launch that adds them up
+    "sums of warps are not waited for": ("        cuda.syncthreads()\n", ""),
+    "only the first warp's parts": ("range(1, warps)", "range(1, 1)"),
+    "rows of a block in one place": ("first = cuda.threadIdx.z * warps", "first = 0"),
+    "a part is missed": ("        part = y\n", "        part = y + 1\n"),
+    "C as it was is doubled": ("beta * old[1]", "2 * beta * old[1]"),
+}
+
 
 def try_all(kernel):
     """Parts of three steps and four, by two blocks; rows by the TMA and by threads."""
@@ -202,6 +237,15 @@ def test_mutants_are_found(wrong):
     made.staying = lambda units: min(units, 2)
     with pytest.raises((AssertionError, HazardError)):
         try_all(made.wgmma_split_k)
+
+
+@pytest.mark.parametrize("wrong", OF_SUMS)
+def test_mutants_of_the_sums_are_found(monkeypatch, wrong):
+    few_rows = gemm((9, 64, 192), layout="nt", alpha=2, beta=1), replace(SMALL, split=3)
+    check(wgmma_split_k, *few_rows)
+    monkeypatch.setattr(module, "adding", changed("partial_sums", *OF_SUMS[wrong]).adding)
+    with pytest.raises((AssertionError, HazardError)):
+        check(wgmma_split_k, *few_rows)
 
 
 # ------------------------------------------------------------------------------------ on a GPU

@@ -138,7 +138,7 @@ def build(
         across = uint32((C.shape[1] + BN - 1) // BN)
         tiles = uint32((C.shape[0] + BM - 1) // BM * across)
         parts = uint32(W.shape[0])
-        units = tiles * parts
+        units = int32(tiles * parts)
         thread = cuda.threadIdx.x
         step = uint32(0)  # along k, over all units of this block
 
