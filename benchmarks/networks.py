@@ -47,8 +47,12 @@ from gemmlab.tiling import Tiling
 ROUNDS = 20
 MOST = 10  # runs of ours for each product
 FILLS = 1, 2, 3  # blocks for each SM, by which k is split
-KERNELS = kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored
-IN_BOXES = kernels.mma_tma, *kernels.HOPPER  # whose tiles come in rows of 128 bytes
+KERNELS = (
+    kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored,
+    kernels.wgmma_split_k,
+)  # fmt: skip
+# Their tiles come in rows of 128 bytes.
+IN_BOXES = kernels.mma_tma, *kernels.HOPPER, *kernels.HOPPER_SPLIT_K
 FIRST_LAYER = Convolution(32, 3, 224, 224, 64, (7, 7), stride=2, padding=3)
 WIDE_LAYER = Convolution(32, 64, 56, 56, 64, (3, 3), padding=1)
 NETWORKS = {

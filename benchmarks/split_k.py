@@ -2,10 +2,10 @@
 
     python -m benchmarks.split_k [SIZE ...] [--rounds 20]
 
-SIZE is mxnxk, with :nt, :tn or :tt for transposed operands, and :float16:to-float32 or the like for
+SIZE is mxnxk, with :nt, :tn or :tt for transposed operands, :float16:to-float32 and the like for
 Tensor Cores. Every kernel that divides k in these formats runs with each of its tilings and several
-splits, and once with what it suggests. All take turns, A B C A B C …, with a cold L2. Each result
-is compared with the float64 reference; nothing is asserted of times.
+splits, and once with what it suggests. All take turns, A B C A B C
+…, with a cold L2. Each result is compared with the float64 reference; nothing is asserted of times.
 """
 
 from __future__ import annotations
@@ -26,10 +26,19 @@ from gemmlab.kernels import Kernel
 from gemmlab.sizes import parse_sizes
 from gemmlab.tiling import Tiling
 
-SIZES = "1024x1024x8192,512x512x16384,256x256x65536,128x128x16384"
+SIZES = (
+    "1024x1024x8192,512x512x16384,256x256x65536,128x128x16384,"
+    "1024x1024x8192:float16:to-float32,512x512x16384:float16:to-float32,"
+    "256x1024x32768:float16:to-float32,128x128x16384:float16:to-float32"
+)
 ROUNDS = 20
 SPLITS = (2, 3, 4, 6, 8, 11, 12, 16, 22, 24, 33, 48, 66, 99, 132)
 FEWEST, MOST = 0.4, 4.2  # blocks for each SM; fewer or more are not worth a run
+WHOLE = {  # kernels that divide k -> the one with the same tiles that does not
+    **dict.fromkeys(kernels.SPLIT_K, kernels.pipelined),
+    **dict.fromkeys(kernels.TENSOR_CORE_SPLIT_K, kernels.mma_pipelined),
+    **dict.fromkeys(kernels.HOPPER_SPLIT_K, kernels.warp_specialised),
+}
 
 
 class Run(NamedTuple):
@@ -40,30 +49,23 @@ class Run(NamedTuple):
     suggested: bool = False
 
 
+def dividing(problem: Gemm) -> list[Kernel]:
+    """The kernels that divide k, in the problem's formats."""
+    return [kernel for kernel in WHOLE if problem.arithmetic in kernel.arithmetic]
+
+
 def runs(problem: Gemm, sms: int) -> Iterator[Run]:
-    """cuBLAS, the unsplit kernel in each tiling, and every kernel that divides k."""
+    """cuBLAS, every kernel that divides k, and those that do not in the same tilings."""
     yield Run(kernels.REFERENCE, None)
-    tilings = dict.fromkeys(t for kernel in dividing(problem) for t in kernel.tilings)
-    for tiling in tilings:
-        yield Run(unsplit(problem), tiling)
-    for kernel in dividing(problem):
-        chosen = kernel.choose(None, problem, detect())
-        yield Run(kernel, chosen, suggested=True)
+    chosen = dividing(problem)
+    yield from dict.fromkeys(Run(WHOLE[k], tiling.unsplit) for k in chosen for tiling in k.tilings)
+    for kernel in chosen:
+        suggested = kernel.choose(None, problem, detect())
+        yield Run(kernel, suggested, suggested=True)
         for tiling in kernel.tilings:
             for split in splits(kernel, problem, tiling, sms):
-                if replace(tiling, split=split) != chosen:
+                if replace(tiling, split=split) != suggested:
                     yield Run(kernel, replace(tiling, split=split))
-
-
-def dividing(problem: Gemm) -> tuple[Kernel, ...]:
-    """The kernels that divide k and compute in the problem's formats."""
-    every = (*kernels.SPLIT_K, *kernels.TENSOR_CORE_SPLIT_K)
-    return tuple(kernel for kernel in every if problem.arithmetic in kernel.arithmetic)
-
-
-def unsplit(problem: Gemm) -> Kernel:
-    """The kernel whose loop they have, and that takes k whole."""
-    return kernels.pipelined if problem.dtype == "float32" else kernels.mma_pipelined
 
 
 def splits(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> tuple[int, ...]:
@@ -99,10 +101,11 @@ def table(problem: Gemm, found: list[tuple[Run, np.ndarray, float]]) -> Iterator
         seconds, tiling = medians[run], run.tiling
         if tiling is None:
             continue
-        gained = medians[Run(unsplit(problem), tiling.unsplit)] / seconds
+        whole = WHOLE.get(run.kernel, run.kernel)
+        unsplit = medians[Run(whole, tiling.unsplit)] / seconds
         bound = predict(problem, detect(), run.kernel, tiling).seconds
         yield (
-            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{gained:12.2f}{bound * 1e6:10.1f}"
+            f"{seconds * 1e6:8.1f}{cublas / seconds:11.2f}{unsplit:12.2f}{bound * 1e6:10.1f}"
             f"{error:9.1e}  {run.kernel.name} {tiling}{' *' * run.suggested}"
         )
     for kernel in dividing(problem):

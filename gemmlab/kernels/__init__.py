@@ -21,6 +21,7 @@ from gemmlab.kernels.split_k.mma_stream_k import mma_stream_k
 from gemmlab.kernels.split_k.split_k import split_k
 from gemmlab.kernels.split_k.split_k_atomics import split_k_atomics
 from gemmlab.kernels.split_k.stream_k import stream_k
+from gemmlab.kernels.split_k.wgmma_split_k import wgmma_split_k
 from gemmlab.kernels.tcec.policies import KERNELS as BY_POLICY
 from gemmlab.kernels.tcec.tcec_fused import tcec_fused
 from gemmlab.kernels.tcec.tcec_mma_tma import tcec_mma_tma
@@ -48,9 +49,13 @@ TENSOR_CORE_TMA = (mma_tma,)  # their tiles copied by the TMA, for compute capab
 TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
+HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
-GPU = (*LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER, *TCEC)
+GPU = (
+    *LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER,
+    *HOPPER_SPLIT_K, *TCEC,
+)  # fmt: skip
 POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other policies than its own
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
@@ -59,6 +64,7 @@ __all__ = [
     "CPU",
     "GPU",
     "HOPPER",
+    "HOPPER_SPLIT_K",
     "LADDER",
     "POLICIES",
     "REFERENCE",
@@ -101,6 +107,7 @@ __all__ = [
     "warp_specialised",
     "warp_tiled",
     "wgmma_pipelined",
+    "wgmma_split_k",
 ]
 
 

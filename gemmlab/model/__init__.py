@@ -139,9 +139,10 @@ def predict(
         "global": SECTOR * (count["global_load_sectors"] + count["global_store_sectors"]),
         "shared": LINE * shared,
     }
-    # Blocks come whole, and tiles where blocks take several: the SM with most of them decides when
-    # its own resources are done.
-    pieces = launch.blocks if kernel.splits else max(launch.blocks, math.prod(tiling.grid(problem)))
+    # Blocks come whole, and tiles, or parts of them, where blocks take several: the SM with most of
+    # them decides when its own resources are done.
+    tiles = 0 if kernel.splits else math.prod(tiling.grid(problem))
+    pieces = work.pieces or max(launch.blocks, tiles)
     imbalance = occupancy.waves(target, pieces, 1) * target.sms / pieces
     on_sm = {
         "math": max(flops / target.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,

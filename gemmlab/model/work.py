@@ -24,6 +24,8 @@ class Work:
     chain : (round trips to DRAM, FMAs) that one thread must do one after the other
     instructions : of warps, at least: their FMAs, and loads of 128 bits a lane, which is the most
         that one instruction moves. Stores, addresses and loops come on top
+    pieces : equal ones that no SM shares, where blocks take one after the other; 0 where they are
+        the blocks, or the tiles of C
     """
 
     counters: Counter[str]
@@ -32,6 +34,7 @@ class Work:
     l1_wavefronts: int
     chain: tuple[int, int]
     instructions: int = 0
+    pieces: int = 0
 
 
 def instructions(flops: int, lane_bytes: int) -> int:

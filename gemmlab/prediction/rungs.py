@@ -250,8 +250,8 @@ def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
     """Steps along k for which blocks that divide it get a whole number more each."""
     if not kernel.splits:
         return 1
-    blocks = math.prod(kernel.launch(problem, tiling)[0])
-    return blocks // math.gcd(blocks, math.prod(tiling.grid(problem)))
+    pieces = kernel.work(problem, tiling).pieces or math.prod(kernel.launch(problem, tiling)[0])
+    return pieces // math.gcd(pieces, math.prod(tiling.grid(problem)))
 
 
 def _compiled(

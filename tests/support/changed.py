@@ -1,4 +1,4 @@
-"""Mutants: modules of kernels that divide k with one piece of their source exchanged."""
+"""A module of kernels with one piece of its source exchanged: what tests must find to be wrong."""
 
 import linecache
 import sys
@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 
 
-def changed(name, old, new):
-    """A module of the package with one piece of its source exchanged."""
+def changed(name: str, old: str, new: str) -> ModuleType:
+    """The module `name` of `gemmlab.kernels.split_k` with `new` in the place of `old`."""
     file = Path(sys.modules[f"gemmlab.kernels.split_k.{name}"].__file__)
     source = file.read_text(encoding="utf-8")
     assert source.count(old) == 1

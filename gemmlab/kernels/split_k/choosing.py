@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gemmlab.device import Device
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.fours import shared_bytes
-from gemmlab.model.in_tiles import RESOLUTION
+from gemmlab.model import predict
+from gemmlab.model.in_tiles import RESOLUTION, in_tiles
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
+
+FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that `filled` tries
 
 
 def fastest(
@@ -30,3 +36,34 @@ def fastest(
     found = [predicted(tiling) for tiling in fit]
     least = min(seconds for seconds, _ in found)
     return next(tiling for seconds, tiling in found if seconds <= (1 + RESOLUTION) * least)
+
+
+def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
+    """What it takes to store parts, and to add them up in a launch of its own [s]."""
+    return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
+
+
+def filled(
+    problem: Gemm,
+    device: Device,
+    kernel: Kernel,
+    tiling: Tiling,
+    sums: Callable[[Gemm, Device, Tiling], float] = by_a_launch,
+) -> tuple[float, Tiling]:
+    """(seconds, `tiling` with the split that takes least by `predict` and the model of sums).
+
+    Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
+    of some splits is predicted, with as many parts of tiles as fill the processors a quarter, a
+    half, once, twice, …
+    sums : seconds of what is done with the parts
+    """
+    tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
+    splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
+    found = [replace(tiling, split=parts) for parts in sorted({1, *splits})]
+    return min(
+        (
+            (predict(problem, device, kernel, t).seconds + sums(problem, device, t), t)
+            for t in found
+        ),
+        key=lambda timed: timed[0],
+    )

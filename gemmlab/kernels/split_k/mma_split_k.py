@@ -8,9 +8,8 @@ Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
@@ -20,7 +19,7 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, on_device
 from gemmlab.kernels.split_k.along_k import BEYOND
 from gemmlab.kernels.split_k.along_k_mma import stored, summed
-from gemmlab.kernels.split_k.choosing import fastest
+from gemmlab.kernels.split_k.choosing import fastest, filled
 from gemmlab.kernels.split_k.pairs import adding_pairs
 from gemmlab.kernels.split_k.parts import (
     WARPS,
@@ -50,8 +49,7 @@ from gemmlab.kernels.tensor_core.warps import (
     multiplying,
     updating,
 )
-from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import in_tiles
+from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -175,34 +173,11 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     """The largest tile, with the split that `predict` and the model of sums choose for it, which no
     other outdoes.
     """
-
-    def seconds(tiling: Tiling) -> float:
-        sums = in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
-        return predict(problem, device, mma_split_k, tiling).seconds + sums
-
-    return fastest(problem, device, TILINGS, splitting(problem, device, seconds), shared_bytes)
+    return fastest(
+        problem, device, TILINGS, partial(filled, problem, device, mma_split_k), shared_bytes
+    )
 
 
-def splitting(
-    problem: Gemm, device: Device, seconds: Callable[[Tiling], float]
-) -> Callable[[Tiling], tuple[float, Tiling]]:
-    """The function tiling -> (seconds, the tiling in the split that takes least), for `fastest`.
-
-    Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
-    of some splits is predicted, with as many blocks as fill the processors a quarter, a half, once,
-    twice, …
-    """
-
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
-        tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
-        splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
-        tried = [replace(tiling, split=parts) for parts in sorted({1, *splits})]
-        return min(((seconds(one), one) for one in tried), key=lambda timed: timed[0])
-
-    return split
-
-
-FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by blocks that `suggest` tries
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
 TILINGS = (
     DEFAULT,

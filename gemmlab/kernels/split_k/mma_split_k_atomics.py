@@ -13,6 +13,7 @@ the number of parts: there *mma_split_k* adds in FP32, and rounds once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from numpy import float32, int32
 
@@ -20,8 +21,8 @@ from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.simt.fours import FOUR
 from gemmlab.kernels.split_k.along_k_mma import summed, summing
-from gemmlab.kernels.split_k.choosing import fastest
-from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check, splitting
+from gemmlab.kernels.split_k.choosing import fastest, filled
+from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.split_k import launch
 from gemmlab.kernels.split_k.split_k_atomics import build_scaling, launch_scaling, scaled
 from gemmlab.kernels.tensor_core.pieces import inside, shared_bytes, variant
@@ -32,7 +33,7 @@ from gemmlab.kernels.tensor_core.warps import (
     fragment_shapes,
     pairs_of_sums,
 )
-from gemmlab.model import predict, traffic
+from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -96,13 +97,14 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """As of *mma_split_k*, but instead of stores and loads the sums take additions in L2."""
+    split = partial(filled, problem, device, mma_split_k_atomics, sums=in_l2)
+    return fastest(problem, device, TILINGS, split, shared_bytes)
 
-    def seconds(tiling: Tiling) -> float:
-        additions = tiling.split * problem.m * problem.n
-        adding = additions / device.l2_additions if device.l2_additions else 0.0
-        return predict(problem, device, mma_split_k_atomics, tiling).seconds + adding
 
-    return fastest(problem, device, TILINGS, splitting(problem, device, seconds), shared_bytes)
+def in_l2(problem: Gemm, device: Device, tiling: Tiling) -> float:
+    """What the additions of all parts take [s], where the rate of L2 is known."""
+    additions = tiling.split * problem.m * problem.n
+    return additions / device.l2_additions if device.l2_additions else 0.0
 
 
 mma_split_k_atomics = Kernel(

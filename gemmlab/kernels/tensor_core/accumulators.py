@@ -148,10 +148,15 @@ def slab_stores() -> Counter[str]:
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
     """The epilogue of `updating`, over the whole grid."""
-    bm, bn, _ = tiling.block
-    lane = np.arange(WARP)[None]
-    warp = traffic.Lanes(lane // 4, lane % 4 * 2, np.ones((1, WARP), bool))
-    pairs = warp.repeated(range(0, bm, 8), range(0, bn, 8))
+    pairs = pairs_of_sums(tiling)
     if problem.n % 2 == 0:
         return traffic.update_c(problem, tiling, pairs, 2)
     return traffic.update_c(problem, tiling, pairs.repeated([0], range(2)))
+
+
+def pairs_of_sums(tiling: Tiling) -> traffic.Lanes:
+    """The pairs of neighbours in a block's tile of C that its lanes have, access by access."""
+    bm, bn, _ = tiling.block
+    lane = np.arange(WARP)[None]
+    warp = traffic.Lanes(lane // 4, lane % 4 * 2, np.ones((1, WARP), bool))
+    return warp.repeated(range(0, bm, 8), range(0, bn, 8))

@@ -191,21 +191,28 @@ def compile_options(tiling: Tiling) -> Mapping[str, object]:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of all tiles of C, at the rate of Tensor Cores.
+    """The work of all tiles of C."""
+    (blocks, _), _ = launch(problem, tiling)
+    return ring_work(problem, tiling, update_c(problem, tiling), blocks)
 
+
+def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str], blocks: int) -> traffic.Work:
+    """The work of so many blocks that stay, at the rate of Tensor Cores.
+
+    update : what they do with their sums, over the whole grid
     Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so
     many wavefronts of 128 bytes. No thread loads A or B, but where it carries them. Memory's
     latency is waited for once, in the first tile: afterwards the producer is ahead.
     """
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    steps, (blocks, _) = tiling.steps(problem), launch(problem, tiling)[0]
+    steps = tiling.steps(problem)
     loads, stores = Counter(), ()
     brought = Counter(tensor_copy_bytes=across * down * steps * (bm + bn) * ROW)
     if not are_aligned(problem):
         loads, stores = carried(problem, tiling, WARPGROUP)
         brought = Counter()
     found = traffic.staged(
-        problem, tiling, loads, [(steps, each) for each in stores], update_c(problem, tiling),
+        problem, tiling, loads, [(steps, each) for each in stores], update,
         barriers=0, round_trips=1, flops={problem.dtype: tiling.padded_flops(problem)},
     )  # fmt: skip
     read = across * down * steps * (bm // ROWS) * (ROWS + bn)

@@ -1,0 +1,282 @@
+"""Split-K on Hopper: blocks that stay take parts of k, tile by tile, by `wgmma` and the TMA.
+
+One change from *warp_specialised*, as *mma_split_k* makes it of *mma_pipelined*: what a block
+takes, one after the other, is a tile of C and a part of k. So there are as many of these *units* as
+the GPU has SMs, where C has few tiles. Their sums go to a workspace in float32, and a second launch
+adds them up, in a fixed order, and updates C. The ring runs on from unit to unit: while consumers
+store a part, the producer fills stages for the next. All tiles take a part of k before any takes
+the next one, so that blocks which run at one time share rows of A and columns of B. Counter to
+watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from numpy import float16, float32, int32, uint16, uint32, uint64
+
+from gemmlab.device import Device
+from gemmlab.instructions import (
+    WGMMA,
+    WGMMA_BF16,
+    WGMMA_WAIT,
+    fence_mbarrier_init,
+    fence_proxy_async,
+    fence_tensor_map,
+    mbarrier_arrive,
+    mbarrier_arrive_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+    shared_view,
+    wgmma_commit,
+    wgmma_fence,
+)
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.split_k.choosing import fastest, filled
+from gemmlab.kernels.split_k.partial_sums import added, adders, adding, matrices
+from gemmlab.kernels.split_k.parts import for_adders
+from gemmlab.kernels.tensor_core.accumulators import pairs_of_sums, updating
+from gemmlab.kernels.tensor_core.bands import staying
+from gemmlab.kernels.tensor_core.boxes import (
+    DEPTH,
+    WORD,
+    along_k,
+    carrying,
+    copying,
+    shape,
+    tensor_maps,
+)
+from gemmlab.kernels.tensor_core.pieces import variant
+from gemmlab.kernels.tensor_core.ring import multiplying, turning
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    check,
+    compile_options,
+    ring_work,
+    shared_bytes,
+    threads,
+)
+from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.model import traffic
+from gemmlab.model.work import together
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+# Registers of a thread that carries tiles, and of one that multiplies, as FEW and MANY.
+CARRYING = 104, 200
+
+
+def build(
+    tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that multiplies, of (alpha, map of A, map of B, k, beta, C, W).
+
+    layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
+    """
+    BM, BN, BK = tiling.block
+    STAGES = tiling.stages
+    CONSUMERS = BM // ROWS
+    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    A_BYTES, B_BYTES = BM * ROW, BN * ROW
+    TILES = STAGES * (A_BYTES + B_BYTES)
+    HELD = BN // 2  # sums that a thread of a consumer accumulates
+    A_ALONG, B_ALONG = along_k(layout)
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
+    ELEMENT = float16 if dtype == "float16" else uint16
+    wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
+    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
+    stage_of, parity_of = turning(STAGES)
+    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    BRINGERS = 1 if aligned else WARPGROUP
+    OF_PRODUCER, OF_CONSUMERS = (FEW, MANY) if aligned else CARRYING
+    store = updating(BN, "float32", paired=True)
+
+    @on_device
+    def copy(As, Bs, stage, A, B, row, col, p, full):
+        """Let the TMA copy the tiles of a stage; `full` counts their bytes."""
+        mbarrier_arrive_expect(full, stage, A_BYTES + B_BYTES)
+        copy_a(As, stage, A, row, p, full)
+        copy_b(Bs, stage, B, col, p, full)
+
+    @on_device
+    def carry(As, Bs, stage, A, B, row, col, p, full):
+        """Carry this thread's part of them; `full` counts the threads."""
+        carry_a(As, stage, A, row, p)
+        carry_b(Bs, stage, B, col, p)
+        fence_proxy_async()
+        mbarrier_arrive(full, stage)
+
+    bring = copy if aligned else carry
+
+    # Divisions are of 32 bits: a unit begins with four, and those of 64 take twice as long.
+    @on_device
+    def share(unit, tiles, across, parts, k):
+        """Of a unit: where its tile begins in C; its part, and where that begins and ends in k."""
+        tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
+        row, col = int32(tile // across * BM), int32(tile % across * BN)
+        steps = uint32((k + BK - 1) // BK)
+        begin, end = uint32(part * steps) // parts * BK, uint32((part + 1) * steps) // parts * BK
+        return row, col, int32(part), int32(begin), int32(end)
+
+    def wgmma_split_k(alpha, A, B, k, beta, C, W):
+        As = shared_view(A_SHAPE, ELEMENT, 0)
+        Bs = shared_view(B_SHAPE, ELEMENT, STAGES * A_BYTES)
+        full = shared_view((STAGES,), uint64, TILES)
+        empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
+        across = uint32((C.shape[1] + BN - 1) // BN)
+        tiles = uint32((C.shape[0] + BM - 1) // BM * across)
+        parts = uint32(W.shape[0])
+        units = int32(tiles * parts)
+        thread = cuda.threadIdx.x
+        step = uint32(0)  # along k, over all units of this block
+
+        if thread == 0:
+            for stage in range(STAGES):
+                mbarrier_init(full, stage, BRINGERS)
+                mbarrier_init(empty, stage, CONSUMERS)
+            fence_mbarrier_init()
+        cuda.syncthreads()
+
+        if thread >= PRODUCER:
+            setmaxnreg_dec(OF_PRODUCER)
+            if thread < PRODUCER + BRINGERS:
+                if aligned:
+                    fence_tensor_map(A)
+                    fence_tensor_map(B)
+                for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
+                    row, col, _, begin, end = share(unit, tiles, across, parts, k)
+                    for p in range(begin, end, BK):
+                        stage = stage_of(step)
+                        # What the stage had a turn ago; in the first turn this passes at once.
+                        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
+                        bring(As, Bs, stage, A, B, row, col, p, full)
+                        step += uint32(1)
+        else:
+            setmaxnreg_inc(OF_CONSUMERS)
+            acc = cuda.local.array(HELD, float32)
+            group = thread // WARPGROUP  # of 64 rows of the tile
+            i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
+            j = thread % 4 * 2
+            leads = thread % WARPGROUP == 0
+            for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
+                row, col, part, begin, end = share(unit, tiles, across, parts, k)
+                for p in range(begin, end, BK):
+                    stage = stage_of(step)
+                    mbarrier_wait(full, stage, parity_of(step))
+                    wgmma_fence()
+                    multiply(acc, As, Bs, stage, group, p > begin)
+                    wgmma_commit()
+                    # This product goes on while the one before is complete: its stage is read.
+                    wgmma_wait(1, acc)
+                    if leads and p > begin:
+                        mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                    step += uint32(1)
+                wgmma_wait(0, acc)
+                if leads:
+                    mbarrier_arrive(empty, stage_of(step - uint32(1)))
+                store(W[part], row + i, col + j, float32(1), acc, float32(0))
+
+    return wgmma_split_k
+
+
+def build_sum(
+    tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
+    dtype: str = "float16", out_dtype: str = "float32",
+) -> Callable:  # fmt: skip
+    """The function that adds up the parts and updates C."""
+    add = adding(out_dtype, paired)
+
+    def add_parts(alpha, A, B, k, beta, C, W):
+        add(C, W, alpha, beta)
+
+    return add_parts
+
+
+def parts_of(problem: Gemm, tiling: Tiling) -> int:
+    """Parts of k: `split`, but none without a step."""
+    return min(tiling.split, tiling.steps(problem))
+
+
+def units_of(problem: Gemm, tiling: Tiling) -> int:
+    """Parts of all tiles."""
+    across, down = tiling.grid(problem)
+    return across * down * parts_of(problem, tiling)
+
+
+def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): a block for each SM, or for each unit where these are fewer."""
+    return (staying(units_of(problem, tiling)), 1), (threads(tiling), 1)
+
+
+def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block) of `build_sum`."""
+    return adders(problem, parts_of(problem, tiling))
+
+
+def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
+    """The parts' sums."""
+    return (matrices(problem, tiling, parts_of(problem, tiling)),)
+
+
+def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of *warp_specialised*, whose blocks take units, and that of the sums."""
+    (bm, bn, _), units = tiling.block, units_of(problem, tiling)
+    (blocks, _), _ = launch(problem, tiling)
+    pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
+    stores = traffic.global_access(
+        "store", FLOAT, pairs, pairs.row * bn + pairs.col, *tiles, wide=2
+    )
+    multiplied = ring_work(problem, tiling, stores, blocks)
+    sums = added(problem, parts_of(problem, tiling))
+    return replace(together(multiplied, sums), pieces=units)
+
+
+def suggest(problem: Gemm, device: Device) -> Tiling:
+    """The widest tile, with the split that `predict` and the model of sums choose for it, which no
+    other outdoes.
+    """
+    return fastest(
+        problem, device, TILINGS, partial(filled, problem, device, wgmma_split_k), shared_bytes
+    )
+
+
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+TILINGS = (
+    DEFAULT,
+    Tiling(block=(128, 128, DEPTH), stages=6),
+    Tiling(block=(128, 64, DEPTH), stages=8),
+)
+
+wgmma_split_k = Kernel(
+    name="wgmma_split_k",
+    idea="parts of k for warpgroups on all SMs, added by a second launch",
+    default=DEFAULT,
+    build=build,
+    launch=launch,
+    work=work,
+    check=check,
+    shared_bytes=shared_bytes,
+    dynamic=True,
+    operands=tensor_maps,
+    variant=variant,
+    compile=compile_options,
+    tilings=TILINGS,
+    arithmetic=ARITHMETIC,
+    layouts=LAYOUTS,
+    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    workspace=workspace,
+    splits=True,
+    suggest=suggest,
+)
