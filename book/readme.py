@@ -41,6 +41,11 @@ LADDERS = (
         (*kernels.TENSOR_CORE, *kernels.TENSOR_CORE_TMA, *kernels.HOPPER),
         Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32"),
     ),
+    Ladder(
+        "split-K on Tensor Cores",
+        (kernels.mma_pipelined, *kernels.TENSOR_CORE_SPLIT_K, *kernels.HOPPER_SPLIT_K),
+        Gemm(512, 512, 16384, dtype="float16", out_dtype="float32"),
+    ),
     Ladder("TCEC", kernels.TCEC, Gemm(8192, 8192, 8192)),
 )
 
