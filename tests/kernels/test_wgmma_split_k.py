@@ -140,8 +140,9 @@ NEEDS_PTXAS = pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.ptxas
 @NEEDS_PTXAS
 def test_threads_that_carry_tiles_have_the_registers_for_it():
-    problem = gemm((509, 511, 1000), layout="tt", beta=1)
-    code = compiled_launch(wgmma_split_k, wgmma_split_k, problem, SMALL, (9, 0))
+    problem = gemm((509, 511, 1000), layout="tn", beta=1)
+    tiling = wgmma_split_k.tilings[1]  # its addresses are the most
+    code = compiled_launch(wgmma_split_k, wgmma_split_k, problem, tiling, (9, 0))
     assert code.local_bytes == 0
     assert sum(i.name == "HGMMA" for i in code.instructions) >= 4
 

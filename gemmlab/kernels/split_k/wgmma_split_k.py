@@ -72,7 +72,7 @@ from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 # Registers of a thread that carries tiles, and of one that multiplies, as FEW and MANY.
-CARRYING = 104, 200
+CARRYING = 120, 192
 
 
 def build(
