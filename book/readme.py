@@ -8,6 +8,7 @@ and stand in a file of their own: ``python -m tests.prediction.ladder readme FIL
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,10 +62,15 @@ def recorded(kernel: kernels.Kernel, problem: Gemm) -> Measurement | None:
 def predicted(kernel: kernels.Kernel, problem: Gemm) -> float | None:
     """What a rung's compiled code promises [FLOP/s]; None where it was not predicted."""
     key = kernel.name, str(problem), str(kernel.choose(None, problem, DEVICE))
-    for row in stored(DEVICE, PREDICTED).rows:
-        if (row["kernel"], row["problem"], row["tiling"]) == key:
-            return problem.flops / row["seconds"]
-    return None
+    seconds = predictions().get(key)
+    return problem.flops / seconds if seconds else None
+
+
+@cache
+def predictions() -> dict[tuple[str, str, str], float]:
+    """The times that are predicted [s], by kernel, problem and tiling."""
+    rows = stored(DEVICE, PREDICTED).rows
+    return {(row["kernel"], row["problem"], row["tiling"]): row["seconds"] for row in rows}
 
 
 def source(kernel: kernels.Kernel) -> str:

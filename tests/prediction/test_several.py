@@ -8,7 +8,7 @@ import pytest
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share
-from gemmlab.prediction.rungs import execute_rung, footprint, predict_rung
+from gemmlab.prediction.rungs import _arguments, execute_rung, footprint, predict_rung, usual
 from gemmlab.prediction.streams import streams
 from gemmlab.prediction.time import Executed, addition_sectors, clock, sm_facts
 from gemmlab.sass.execution.accesses import Cost
@@ -90,3 +90,12 @@ def test_tensor_cores_lower_the_clock_and_not_that_of_l2(opcode, hertz):
     assert known.l2_bytes_per_cycle * hertz == pytest.approx(
         facts("h200").l2_bytes_per_cycle * H200.clock
     )
+
+
+@pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)
+def test_a_kernel_is_compiled_for_as_many_arguments_as_it_takes(kernel):
+    problem = usual(kernel, Gemm(256, 256, 256))
+    tiling = kernel.choose(None, problem, "h200")
+    for one in kernel.launches:
+        taken = one.function(problem, tiling, (9, 0)).__code__.co_argcount
+        assert len(_arguments(kernel, problem, tiling)) == taken
