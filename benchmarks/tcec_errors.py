@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,12 @@ from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
 from gemmlab.records.tables import written
 
-SIDE = 512  # of C, whose errors are told
+SIDES = (512, 2048)  # of C, whose errors are told: where cuBLAS divides k among blocks, or not
 ROWS = 128  # of them, that are compared
 PART = 16  # rows and columns of C that the emulator computes
 DEPTHS = (256, 4096, 65536)
 SIZES = (4096, 8192)  # of what is timed; intervals are timed at the last
-INTERVALS = (64, 128, 256, 512, 1024)
+INTERVALS = (16, 32, 64, 128, 256, 512, 1024)
 FLUSHED = 4096  # of k, for the flush interval
 BF16X9 = 78  # cublasComputeType_t, CUBLAS_COMPUTE_32F_EMULATED_16BFX9, since cuBLAS 12.9
 
@@ -150,7 +151,8 @@ def runner_of(way: str, m: int, n: int, k: int, tiling: Tiling | None = None) ->
     """A way, compiled for a product."""
     kernel, dtype = WAYS[way]
     problem = Gemm(m, n, k, dtype=dtype)
-    return gpu.Runner(kernel, problem, tiling or kernel.default, gpu.Matrices(problem))
+    chosen = tiling or kernel.choose(None, problem, detect())
+    return gpu.Runner(kernel, problem, chosen, gpu.Matrices(problem))
 
 
 def computed(runner: gpu.Runner, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -188,19 +190,20 @@ class Exact:
         return {"by_norm": float(f"{by_norm:.4g}"), "largest": float(f"{largest:.4g}")}
 
 
-def errors(compute: Mapping[str, Callable], side: int, depths: Sequence[int]) -> list[dict]:
+def errors(
+    compute: Mapping[str, Callable], sides: Sequence[int], depths: Sequence[int]
+) -> list[dict]:
     """Rows of the table of errors; compute: by the name of a way, (a, b) -> C."""
     rows = []
-    for k in depths:
+    for side, k in product(sides, depths):
         for draw in DATA:
             a, b = draw(np.random.default_rng(k), side, side, k)
             exact = Exact(a, b)
             for way, go in compute.items():
                 found = exact.errors_of(go(a, b))
-                rows.append({"way": way, "data": draw.__name__, "k": k, **found})
-                print(
-                    "{way:<15} {data:<11} {k:>6} {by_norm:9.2e} {largest:9.2e}".format(**rows[-1])
-                )
+                rows.append({"way": way, "data": draw.__name__, "side": side, "k": k, **found})
+                print("{way:<20} {data:<11} {side:>5} {k:>6} {by_norm:9.2e} {largest:9.2e}".format(
+                    **rows[-1]), flush=True)  # fmt: skip
     return rows
 
 
@@ -304,15 +307,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         seconds = timed("tcec_split", largest, asked.rounds, tiling)[1]
         return computing("tcec_split", tiling), seconds
 
-    intervals = flush(at, INTERVALS, SIDE, FLUSHED)
-    table_of_errors = errors({way: computing(way) for way in here}, SIDE, DEPTHS)
+    intervals = flush(at, INTERVALS, SIDES[-1], FLUSHED)
+    table_of_errors = errors({way: computing(way) for way in here}, SIDES, DEPTHS)
     device, known = detect(), gpu.provenance()
     provenance = {
         "device": device.name, "device_title": device.title,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
-        "rounds": asked.rounds, "side": SIDE, "rows": ROWS, "flushed": [largest, FLUSHED],
+        "rounds": asked.rounds, "side": SIDES[-1], "rows": ROWS, "flushed": [largest, FLUSHED],
         "policies": {way: str(policy) for way, policy in POLICIES.items()},
         "source_sha256": {k.name: source_hash(k) for k, _ in WAYS.values() if not k.library},
     }  # fmt: skip

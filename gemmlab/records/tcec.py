@@ -20,6 +20,7 @@ class Errors:
 
     way: str  # a kernel's name, or a library's way
     data: str
+    side: int  # rows and columns of C
     k: int
     by_norm: float  # in the Frobenius norm, relative
     largest: float  # of an element, relative to |A||B|

@@ -1,11 +1,12 @@
 """FP32 from Tensor Cores for FP16: the emulator's bits, errors no larger than SGEMM's, counts."""
 
 import math
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 import pytest
-from numpy import float32, uint32
+from numpy import uint32
 
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.backends import gpu
@@ -17,7 +18,7 @@ from gemmlab.instructions import (
     unpack_f16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec import halves, quads, sums
+from gemmlab.kernels.tcec import halves, products
 from gemmlab.kernels.tcec import tcec_fused as fused
 from gemmlab.kernels.tcec import tcec_registers as rung
 from gemmlab.kernels.tcec.splitting import SCALE
@@ -271,7 +272,7 @@ def rounded_toward_zero(x, y):
     return high, cvt_rz_f16x2_f32((x - a) * SCALE, (y - b) * SCALE)
 
 
-def summed_inside(tiling):
+def summed_inside(tiling, policy):
     """`multiplying`, with main products that Tensor Cores add up."""
     COLUMNS = tiling.warp[1] // 8
 
@@ -293,14 +294,19 @@ def summed_inside(tiling):
     return multiply_row
 
 
+def scaling_kept(tiling, policy):
+    """`joining`, of corrections as they are."""
+    return products.joining(tiling, replace(policy, scale=1.0))
+
+
 # What is wrong -> where, by what it is replaced, and how many times SGEMM's error it has at least.
 # Both parts toward zero lose one bit of 22, which is not seen in a sum.
 MUTANTS = {
-    "low parts dropped": (quads, "split_two", low_parts_dropped, 10),
-    "scaling forgotten": (quads, "split_two", scaling_forgotten, 10),
-    "corrections subtracted": (sums, "UNSCALE", float32(-(2.0**-11)), 10),
+    "low parts dropped": (products, "split_two", low_parts_dropped, 10),
+    "scaling forgotten": (products, "split_two", scaling_forgotten, 10),
+    "corrections 2048 times as large": (rung, "joining", scaling_kept, 10),
     "summed toward zero": (rung, "multiplying", summed_inside, 2),
-    "split toward zero": (quads, "split_two", rounded_toward_zero, 0),
+    "split toward zero": (products, "split_two", rounded_toward_zero, 0),
 }
 
 

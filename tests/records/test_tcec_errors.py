@@ -33,7 +33,7 @@ def at(interval):
 @pytest.fixture(scope="module")
 def tables():
     return {
-        "errors": benchmark.errors(COMPUTE, 16, (K,)),
+        "errors": benchmark.errors(COMPUTE, (16,), (K,)),
         "flush": benchmark.flush(at, (64, 128), 16, 128),
         "ways": [
             {"way": "cublas_bf16x9", "n": 8192, "seconds": None, "by_norm": None, "largest": None,
@@ -77,7 +77,9 @@ def test_the_emulator_predicts_the_error_of_every_interval(root):
 
 def test_short_sums_of_positive_numbers_are_where_fp32_units_lose_less():
     rows = {
-        row["way"]: row for row in benchmark.errors(COMPUTE, 16, (64,)) if row["data"] == "hilbert"
+        row["way"]: row
+        for row in benchmark.errors(COMPUTE, (16,), (64,))
+        if row["data"] == "hilbert"
     }
     assert rows["tcec_split"]["by_norm"] > 1.5 * rows["cublas_sgemm"]["by_norm"]
 

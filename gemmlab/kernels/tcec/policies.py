@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.tcec import policy_loop, sums
+from gemmlab.kernels.tcec import sums
 from gemmlab.kernels.tcec.splitting import SCALE
 from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers
+from gemmlab.kernels.tcec.tcec_registers import work as work_of
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
 from gemmlab.problem import Gemm
@@ -50,12 +51,9 @@ def tcec_of(policy: Policy, name: str, idea: str) -> Kernel:
         return {**sums.variant(problem, capability), "policy": policy}
 
     def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-        return policy_loop.work(problem, tiling, policy)
+        return work_of(problem, tiling, policy)
 
-    return replace(
-        tcec_registers, name=name, idea=idea, default=tiling,
-        build=policy_loop.build, variant=variant, work=work,
-    )  # fmt: skip
+    return replace(tcec_registers, name=name, idea=idea, default=tiling, variant=variant, work=work)
 
 
 IDEAS = {

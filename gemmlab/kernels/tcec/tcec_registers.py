@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from numpy import float32, int32, uint32
+from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.tcec.products import joining, multiplying, parting, run_of
 from gemmlab.kernels.tcec.quads import (
     copied,
     copyable,
@@ -25,7 +26,7 @@ from gemmlab.kernels.tcec.quads import (
     loading,
     placed,
 )
-from gemmlab.kernels.tcec.sums import flops, joining, multiplying, variant
+from gemmlab.kernels.tcec.sums import variant
 from gemmlab.kernels.tensor_core.bands import place_in_bands
 from gemmlab.kernels.tensor_core.pieces import tile_shapes
 from gemmlab.kernels.tensor_core.warps import (
@@ -38,27 +39,35 @@ from gemmlab.kernels.tensor_core.warps import (
     updating,
 )
 from gemmlab.model import traffic
+from gemmlab.numerics import POLICIES, Policy
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
+CORRECTED = POLICIES["tcec_fp16"]
+
 
 def build(
-    tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True
+    tiling: Tiling,
+    layout: str = "nn",
+    aligned: bool = True,
+    paired: bool = True,
+    policy: Policy = CORRECTED,
 ) -> Callable:
     """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes
     paired : rows of C have an even number of elements
+    policy : the parts, the products and where they are summed; see `products`
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
     AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     ROWS = WM // STEP  # of fragments of A, in a step along k
-    ALL = BK // STEP * ROWS  # rows in a tile, and parts in which the next one is copied
+    ALL = BK // policy.mma.k * ROWS  # rows in a tile, and parts in which the next one is copied
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
     A_TILE, B_TILE = tile_shapes(tiling, layout)
     LENGTH, A_SIZE, B_SIZE = A_TILE[1], BM * BK, BN * BK
@@ -67,13 +76,14 @@ def build(
     _, B_WORDS, SUMS = fragment_shapes(tiling)
     TWO_A, TWO_B = (2, 1, 4), (2, *B_WORDS)  # of this row and the next; of this step and the next
 
-    place_a, place_b = placed(A_TILE[1], ALONG_A), placed(B_TILE[1], ALONG_B)
+    RUN, (_, WORD) = run_of(policy), parting(policy)
+    place_a, place_b = placed(A_TILE[1], ALONG_A, RUN), placed(B_TILE[1], ALONG_B, RUN)
     first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, ALL)
     first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, ALL)
-    start_a, load_a = loading(STEP, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    start_a, load_a = loading(STEP, A_TILE[1], ALONG_A, True, place_a, policy)
+    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b, policy)
     warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
-    multiply_row, join = multiplying(tiling), joining(tiling)
+    multiply_row, join = multiplying(tiling, policy), joining(tiling, policy)
     update = updating(tiling, "float32", paired)
 
     @on_device
@@ -140,8 +150,8 @@ def build(
         row, col = block_corner()
         i, j = warp_corner(cuda.threadIdx.x)
 
-        a_high, a_low = cuda.local.array(TWO_A, uint32), cuda.local.array(TWO_A, uint32)
-        b_high, b_low = cuda.local.array(TWO_B, uint32), cuda.local.array(TWO_B, uint32)
+        a_high, a_low = cuda.local.array(TWO_A, WORD), cuda.local.array(TWO_A, WORD)
+        b_high, b_low = cuda.local.array(TWO_B, WORD), cuda.local.array(TWO_B, WORD)
         main, cross = cuda.local.array(SUMS, float32), cuda.local.array(SUMS, float32)
         clear(main)
         clear(cross)
@@ -198,22 +208,22 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     return FLOAT * tiling.stages * bk * (bm + bn)
 
 
-def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """Copies in FP32, quads in place of fragments, and `stages` - 1 tiles of zeros beyond k."""
+def work(problem: Gemm, tiling: Tiling, policy: Policy = CORRECTED) -> traffic.Work:
+    """Copies in FP32, runs in place of fragments, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling)
+    loads, stores = copied(problem, tiling, policy)
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[
             *((steps + ahead, each) for each in stores),
-            *fragment_loads(problem, tiling, steps * tiling.block[2] // STEP),
+            *fragment_loads(problem, tiling, policy, steps * tiling.block[2] // policy.mma.k),
         ],
         update=update_c(problem, tiling),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
-        flops=flops(problem, tiling),
+        flops={policy.mma.dtype: policy.products * tiling.padded_flops(problem)},
     )
 
 
