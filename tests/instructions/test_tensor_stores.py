@@ -89,6 +89,18 @@ WRONG_STORES = {
         "s, i % 2, 0, 0)\n            tma_commit", "s, i % 2, 4, 0)\n            tma_commit",
         "misaligned", "tma_store(D", "copies from byte 512 of s",
     ),
+    "a copy begins between pieces of 16 bytes": (
+        "A, 8 * i, 0, bar", "A, 8 * i, 2, bar",
+        "misaligned", "tma_load(s", "copies from column 2 of A; the TMA begins at multiples of 16",
+    ),
+    "so does one beyond the matrix": (
+        "A, 8 * i, 0, bar", "A, 8 * i, 33, bar",
+        "misaligned", "tma_load(s", "copies from column 33 of A",
+    ),
+    "so does a store": (
+        "tma_store(D, 8 * i, 0", "tma_store(D, 8 * i, 1",
+        "misaligned", "tma_store(D", "copies to column 1 of D",
+    ),
     "a copy that may not have come is stored": (
         "mbarrier_wait(bar, 0, i % 2)", "",
         "async-not-waited", "s[i % 2, r", "which the copy of line",

@@ -465,6 +465,19 @@ def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
 
 
 @pytest.mark.gpu
+@RUNGS
+@pytest.mark.parametrize("shape", [(261, 133, 203), (136, 264, 72)], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gpu_has_them_at_the_ends_of_c(layout, shape, kernel):
+    """Rows begin anywhere, or C ends inside of a tile."""
+    problem, operands, a, b = product("normal", *shape, layout=layout)
+    runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
+    found = runner.compute(problem, operands)
+    every = kernel.default.block[2] // STEP if kernel in BY_WGMMA else 1
+    assert np.array_equal(bits(found), bits(emulated_matmul(a, b, Policy(every=every))))
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_gpu_computes_each_of_many_tiles(layout):
     """A stage that is overwritten too early spoils few elements, and only of large products."""

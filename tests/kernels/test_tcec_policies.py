@@ -6,6 +6,7 @@ import pytest
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.backends import gpu
 from gemmlab.backends.simulator import launches
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec import products, tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of
 from gemmlab.kernels.tcec.splitting import round_one, split_unscaled
@@ -26,6 +27,11 @@ def drawn(problem):
     a, b, c = (rng.standard_normal(shape).astype(np.float32) for shape in problem.shapes)
     operands = Operands(a, b, c)
     return operands, *(x.astype(np.float32) for x in problem.values(operands)[:2])
+
+
+def test_sources_of_all_have_a_hash():
+    for kernel in KERNELS.values():
+        assert len(source_hash(kernel)) == 64
 
 
 def bits(x):

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.tcec import sums
 from gemmlab.kernels.tcec.splitting import SCALE
+from gemmlab.kernels.tcec.sums import variant as variant_of
 from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers
 from gemmlab.kernels.tcec.tcec_registers import work as work_of
 from gemmlab.model import traffic
@@ -48,7 +48,7 @@ def tcec_of(policy: Policy, name: str, idea: str) -> Kernel:
     tiling = NARROW if policy.mma.dtype == "tf32" and two_sums else DEFAULT
 
     def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
-        return {**sums.variant(problem, capability), "policy": policy}
+        return {**variant_of(problem, capability), "policy": policy}
 
     def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         return work_of(problem, tiling, policy)

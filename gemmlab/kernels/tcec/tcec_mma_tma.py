@@ -140,11 +140,13 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
                             to_Ah, to_Al, to_Bh, to_Bl, row, col, p, p, full,
                         )  # fmt: skip
                         stage, turn = after(stage, turn)
-                # One tile more, of zeros: its first fragments are loaded, and never used.
+                # One tile more, of zeros: its first fragments are loaded, and never used. It lies
+                # behind the others along k, for boxes begin at multiples of 16 bytes.
+                behind = (k + BK - 1) // BK * BK
                 mbarrier_wait(empty, stage, turn)
                 copy(
                     boxes_ah, boxes_al, boxes_bh, boxes_bl, stage,
-                    to_Ah, to_Al, to_Bh, to_Bl, m, n, 0, 0, full,
+                    to_Ah, to_Al, to_Bh, to_Bl, 0, 0, behind, behind, full,
                 )  # fmt: skip
         else:
             setmaxnreg_inc(MANY)

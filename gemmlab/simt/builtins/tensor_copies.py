@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.instructions.tensor_maps import ROW, TensorMap
+from gemmlab.instructions.tensor_maps import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.mbarriers import Barrier, barriers
 from gemmlab.simt.builtins.swizzle import PATTERN, swizzled
 from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of
@@ -41,6 +41,7 @@ def load(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
             _check_map(m, found, int(thread), line)
             _check_barrier(m, barrier, int(thread), line)
             box = int(first[thread]), int(rows[thread]), int(columns[thread])
+            _check_start(m, found, box[2], int(thread), line, "read")
             _copy(m, array, found, barrier, box, int(thread), line)
 
 
@@ -56,6 +57,7 @@ def store(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
     for thread in m.lanes.of(0, place.mask)[1]:
         _check_map(m, found, int(thread), line)
         box = int(first[thread]), int(rows[thread]), int(columns[thread])
+        _check_start(m, found, box[2], int(thread), line, "write")
         _store(m, instruction, array, found, box, int(thread), line)
 
 
@@ -85,6 +87,17 @@ def _check_map(m: Machine, found: TensorMap, thread: int, line: int) -> None:
         text = f"thread {{thread}} copies by the map of {found.array.name}, which lies in global "
         text += "memory: fence_tensor_map(map) has to come first, in this thread"
         m.findings.hazard("missing-fence", line, m.lanes.thread == thread, text)
+
+
+def _check_start(
+    m: Machine, found: TensorMap, column: int, thread: int, line: int, op: str
+) -> None:
+    itemsize = found.array.itemsize
+    if column * itemsize % STEP:
+        text = f"thread {{thread}} copies {'from' if op == 'read' else 'to'} column {column} of "
+        text += f"{found.array.name}; the TMA begins at multiples of {STEP} B, {STEP // itemsize} "
+        text += "columns, even where a box lies beyond the matrix"
+        m.findings.hazard("misaligned", line, m.lanes.thread == thread, text, op=op)
 
 
 def _check_barrier(m: Machine, barrier: Barrier, thread: int, line: int) -> None:

@@ -36,7 +36,10 @@ KINDS = {
         "an asynchronous instruction that nothing makes see what ordinary ones wrote: shared "
         "memory, an mbarrier, a tensor map, or the accumulators of a `wgmma`"
     ),
-    "misaligned": "an access of 8 or 16 bytes at an address that is not a multiple of them",
+    "misaligned": (
+        "an access of 8 or 16 bytes, or a copy by the TMA, at an address that is not a multiple "
+        "of them"
+    ),
     "deadlock": (
         "lanes that spin in a loop for a value that nobody is left to set, or wait for a phase of "
         "an mbarrier that nobody is left to complete: all other threads have ended or wait too"
