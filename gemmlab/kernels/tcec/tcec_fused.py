@@ -7,11 +7,12 @@ producer's warpgroup splits it, in place. A goes to registers: each consumer has
 itself, splits them as it loads them, and gives them to `wgmma` from there, which saves shared
 memory the larger part of A's traffic. Counter to watch: global stores, those of C alone.
 
-A stage has three mbarriers: `full`, when its bytes have come; `done`, when its tile of B is split;
-`empty`, when all consumers have read it. One stage is filled, one is split, and one is multiplied:
-so the producer splits one step behind its copies. They take their time, too: each of its warps has
-one box of four to copy. A consumer loads and splits a fragment of A while Tensor Cores multiply the
-one before, and the sums of one step are added while they correct its last products.
+A tile of B has a longer way than one of A: it comes, it is split, it is multiplied. So its ring has
+a stage more, and its copies are a step ahead. Four mbarriers say how stages stand: `full_a` and
+`full_b`, when their bytes have come; `done`, when a tile of B is split; `empty`, when consumers
+have read both tiles of a step. Copies take their time, too: each of the producer's warps has one
+box of four to copy. A consumer loads and splits a fragment of A while Tensor Cores multiply the one
+before, and the sums of one step are added while they correct its last products.
 
 Source of the products: see `sums`; of the roles: see *warp_specialised*.
 """
@@ -71,7 +72,7 @@ from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 HIGH, LOW = 0, 1  # parts of B, where its two boxes were
-BARRIERS = 3  # of a stage
+BARRIERS = 2  # of a stage of A, and of one of B
 
 
 def build(
@@ -86,13 +87,16 @@ def build(
     CONSUMERS = BM // ROWS
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     A_BYTES, B_BYTES = BOXES * BM * ROW, BOXES * BN * ROW
-    TILES = STAGES * (A_BYTES + B_BYTES)
+    MORE = STAGES + 1  # stages of B
+    OF_B, TILES = STAGES * A_BYTES, STAGES * A_BYTES + MORE * B_BYTES
+    FULL_B, DONE, EMPTY = (TILES + n * WORD for n in (STAGES, STAGES + MORE, STAGES + 2 * MORE))
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
-    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    HALVES = (STAGES, *split_shape(BN, B_ALONG))
+    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (MORE, *shape(BN, B_ALONG))
+    HALVES = (MORE, *split_shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    stage_of_b, parity_of_b = turning(MORE)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
     carry_a, carry_b = carrying(BM, A_ALONG, PRODUCER), carrying(BN, B_ALONG, PRODUCER)
     split_b, fetch_a, in_b = splitting(BN, B_ALONG, PRODUCER), fetching(A_ALONG), placing(B_ALONG)
@@ -101,30 +105,49 @@ def build(
     update = updating(BN, "float32", paired)
 
     @on_device
-    def copy(As, Bs, stage, A, B, row, col, p, full):
-        """Let the TMA copy a box of A or of B, one for each warp; `full` counts their bytes."""
+    def copy_boxes_of_a(As, stage, A, row, p, full):
+        """Let the TMA copy a tile of A, a box for each of two warps; `full` counts its bytes."""
         warp = cuda.threadIdx.x // WARP % WARPS
         if warp < BOXES:
             mbarrier_arrive_expect(full, stage, A_BYTES // BOXES)
             copy_a(As, stage, warp, A, row, p, full)
-        else:
+
+    @on_device
+    def copy_boxes_of_b(Bs, stage, B, col, p, full):
+        """The same of B, by two others."""
+        warp = cuda.threadIdx.x // WARP % WARPS
+        if warp >= BOXES:
             mbarrier_arrive_expect(full, stage, B_BYTES // BOXES)
             copy_b(Bs, stage, warp - BOXES, B, col, p, full)
 
     @on_device
-    def carry(As, Bs, stage, A, B, row, col, p, full):
-        """Carry this thread's part of them; `full` counts the threads."""
+    def carry_rows_of_a(As, stage, A, row, p, full):
+        """Carry this thread's part of a tile of A; `full` counts the threads."""
         carry_a(As, stage, A, row, p)
+        mbarrier_arrive(full, stage)
+
+    @on_device
+    def carry_rows_of_b(Bs, stage, B, col, p, full):
+        """The same of B."""
         carry_b(Bs, stage, B, col, p)
         mbarrier_arrive(full, stage)
 
-    bring = copy if aligned else carry
+    tile_of_a = copy_boxes_of_a if aligned else carry_rows_of_a
+    bring_b = copy_boxes_of_b if aligned else carry_rows_of_b
+
+    @on_device
+    def bring_a(As, step, A, row, p, full, empty):
+        """Bring the tile of A of a step, when what its stage had a turn ago has been read."""
+        stage = stage_of(step)
+        # In the first turn this passes at once.
+        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
+        tile_of_a(As, stage, A, row, p, full)
 
     @on_device
     def split(Bs, words, step, full, done):
         """Split the tile of B of a step, once it has come."""
-        stage = stage_of(step)
-        mbarrier_wait(full, stage, parity_of(step))
+        stage = stage_of_b(step)
+        mbarrier_wait(full, stage, parity_of_b(step))
         split_b(Bs, words, stage)
         fence_proxy_async()
         mbarrier_arrive(done, stage)
@@ -142,12 +165,11 @@ def build(
         wgmma_commit()
 
     def tcec_fused(alpha, A, B, k, beta, C):
-        As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, STAGES * A_BYTES)
-        words = shared_view(B_SHAPE, uint32, STAGES * A_BYTES)  # the place of Bs, as pairs
-        halves = shared_view(HALVES, float16, STAGES * A_BYTES)
-        full = shared_view((STAGES,), uint64, TILES)
-        done = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
-        empty = shared_view((STAGES,), uint64, TILES + 2 * STAGES * WORD)
+        As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, OF_B)
+        words = shared_view(B_SHAPE, uint32, OF_B)  # the place of Bs, as pairs
+        halves = shared_view(HALVES, float16, OF_B)
+        full_a, full_b = shared_view((STAGES,), uint64, TILES), shared_view((MORE,), uint64, FULL_B)
+        done, empty = shared_view((MORE,), uint64, DONE), shared_view((STAGES,), uint64, EMPTY)
         m, n = C.shape
         tiles = (m + BM - 1) // BM * ((n + BN - 1) // BN)
         steps = (k + DEPTH - 1) // DEPTH
@@ -156,9 +178,11 @@ def build(
 
         if thread == 0:
             for stage in range(STAGES):
-                mbarrier_init(full, stage, WARPS if aligned else WARPGROUP)
-                mbarrier_init(done, stage, WARPGROUP)
+                mbarrier_init(full_a, stage, BOXES if aligned else WARPGROUP)
                 mbarrier_init(empty, stage, PRODUCER)
+            for stage in range(MORE):
+                mbarrier_init(full_b, stage, BOXES if aligned else WARPGROUP)
+                mbarrier_init(done, stage, WARPGROUP)
             fence_mbarrier_init()
         cuda.syncthreads()
 
@@ -168,21 +192,26 @@ def build(
             if aligned and brings:
                 fence_tensor_map(A)
                 fence_tensor_map(B)
+            row_before, before = int32(0), int32(0)  # where the tile of A of the last step begins
             for tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
                 row, col = corner(tile, m, n)
                 for s in range(int32(steps)):
                     if brings:
-                        stage = stage_of(step)
-                        # What it had a turn ago is split and read; the first turn passes at once.
-                        before = parity_of(step) ^ uint32(1)
-                        mbarrier_wait(done, stage, before)
-                        mbarrier_wait(empty, stage, before)
-                        bring(As, Bs, stage, A, B, row, col, s * DEPTH, full)
+                        if step > uint32(0):
+                            last = uint32(step - uint32(1))
+                            bring_a(As, last, A, row_before, before, full_a, empty)
+                        # Where this tile goes, B's of the step was that `bring_a` waited for.
+                        bring_b(Bs, stage_of_b(step), B, col, s * DEPTH, full_b)
                     cuda.syncwarp()
                     if step > uint32(0):
-                        split(Bs, words, uint32(step - uint32(1)), full, done)
+                        split(Bs, words, uint32(step - uint32(1)), full_b, done)
+                    row_before, before = int32(row), s * DEPTH
                     step = uint32(step + uint32(1))
-            split(Bs, words, uint32(step - uint32(1)), full, done)
+            if brings:
+                last = uint32(step - uint32(1))
+                bring_a(As, last, A, row_before, before, full_a, empty)
+            cuda.syncwarp()
+            split(Bs, words, uint32(step - uint32(1)), full_b, done)
         else:
             setmaxnreg_inc(MANY)
             main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
@@ -194,22 +223,23 @@ def build(
                 clear(main)
                 for s in range(int32(steps)):
                     stage = stage_of(step)
-                    mbarrier_wait(full, stage, parity_of(step))
+                    mbarrier_wait(full_a, stage, parity_of(step))
                     pairs = fetch_a(As, stage, i, 0)
-                    mbarrier_wait(done, stage, parity_of(step))
-                    three(part, cross, halves, stage, 0, pairs, s % EVERY > 0, s > 0)
+                    of_b = stage_of_b(step)
+                    mbarrier_wait(done, of_b, parity_of_b(step))
+                    three(part, cross, halves, of_b, 0, pairs, s % EVERY > 0, s > 0)
                     # Fragments are loaded while others are multiplied; those before are free then.
                     pairs = fetch_a(As, stage, i, K)
                     wgmma_wait(2, cross)
                     if s > 0:
                         mbarrier_arrive(empty, stage_of(uint32(step - uint32(1))))
-                    three(part, cross, halves, stage, K, pairs, True, True)
+                    three(part, cross, halves, of_b, K, pairs, True, True)
                     pairs = fetch_a(As, stage, i, 2 * K)
                     wgmma_wait(2, cross)
-                    three(part, cross, halves, stage, 2 * K, pairs, True, True)
+                    three(part, cross, halves, of_b, 2 * K, pairs, True, True)
                     pairs = fetch_a(As, stage, i, 3 * K)
                     wgmma_wait(2, cross)
-                    three(part, cross, halves, stage, 3 * K, pairs, True, True)
+                    three(part, cross, halves, of_b, 3 * K, pairs, True, True)
                     wgmma_wait(1, part)  # it is complete, and the last corrections go on
                     if (s + 1) % EVERY == 0 or s + 1 == steps:
                         add(main, part)
@@ -226,7 +256,8 @@ def build(
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Shared memory of a block [B]: tiles in FP32 in all stages, and mbarriers for each."""
     bm, bn, _ = tiling.block
-    return tiling.stages * (BOXES * (bm + bn) * ROW + BARRIERS * WORD)
+    tiles = tiling.stages * bm + (tiling.stages + 1) * bn
+    return BOXES * tiles * ROW + BARRIERS * (2 * tiling.stages + 1) * WORD
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
@@ -257,10 +288,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 3:
+    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
         raise ValueError(
             f"tiling {tiling} does not fit tcec_fused, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k a multiple of {DEPTH}, three stages or more, such as {DEFAULT!r}"
+            f"64 or 128 and k a multiple of {DEPTH}, two stages or more, such as {DEFAULT!r}"
         )
 
 
