@@ -54,6 +54,11 @@ def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
     return arrays
 
 
+def one_round(tiling: Tiling) -> int:
+    """Steps in which each stage is used once."""
+    return max(1, tiling.stages)
+
+
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
     """No shared memory [B]."""
     return 0
@@ -135,6 +140,8 @@ class Kernel(Launched):
     scratch : (problem, tiling, those arrays) -> what follows C in their place, such as the arrays
         and tensor maps of them
     splits : whether it divides k among blocks, and takes tilings with a split
+    period : tiling -> steps of bk along k after which its loop does the same again: the stages of
+        its ring, where it has one
     suggest : (problem, device) -> the tiling where none is given; `default` where None
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
@@ -177,6 +184,7 @@ class Kernel(Launched):
     workspace: Callable[[Gemm, Tiling], tuple[Workspace, ...]] = no_workspace
     scratch: Callable[..., tuple] = the_workspace
     splits: bool = False
+    period: Callable[[Tiling], int] = one_round
     suggest: Callable[[Gemm, Device], Tiling] | None = None
 
     @property

@@ -163,7 +163,7 @@ def execute_rung(
     tiling = kernel.choose(tiling, problem, target)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
-    period = _period(tiling) * _parts(problem, kernel, tiling)
+    period = _period(kernel, tiling) * _parts(problem, kernel, tiling)
     shorter = [problem.k % period + period * n for n in (1, 2)]
     depths = shorter if problem.k > shorter[1] else [problem.k]
     return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
@@ -240,9 +240,9 @@ def extended(values: list, sizes: list[int], k: int) -> Any:
     return values[0] + (values[1] - values[0]) * (k - sizes[0]) / (sizes[1] - sizes[0])
 
 
-def _period(tiling: Tiling) -> int:
+def _period(kernel: Kernel, tiling: Tiling) -> int:
     """Elements along k after which a loop does the same again: at least `SHORT` steps, mostly."""
-    step = math.lcm(tiling.block[2] * max(1, tiling.stages), ALIGNED)
+    step = math.lcm(tiling.block[2] * kernel.period(tiling), ALIGNED)
     return step * max(1, SHORT * tiling.block[2] // step)
 
 

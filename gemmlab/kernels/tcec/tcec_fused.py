@@ -295,6 +295,11 @@ def check(tiling: Tiling) -> None:
         )
 
 
+def period(tiling: Tiling) -> int:
+    """Steps after which both rings stand as they did."""
+    return tiling.stages * (tiling.stages + 1)
+
+
 DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)
 
 tcec_fused = Kernel(
@@ -311,4 +316,5 @@ tcec_fused = Kernel(
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
+    period=period,
 )
