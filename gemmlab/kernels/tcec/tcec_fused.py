@@ -296,8 +296,8 @@ def check(tiling: Tiling) -> None:
 
 
 def period(tiling: Tiling) -> int:
-    """Steps after which both rings stand as they did."""
-    return tiling.stages * (tiling.stages + 1)
+    """Steps after which both rings, and the parities of their barriers, stand as they did."""
+    return 2 * tiling.stages * (tiling.stages + 1)
 
 
 DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)
