@@ -9,7 +9,6 @@ because each of its elements goes to one thread alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,9 +21,8 @@ from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.fours import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.splitting import split_two
 from gemmlab.kernels.tcec.sums import are_aligned
-from gemmlab.kernels.tensor_core.boxes import BLOCK, along_k, box_rows
+from gemmlab.kernels.tensor_core.boxes import BLOCK, box_rows
 from gemmlab.kernels.tensor_core.boxes import shape as of_halves
-from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -234,42 +232,3 @@ def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any
         return A, B, problem.k
     of_a, of_b = box_rows(tiling, problem.layout)
     return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
-
-
-# ------------------------------------------------------------------------------------- their counts
-
-
-def brought(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """How all tiles come: bytes that the TMA copies, or the loads of `carrying`.
-
-    tiling : with steps of 64 along k
-    """
-    if are_aligned(problem):
-        (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-        copies = across * down * tiling.steps(problem)
-        return Counter(tensor_copy_bytes=copies * BOXES * (bm + bn) * ROW)
-    lanes = []
-    for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
-        _, blocks, rows, _ = shape(size, along)
-        one = traffic.in_turn(WARPGROUP, rows, BOX, FOUR)
-        every = one.repeated([0], range(0, blocks * BLOCK, BOX))
-        lanes.append(every.repeated([0], range(FOUR)))
-    return traffic.copied(problem, tiling, *lanes)
-
-
-def moved_in_shared(problem: Gemm, tiling: Tiling) -> list[Counter[str]]:
-    """A block's loads and stores in a step of 64 along k, all of them without bank conflicts."""
-    (bm, bn, _), (along, _) = tiling.block, along_k(problem.layout)
-    of_a = whole_lines("load", bm, 2 if along else 1)
-    of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, 2)
-    carried = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
-    return [of_a, *of_b, *carried]
-
-
-def whole_lines(op: str, rows: int, wide: int) -> Counter[str]:
-    """Accesses of so many words a lane to both boxes of rows: a wavefront for each."""
-    lines = BOXES * rows
-    return Counter({
-        f"shared_{op}_requests": lines * BOX // (WARP * wide),
-        f"shared_{op}_wavefronts": lines,
-    })  # fmt: skip

@@ -19,9 +19,7 @@ Source of the products: see `sums`; of the roles: see *warp_specialised*.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 from numpy import float16, float32, int32, uint32, uint64
 
@@ -47,20 +45,19 @@ from gemmlab.kernels.kernel import Kernel, on_device
 from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.in_place import (
     BOXES,
-    brought,
     carrying,
     copying,
     fetching,
     fragment_row,
     halved,
-    moved_in_shared,
     shape,
     split_shape,
     splitting,
     tensor_maps,
 )
-from gemmlab.kernels.tcec.sums import PRODUCTS, flops, variant
-from gemmlab.kernels.tensor_core.accumulators import update_c, updating
+from gemmlab.kernels.tcec.in_place_work import work_of
+from gemmlab.kernels.tcec.sums import variant
+from gemmlab.kernels.tensor_core.accumulators import updating
 from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
 from gemmlab.kernels.tensor_core.ring import turning
@@ -261,28 +258,9 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of all tiles of C, at the rate of Tensor Cores.
-
-    Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
-    each consumer reads all of B for each of three products.
-    """
-    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    by_depth = replace(tiling, block=(bm, bn, DEPTH))
-    steps = by_depth.steps(problem)
-    bringing = brought(problem, by_depth)
-    copied = bringing.pop("tensor_copy_bytes", 0)
-    found = traffic.staged(
-        problem, by_depth, bringing, [(steps, each) for each in moved_in_shared(problem, tiling)],
-        update_c(problem, tiling), barriers=0, round_trips=1, flops=flops(problem, by_depth),
-    )  # fmt: skip
+    """The work of all tiles of C, at the rate of Tensor Cores."""
     (blocks, _), _ = launch(problem, tiling)
-    read = across * down * steps * PRODUCTS * bm // ROWS * bn
-    return replace(
-        found,
-        counters=found.counters + Counter(barriers=blocks, tensor_copy_bytes=copied),
-        l1_wavefronts=found.l1_wavefronts + read + copied // ROW,
-        chain=(1, 0),
-    )
+    return work_of(problem, tiling, blocks)
 
 
 def check(tiling: Tiling) -> None:
