@@ -340,7 +340,7 @@ def misfits(kernel):
         yield Tiling((128, 256, 64), stages=2)
         yield Tiling((64, 128, 64), stages=2)
         yield Tiling((128, 128, 48), stages=2)
-        yield Tiling((128, 128, 64), stages=2 if kernel is FUSED else 1)
+        yield Tiling((128, 128, 64), stages=1)
         return
     if kernel is MMA_TMA:
         yield Tiling((128, 128, 64), (8, 8), 3)
