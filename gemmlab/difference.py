@@ -7,6 +7,7 @@ import inspect
 import linecache
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 from gemmlab.markdown import Markdown
 
@@ -31,11 +32,11 @@ def _lines(function: Callable) -> list[str]:
     return textwrap.dedent(source).rstrip().splitlines()[1:]
 
 
-def rewritten(function: Callable, old: str, new: str = "pass") -> Callable:
+def rewritten(function: Callable, old: str, new: str = "pass", **names: Any) -> Callable:
     """`function` with one piece of its source replaced, to see what a line is good for.
 
-    It sees the names of `function`'s module or notebook, as they are now; what encloses a function
-    it does not see. Raises ValueError unless `old` is there once.
+    It sees the names of `function`'s module or notebook, as they are now, and those that are given;
+    what encloses a function it does not see. Raises ValueError unless `old` is there once.
     """
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(old) != 1:
@@ -46,6 +47,6 @@ def rewritten(function: Callable, old: str, new: str = "pass") -> Callable:
     text = source.replace(old, new)
     file = f"<{function.__name__}: {new} for {old}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names = dict(function.__globals__)
-    exec(compile(text, file, "exec", dont_inherit=True), names)
-    return names[function.__name__]
+    seen = {**function.__globals__, **names}
+    exec(compile(text, file, "exec", dont_inherit=True), seen)
+    return seen[function.__name__]

@@ -41,7 +41,7 @@ def syncthreads(m: Machine) -> None:
         m.waits.epoch = m.waits.epoch + in_block.astype(np.int32).reshape(-1, 1)
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
     if m.under_way is not None:
-        m.under_way.meet(arrived[0])
+        m.under_way.meet(np.flatnonzero(arrived[0]))
 
 
 def _block_votes(m: Machine, name: str, predicate: Any) -> tuple[np.ndarray, np.ndarray]:

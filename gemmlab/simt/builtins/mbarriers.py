@@ -94,8 +94,8 @@ def arrive(m: Machine, instruction: Instruction, bound: list, line: int) -> None
     """`mbarrier_arrive`, and `mbarrier_arrive_expect` with a number of bytes."""
     place = _place(m, instruction, bound, line)
     expected = m.lanes.spread(bound[1][1])[0] if len(bound) > 1 else None
-    _release(m, place, fence=True)
     for barrier, threads in barriers(m, instruction, place, line):
+        m.under_way.tell(threads)
         for thread in threads:
             if expected is not None:
                 barrier.bytes += int(expected[thread])
@@ -115,7 +115,6 @@ def wait(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
             told = np.pad(barrier.told, (0, known.shape[1] - len(barrier.told)))
             known[waiting] = np.maximum(known[waiting], told)
             m.under_way.learn(waiting, barrier.source, barrier.phase)
-    _release(m, place, fence=False)
 
 
 def barriers(
@@ -150,20 +149,6 @@ def _each(m: Machine, place: Place) -> Iterator[tuple[tuple[int, int], Element, 
     for at in np.unique(elements):
         key = id(memory), int(at) * array.itemsize
         yield key, array.element(at), threads[elements == at]
-
-
-def _release(m: Machine, place: Place, fence: bool) -> None:
-    """Put ordinary accesses in order: what came before an arrival comes before who waits for it."""
-    if place.mask is False:
-        return
-    elements, threads = m.lanes.of(place.at, place.mask)
-    block, size = int(m.lanes.blocks[0, 0]), m.lanes.threads
-    lanes, epochs = threads + block * size, m.waits.epochs(threads // size)
-    releases = m.report.releases
-    if fence:
-        releases.fence(lanes, size, epochs, True)
-    flags = elements + block * place.array.buffer.shape[1]
-    releases.update(id(place.array.shadow), flags, lanes, size, epochs)
 
 
 def fence_init(m: Machine, instruction: Instruction, bound: list, line: int) -> None:

@@ -4,6 +4,7 @@ A copy by the TMA and a `wgmma` are complete at a *moment*: the end of a phase o
 a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a
 barrier it learns what the others know, and at an mbarrier what those know who have arrived there.
 Whoever touches what an operation writes, or overwrites what it reads, must know that it is over.
+What threads do themselves is told in the same way: it is over for those who know of a moment after.
 Source: PTX ISA 9.0, sections "Asynchronous Operations" and "Async proxy".
 """
 
@@ -21,6 +22,7 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.numbers.masks import Mask, both
 from gemmlab.simt.races.hazards import Touch
+from gemmlab.simt.races.release import Releases
 
 if TYPE_CHECKING:
     from gemmlab.simt.machine.machine import Machine
@@ -62,7 +64,8 @@ class Held:
 class UnderWay:
     """The asynchronous operations of a block.
 
-    known : how many moments of each source each thread knows to be past, (threads, sources)
+    known : how many moments of each source each thread knows to be past, (threads, sources); the
+        first sources are the threads, whose moments `Releases` counts
     sources : the column of each; operations : all so far, with `moments`: source and number
     barriers : mbarriers by memory and byte
     fences, committed : of each warpgroup: its fences and its groups of products so far
@@ -72,9 +75,11 @@ class UnderWay:
     registers : of a thread of each warpgroup; None before the first `setmaxnreg`
     """
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, releases: Releases) -> None:
         self.lanes, groups = lanes, -(-lanes.threads // WARPGROUP)
-        self.known = np.zeros((lanes.threads, 16), np.int64)
+        self.releases = releases
+        releases.under_way[int(lanes.blocks[0, 0])] = self
+        self.known = np.zeros((lanes.threads, lanes.threads + 16), np.int64)
         self.sources: dict[Hashable, int] = {}
         self.operations: list[Operation] = []
         self.moments = np.zeros((2, 64), np.int64)
@@ -89,10 +94,10 @@ class UnderWay:
     # Moments, and who knows of them
 
     def source(self, name: Hashable) -> int:
-        """The column of what has moments: an mbarrier, or a warpgroup."""
+        """The column of what has moments besides threads: an mbarrier, or a warpgroup."""
         if name not in self.sources:
-            self.sources[name] = len(self.sources)
-            if len(self.sources) > self.known.shape[1]:
+            self.sources[name] = self.lanes.threads + len(self.sources)
+            if self.sources[name] == self.known.shape[1]:
                 self.known = np.pad(self.known, ((0, 0), (0, len(self.sources))))
         return self.sources[name]
 
@@ -108,8 +113,18 @@ class UnderWay:
         """Let threads know that so many moments are past."""
         self.known[threads, source] = np.maximum(self.known[threads, source], number)
 
+    def tell(self, threads: np.ndarray) -> None:
+        """Put what threads have done themselves among what they know to be over."""
+        self.known[threads, threads] = self.releases.count()
+
+    def told(self, lanes: list[int], by: int, fences: int) -> list[bool]:
+        """Which lanes know that what another did after so many fences of the launch is over."""
+        first = int(self.lanes.blocks[0, 0]) * self.lanes.threads
+        return (self.known[np.array(lanes) - first, by - first] > fences).tolist()
+
     def meet(self, threads: np.ndarray) -> None:
         """Let threads know what each of them knows."""
+        self.tell(threads)
         self.known[threads] = self.known[threads].max(axis=0)
 
     def unknown(self, numbers: np.ndarray, threads: np.ndarray) -> np.ndarray:

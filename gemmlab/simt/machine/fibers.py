@@ -202,7 +202,7 @@ class Fibers:
             spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
             masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
         elif self.grain.name in LANES:
-            m.under_way, size = UnderWay(lanes), LANES[self.grain.name]
+            m.under_way, size = UnderWay(lanes, m.report.releases), LANES[self.grain.name]
             groups = (lanes.thread // size == i for i in range(-(-lanes.threads // size)))
             masks = [present & group for group in groups]
         elif self.grain.name == "lane":

@@ -1,11 +1,12 @@
-"""The order that fences and atomics make between threads that no barrier orders.
+"""The order that fences, atomics and mbarriers make between threads that no barrier orders.
 
 The rule (`book/hazards.md` says what it claims and what not): an atomic on an element, the
 flag, *releases* what its thread did before its last `cuda.threadfence()`; what threads of its block
 did before a barrier that came before that fence; and what they did before a fence of their own and
 then a barrier. For threads of the same block `cuda.threadfence_block()` is a fence as well. A later
 atomic on the same flag *acquires* all of that, for its thread at once and for its block from the
-next barrier on.
+next barrier on. An arrival at an mbarrier releases what its thread knows to be over, and a wait
+acquires it: `UnderWay` keeps that, for each thread of a block.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
 
@@ -17,9 +18,12 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gemmlab.simt.builtins.under_way import UnderWay
 
 
 class Fence(NamedTuple):
@@ -74,7 +78,8 @@ class Updates:
 class Releases:
     """The fences of a launch, and the atomics after them.
 
-    A lane is block · threads + thread; `fences` counts the calls of fences so far.
+    A lane is block · threads + thread; `fences` counts the calls of fences so far, and where
+    asynchronous instructions run what threads tell each other: `under_way` knows that, by block.
     Most launches ask little of what lanes have fenced, so that calls wait in `calls` until then.
     Lanes that wait for a lock ask again and again, so what is done for each must be little: lanes
     of a block that touch one element are asked about together.
@@ -93,15 +98,21 @@ class Releases:
         self.of_lane: dict[int, list[Release]] = defaultdict(list)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
+        self.under_way: dict[int, UnderWay] = {}
+
+    def count(self) -> int:
+        """Count a fence, or threads that tell others what they have done; its number."""
+        self.fences += 1
+        self.times.append(self.time)
+        return self.fences
 
     def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
-        self.fences += 1
-        self.times.append(self.time)
+        number = self.count()
         blocks = np.unique(lanes // threads).tolist()
         self.blocks.update(blocks)
         self.last_block = max(self.last_block, blocks[-1])
-        self.calls.append((self.fences, lanes, epochs, of_block))
+        self.calls.append((number, lanes, epochs, of_block))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
@@ -155,6 +166,9 @@ class Releases:
         """
         self._note_calls()
         ordered: bool | list[bool] = False
+        by, _, fences = old
+        if block in self.under_way and by // threads == block:
+            ordered = self.under_way[block].told(lanes, by, fences)
         for flag, time in self._released(old, block, threads).items():
             known = self.updates.get((flag, block))
             if known is None:
