@@ -6,6 +6,7 @@ from gemmlab.microbenchmarks import (
     arithmetic,
     asynchronous,
     beside_products,
+    beside_wgmma,
     control,
     exchange,
     global_memory,
@@ -23,7 +24,7 @@ __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 _KINDS = (
     *(arithmetic, shared_memory, global_memory, exchange, control, mixed, hand_out, tensor_cores),
     asynchronous,
-    beside_products,
+    *(beside_products, beside_wgmma),
 )
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES

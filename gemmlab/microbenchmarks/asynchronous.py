@@ -17,7 +17,7 @@ PRODUCTS = 8  # of a turn
 
 # A matrix of rows of 128 bytes in that swizzle: groups of eight rows are 1024 bytes apart.
 _SWIZZLED = 1 << 62 | (1024 >> 4) << 32 | 1 << 16
-_FILLED = lines(  # halves of moderate size and random bits, 16 bytes of a thread at a time
+FILLED = lines(  # halves of moderate size and random bits, 16 bytes of a thread at a time
     [
         "mad.lo.u32 r0, tid, 747796405, 12345; mad.lo.u32 y, tid, 16, s;",
         *(
@@ -32,7 +32,7 @@ _FILLED = lines(  # halves of moderate size and random bits, 16 bytes of a threa
         "fence.proxy.async.shared::cta;",
     ]
 )
-_MATRICES = lines(
+MATRICES = lines(
     [
         "cvt.u64.u32 v0, s; shr.u64 v0, v0, 4;",
         f"or.b64 v0, v0, {_SWIZZLED}; add.u64 v1, v0, {A_BYTES >> 4};",
@@ -40,18 +40,20 @@ _MATRICES = lines(
 )
 
 
-def _product(columns: int) -> str:
+def product(columns: int, fragment: tuple[str, ...] = ()) -> str:
+    """PTX of a product of 64 x `columns` x 16; A is in `fragment`, or in shared memory as B is."""
     sums = ", ".join(registers("f", columns // 2))
+    a, end = (f"{{{', '.join(fragment)}}}", "0") if fragment else ("v0", "0, 0")
     return (
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{sums}}}, v0, v1, on, "
-        "1, 1, 0, 0;"
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{sums}}}, {a}, v1, on, "
+        f"1, 1, {end};"
     )
 
 
 def _products(columns: int, name: str, fact: str, count: int, **options: object) -> Loop:
     """Products of 64 x `columns` x 16, one after the other to the same sums, and the wait."""
     sums = registers("f", columns // 2)
-    body = ["wgmma.fence.sync.aligned;", *[_product(columns)] * count]
+    body = ["wgmma.fence.sync.aligned;", *[product(columns)] * count]
     body += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
     return Loop(
         f"wgmma_64x{columns}x16_{name}",
@@ -59,7 +61,7 @@ def _products(columns: int, name: str, fact: str, count: int, **options: object)
         lines(body),
         count,
         {"HGMMA": count},
-        started(sums) + _FILLED + _MATRICES,
+        started(sums) + FILLED + MATRICES,
         sums,
         shared_bytes=A_BYTES + B_BYTES + PAST,
         requires=HOPPER,
@@ -71,6 +73,10 @@ def _products(columns: int, name: str, fact: str, count: int, **options: object)
 
 TILE = 16_384  # bytes of a copy
 PLACES = 8  # in global memory, of a block
+COPY = (  # from an address and so many bytes further on, told to an mbarrier
+    f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [r2], [{{}}+{{}}], {TILE}, "
+    "[{}];"
+)
 COPIES = (1, 15, 60)  # of a turn; the bytes that a phase waits for are less than 2^20
 # One thread does it all; the other lanes have ended.
 _ALONE = (
@@ -88,13 +94,9 @@ _BLOCK = (
 
 def _copies(count: int, everywhere: bool = False) -> Loop:
     """Bulk copies of a thread to one place, from eight that L2 holds, and the wait for all."""
-    one = (
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-        f"[r2], [v0+{{}}], {TILE}, [y];"
-    )
     body = [
         f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [y], {count * TILE};",
-        *(one.format(k % PLACES * TILE) for k in range(count)),
+        *(COPY.format("v0", k % PLACES * TILE, "y") for k in range(count)),
         _WAIT.format(0),
     ]
     return Loop(

@@ -49,6 +49,7 @@ class Facts:
     tensor_latency: int = _cycles()
     wgmma_columns: int = _quantity("column/cycle")  # of B, of a product of 64 rows and 16 of k
     wgmma_latency: int = _cycles()  # from its last column to the end of the wait for it
+    wgmma_reads: int = _quantity("row/cycle")  # of A and columns of B, from shared memory
     tensor_clock: float = _quantity("Hz")  # of the SMs while all of them run `mma.sync`
     wgmma_clock: float = _quantity("Hz")  # and `wgmma`
     constant_latency: int = _cycles()

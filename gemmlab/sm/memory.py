@@ -106,6 +106,13 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
 
 
 @compiled
+def read_matrices(lsu, cycles, t):
+    """A product that begins in cycle t reads shared memory; the cycle in which it has."""
+    lsu.pipe[0] = max(lsu.pipe[0], t) + cycles
+    return lsu.pipe[0]
+
+
+@compiled
 def latency(lsu, code, flow, facts, on, i, position, t):
     """Cycles from an instruction that reaches the pipe at once to one that waits for it."""
     unit, level = code.unit[i], flow.levels[position]

@@ -9,11 +9,16 @@ a scoreboard or by a barrier in shared memory; the scheduler's loop needs to kno
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.sass.listing import Instruction
 from gemmlab.sm.facts import Facts
+from gemmlab.tiling import WARP
+
+WARPS = WARPGROUP // WARP  # each reads a part of what the product of a warpgroup needs
 
 
 class Pipe(IntEnum):
@@ -66,7 +71,10 @@ class Kind(IntEnum):
 
 
 class Use(NamedTuple):
-    """What an instruction takes: a pipe (or the other one) for an interval, or a unit."""
+    """What an instruction takes: a pipe (or the other one) for an interval, or a unit.
+
+    matrices : cycles for which a product keeps shared memory busy
+    """
 
     kind: Kind
     pipe: Pipe = Pipe.NONE
@@ -74,6 +82,7 @@ class Use(NamedTuple):
     interval: int = 1
     latency: int = 1
     unit: Unit = Unit.NONE
+    matrices: int = 0
 
 
 OPCODES = {
@@ -140,8 +149,11 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             interval = f.tensor_short_interval if short else f.tensor_interval
             return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, f.tensor_latency)
         case "warpgroup":  # it goes on while the warp does
-            interval = _columns(instruction) // f.wgmma_columns
-            return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, interval + f.wgmma_latency)
+            columns = _columns(instruction)
+            interval, late = columns // f.wgmma_columns, f.wgmma_latency
+            read = math.ceil((ROWS + columns) / WARPS / f.wgmma_reads)
+            use_of = Use(Kind.TENSOR, Pipe.TENSOR, none, interval, interval + late)
+            return use_of._replace(matrices=read)
         case "mbarrier":
             return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
         case "bulk":

@@ -34,6 +34,7 @@ class Program(NamedTuple):
     registers, reused : (n, 3), what it reads by places, and whether that stays in the cache
     wide : each of them is the first of two
     slots : cycles in which its scheduler issues nothing else
+    matrices : cycles for which a product keeps shared memory busy
     """
 
     stall: np.ndarray
@@ -58,6 +59,7 @@ class Program(NamedTuple):
     reused: np.ndarray
     wide: np.ndarray
     slots: np.ndarray
+    matrices: np.ndarray
 
 
 @lru_cache(maxsize=32)  # the same code is simulated again and again: other effects, other streams
@@ -99,6 +101,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         reused,
         used.pipe == Pipe.FP64,
         _slots(instruction, used),
+        used.matrices,
     )
 
 

@@ -21,7 +21,7 @@ from gemmlab.sm.blocks import arrive, leave, start
 from gemmlab.sm.compiled import VERSION, compiled, kept
 from gemmlab.sm.fetching import enter
 from gemmlab.sm.mbarriers import ask, passes
-from gemmlab.sm.memory import dispatch, enqueue, next_dispatch
+from gemmlab.sm.memory import dispatch, enqueue, next_dispatch, read_matrices
 from gemmlab.sm.pipes import Pipe, Unit
 from gemmlab.sm.result import SCHEDULERS, Reason
 from gemmlab.sm.scoreboards import NEVER, complete, free
@@ -152,18 +152,21 @@ def issue(now, code, flow, facts, on, warp, t):
         pause = code.stall[i]
     now.warps.ready[warp] = t + pause
     now.warps.position[warp] = position + 1
+    late = 0  # cycles for which a product waits for what it reads from shared memory
+    if on.lsu and code.matrices[i] > 0:
+        late = max(0, read_matrices(now.lsu, code.matrices[i], t) - t - code.interval[i])
     if code.pipe[i] != NO_PIPE:
         _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
-        interval = code.interval[i]
+        interval = code.interval[i] + late
         if on.banks:
             reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
             interval = max(interval, reading)
             read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
             hold_all(now.warps, scheduler, read - t, t)
             now.schedulers.issuing[scheduler] = read + code.slots[i]
-            late = delay_product(now.ports, code, facts, i, scheduler, warp, t)
-            now.schedulers.busy[scheduler, TENSOR] += late
-            now.ports.products[scheduler] += late
+            longer = delay_product(now.ports, code, facts, i, scheduler, warp, t)
+            now.schedulers.busy[scheduler, TENSOR] += longer
+            now.ports.products[scheduler] += longer
         row = 0 if pipe == OF_ALL else scheduler
         now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
         if code.slots[i] > 1:
@@ -175,7 +178,7 @@ def issue(now, code, flow, facts, on, warp, t):
     else:
         complete(now.boards, warp, code.write[i], i, t + code.latency[i])
         complete(now.boards, warp, code.read[i], i, t + 2)
-        complete(now.boards, warp, code.group[i], i, t + code.latency[i])
+        complete(now.boards, warp, code.group[i], i, t + code.latency[i] + late)
     if on.barriers and code.unit[i] >= MBARRIERS:
         place = now.warps.block[warp]
         ask(now.mbarriers, now.lsu, now.schedulers, code, flow, facts, place, i, position, t)
