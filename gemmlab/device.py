@@ -64,6 +64,7 @@ class Device:
     dram_write_bandwidth: float | None = _quantity("B/s", default=None)
     l2_bytes: int | None = _quantity("B", default=None)
     l2_bandwidth: float | None = _quantity("B/s", default=None)
+    l2_write_bandwidth: float | None = _quantity("B/s", default=None)  # of stores
     l2_tma_bandwidth: float | None = _quantity("B/s", default=None)  # of copies by the TMA
     l2_partial_writes: float | None = _quantity("sector/s", default=None)  # of 32 B, filled in part
     l2_additions: float | None = _quantity("addition/s", default=None)  # atomic ones, in float32

@@ -53,18 +53,20 @@ SETS = {
     "held_out_families": Set(20261124, ("k divided", "mma.sync", "wgmma and TMA")),
     "held_out_tcec": Set(20261125, ("TCEC",)),
     "held_out_mma_split_k": Set(20261126, ("k divided on Tensor Cores",)),
+    "held_out_tcec_2": Set(20261127, ("TCEC",)),
+    "held_out_mma_split_k_2": Set(20261128, ("k divided on Tensor Cores",)),
 }
 
 
-def products(family: str) -> Iterator[Gemm]:
-    """The products of a family, a key of `FAMILIES`; ValueError for another.
+def products(which: str, family: str) -> Iterator[Gemm]:
+    """The products of a family in a set, one of its `families`; ValueError for another.
 
-    >>> print(next(products("wgmma and TMA")))
+    >>> print(next(products("held_out_families", "wgmma and TMA")))
     5648×4128×1008 float16 to float32
     """
-    if family not in FAMILIES:
-        raise ValueError(f"family {family!r} is not known; use one of {', '.join(FAMILIES)}")
-    seed = next(one.seed for one in SETS.values() if family in one.families)
+    seed, families = SETS[which]
+    if family not in families:
+        raise ValueError(f"{which} has no family {family!r}; use one of {', '.join(families)}")
     rule = SPLIT_RULE if family in DIVIDED else TENSOR_RULE
     for i, problem in enumerate(problems(seed, rule)):
         if family in ("k divided", "TCEC"):
@@ -75,11 +77,12 @@ def products(family: str) -> Iterator[Gemm]:
             yield replace(problem, dtype=HALVES[0], out_dtype="float32")
 
 
-def plan(device: Device, families: Iterable[str] = tuple(FAMILIES)) -> list[Point]:
-    """The points of families: each product with the tiling that each kernel chooses."""
+def plan(device: Device, sets: Iterable[str] = tuple(SETS)) -> list[Point]:
+    """The points of sets: each product with the tiling that each kernel chooses."""
     return [
         point(kernel, problem, kernel.choose(None, problem, device), device)
-        for family in families
-        for problem in products(family)
+        for which in sets
+        for family in SETS[which].families
+        for problem in products(which, family)
         for kernel in FAMILIES[family]
     ]

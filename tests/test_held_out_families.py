@@ -7,7 +7,7 @@ import pytest
 from gemmlab import cli, held_out_families, kernels, records
 from gemmlab.device import device
 from gemmlab.held_out import ALIGNED, LARGE
-from gemmlab.held_out_families import DIVIDED, FAMILIES, LONG, NARROW, plan, products
+from gemmlab.held_out_families import DIVIDED, FAMILIES, LONG, NARROW, SETS, plan, products
 from gemmlab.product import LAYOUTS
 from gemmlab.sizes import SIZES, parse_sizes
 
@@ -19,9 +19,14 @@ def sizes(problem):
     return problem.m, problem.n, problem.k
 
 
-@pytest.mark.parametrize("family", DIVIDED)
-def test_k_is_long_and_c_small_where_k_is_divided(family):
-    found = list(products(family))
+def sets_of(*families):
+    """(set, family) for each set that has one of these families."""
+    return [(which, f) for which, one in SETS.items() for f in one.families if f in families]
+
+
+@pytest.mark.parametrize(("which", "family"), sets_of(*DIVIDED))
+def test_k_is_long_and_c_small_where_k_is_divided(which, family):
+    found = list(products(which, family))
     assert len(found) == 8
     for problem in found:
         assert all(NARROW[0] <= side <= NARROW[1] for side in (problem.m, problem.n))
@@ -33,7 +38,7 @@ def test_k_is_long_and_c_small_where_k_is_divided(family):
 
 
 def test_formats_and_layouts_take_turns_on_tensor_cores():
-    found = list(products("mma.sync"))
+    found = list(products("held_out_families", "mma.sync"))
     assert Counter(p.dtype for p in found) == {"float16": 4, "bfloat16": 4}
     assert {p.layout for p in found} == set(LAYOUTS)
     assert {p.out_dtype for p in found} == {"float32"}
@@ -42,23 +47,33 @@ def test_formats_and_layouts_take_turns_on_tensor_cores():
 
 
 def test_the_tma_gets_what_it_can_copy():
-    found = list(products("wgmma and TMA"))
-    same = [sizes(p) for p in products("mma.sync") if all(s % ALIGNED == 0 for s in sizes(p))]
+    found = list(products("held_out_families", "wgmma and TMA"))
+    every = products("held_out_families", "mma.sync")
+    same = [sizes(p) for p in every if all(s % ALIGNED == 0 for s in sizes(p))]
     assert [sizes(p) for p in found] == same
     assert {p.dtype for p in found} == {"float16"}
 
 
-def test_tcec_computes_products_in_float32_of_all_layouts():
-    found = list(products("TCEC"))
+@pytest.mark.parametrize(("which", "family"), sets_of("TCEC"))
+def test_tcec_computes_products_in_float32_of_all_layouts(which, family):
+    found = list(products(which, family))
     assert {p.dtype for p in found} == {p.out_dtype for p in found} == {"float32"}
     assert {p.layout for p in found} == set(LAYOUTS)
-    assert not {sizes(p) for p in found} & {sizes(p) for p in products("mma.sync")}
+
+
+def test_sets_of_a_family_have_no_product_in_common():
+    for family in FAMILIES:
+        drawn = [sizes(p) for which, _ in sets_of(family) for p in products(which, family)]
+        assert len(drawn) == len(set(drawn))
 
 
 def test_each_product_is_computed_by_every_kernel_of_its_family():
     assert not [p for p in POINTS if p.skip]
     asked = Counter(p.kernel.name for p in POINTS)
-    expected = {k.name: len(list(products(f))) for f, members in FAMILIES.items() for k in members}
+    expected = Counter()
+    for which, family in sets_of(*FAMILIES):
+        count = len(list(products(which, family)))
+        expected.update({kernel.name: count for kernel in FAMILIES[family]})
     assert asked == expected
     divided = *kernels.SPLIT_K, *kernels.TENSOR_CORE_SPLIT_K
     split = [p for p in POINTS if p.kernel in divided]
@@ -80,5 +95,5 @@ def test_the_campaign_can_be_listed(capsys):
 
 
 def test_a_family_that_is_none():
-    with pytest.raises(ValueError, match="family 'mma' is not known; use one of k divided, mma"):
-        next(products("mma"))
+    with pytest.raises(ValueError, match="has no family 'mma'; use one of k divided, mma.sync"):
+        next(products("held_out_families", "mma"))

@@ -7,6 +7,7 @@ from gemmlab.microbenchmarks import (
     asynchronous,
     beside_products,
     beside_wgmma,
+    cold,
     control,
     exchange,
     global_memory,
@@ -27,7 +28,7 @@ _KINDS = (
     *(beside_products, beside_wgmma),
 )
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
-LAUNCHES: tuple[Launch, ...] = launch.LAUNCHES
+LAUNCHES: tuple[Launch, ...] = (*launch.LAUNCHES, *cold.LAUNCHES)
 
 
 def microbenchmark(name: str) -> Loop | Launch:

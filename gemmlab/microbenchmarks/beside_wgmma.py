@@ -24,7 +24,7 @@ from gemmlab.microbenchmarks.asynchronous import (
 from gemmlab.microbenchmarks.global_memory import L2_BYTES, ZEROS_AT
 from gemmlab.microbenchmarks.loop import WARP, Loop, lines, registers, started
 
-N = 128  # columns of a product's B
+N = 128  # columns of a product's B, where nothing else is said
 FRAGMENT, FIRST = 10, 20  # registers of A, and the first of those that are loaded
 QUADS = 8  # so many loads of four registers each before one is loaded again
 COPIED_TO = A_BYTES + N * ROW  # behind what is multiplied
@@ -36,17 +36,18 @@ OWN_LANES = tuple(16 * lane for lane in range(WARP))  # where a warp's lanes loa
 _WORDS = {False: "", True: "_registers"}
 
 
-def _loading(in_registers: bool, count: int) -> Loop:
+def _loading(in_registers: bool, count: int, columns: int = N) -> Loop:
     """Products, and after each so many loads of 16 bytes a lane."""
     body = [_FENCE]
     for k in range(PRODUCTS):
-        body.append(product(N, registers("r", 4, FRAGMENT) if in_registers else ()))
+        body.append(product(columns, registers("r", 4, FRAGMENT) if in_registers else ()))
         for c in range(k * count, (k + 1) * count):
             quad = ", ".join(registers("r", 4, FIRST + 4 * (c % QUADS)))
             body.append(f"ld.volatile.shared.v4.b32 {{{quad}}}, [y];")
     return _beside(
-        f"{_WORDS[in_registers]}_beside_{count}_lds", in_registers,
+        f"64x{columns}x16{_WORDS[in_registers]}_beside_{count}_lds", in_registers,
         f"{count} LDS of 16 bytes a lane after each", [*body, _WAIT], {"LDS": PRODUCTS * count},
+        columns,
     )  # fmt: skip
 
 
@@ -61,16 +62,18 @@ def _copying(in_registers: bool, count: int) -> Loop:
         "@!p1 bra AGAIN; xor.b32 r0, r0, 1; bar.warp.sync 0xffffffff;",
     ]
     return _beside(
-        f"{_WORDS[in_registers]}_beside_{count}_tma", in_registers,
+        f"64x{N}x16{_WORDS[in_registers]}_beside_{count}_tma", in_registers,
         f"{count} copies of {TILE} bytes by the TMA in a turn", body, {"UBLKCP": count},
     )  # fmt: skip
 
 
-def _beside(name: str, in_registers: bool, words: str, body: list[str], code: dict) -> Loop:
-    sums = registers("f", N // 2)
+def _beside(
+    name: str, in_registers: bool, words: str, body: list[str], code: dict, columns: int = N
+) -> Loop:
+    sums = registers("f", columns // 2)
     where = "in registers" if in_registers else "in shared memory"
     return Loop(
-        f"wgmma_64x{N}x16{name}",
+        f"wgmma_{name}",
         f"cycles of a warpgroup for each of {PRODUCTS} products, A {where}, with {words}",
         lines(body),
         PRODUCTS,
@@ -93,5 +96,7 @@ def _beside(name: str, in_registers: bool, words: str, body: list[str], code: di
 
 LOOPS = (
     *(_loading(held, count) for held in (False, True) for count in (1, 2, 3, 4, 6)),
+    *(_loading(held, count, 64) for held in (False, True) for count in (2, 4)),
+    *(_loading(held, count, 256) for held in (False, True) for count in (4, 6)),
     *(_copying(held, count) for held in (False, True) for count in (1, 2, 4, 6)),
 )

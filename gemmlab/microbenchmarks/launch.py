@@ -43,6 +43,7 @@ class Launch:
     in_bytes, out_bytes : of `data` and `out` [B]
     in_a_row : launches between the events
     shared_bytes : static shared memory of a block [B]
+    cold : L2 has none of `data`, and is full of lines that were written
     """
 
     name: str
@@ -57,6 +58,7 @@ class Launch:
     in_a_row: int = 4
     shared_bytes: int = 4
     requires: tuple[int, int] = (7, 5)
+    cold: bool = False
 
     def ptx(self, target: str) -> str:
         """The kernel's text for a GPU such as "sm_90"."""

@@ -19,6 +19,7 @@ from gemmlab.backends import sensors
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status, one_line, package_version
 from gemmlab.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
+from gemmlab.microbenchmarks.cold import UPDATE
 from gemmlab.microbenchmarks.launch import DRAM_BYTES, Launch
 from gemmlab.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.microbenchmarks.results import DIGITS, LaunchTiming, LoopTiming, Results
@@ -205,27 +206,34 @@ class Gpu:
     def time_launch(self, one: Launch, cubin: bytes) -> list[LaunchTiming]:
         """A launch's rows."""
         function, module, hashes = self.loaded(one, cubin)
+        before, its_module, _ = self.loaded(UPDATE, assembled(UPDATE, self))
         self.call("cuMemsetD8", self.data, 0, max(one.in_bytes, 1))
         rows = []
         for number in one.blocks:
             blocks = number * (self.sms if one.per_sm else 1)
-            ns = [self._between_events(function, blocks, one) for _ in range(1 + SAMPLES)][1:]
+            first = (before, *UPDATE.blocks) if one.cold else (function, blocks)
+            ns = [self._between_events(function, blocks, one, first) for _ in range(1 + SAMPLES)][
+                1:
+            ]
             rows.append(
                 LaunchTiming(one.name, blocks, one.in_a_row, one.bytes, tuple(ns), **hashes)
             )
         self.call("cuModuleUnload", module)
+        self.call("cuModuleUnload", its_module)
         return rows
 
-    def _between_events(self, function: Any, blocks: int, one: Launch) -> int:
+    def _between_events(
+        self, function: Any, blocks: int, one: Launch, first: tuple[Any, int]
+    ) -> int:
         """Nanoseconds from one event to another, with launches between them.
 
-        All is queued behind work that takes longer than Python does, and behind one launch more,
-        which leaves the caches as the others find them.
+        All is queued behind work that takes longer than Python does, and behind a `first` launch,
+        with its number of blocks, which leaves the caches as the others shall find them.
         """
         start, end = self.events
         for _ in range(AHEAD * (2 if one.in_a_row > 10 else 1)):
             self.call("cuMemsetD8Async", self.out, 0, DRAM_BYTES, 0)
-        self.launch(function, blocks, one.threads)
+        self.launch(*first, UPDATE.threads if one.cold else one.threads)
         self.call("cuEventRecord", start, 0)
         for _ in range(one.in_a_row):
             self.launch(function, blocks, one.threads)

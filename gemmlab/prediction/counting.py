@@ -15,8 +15,8 @@ import numpy as np
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model.transactions import SECTOR
-from gemmlab.prediction.rungs import dram_time, execute_rung, extended
-from gemmlab.prediction.time import Executed, clock, known_device, sm_facts
+from gemmlab.prediction.rungs import execute_rung, extended, moved
+from gemmlab.prediction.time import Executed, clock, known_device, sm_facts, stream_bandwidth
 from gemmlab.problem import Gemm
 from gemmlab.sm.facts import Facts
 from gemmlab.sm.pipes import Pipe, Unit
@@ -47,7 +47,7 @@ def count_rung(
         / clock(known, target)
         for part in counted[-1]
     }
-    return times | {"dram": dram_time(problem, target)}
+    return times | {"dram": moved(problem) / stream_bandwidth(target)}
 
 
 def cycles(executed: Executed) -> dict[str, float]:

@@ -35,7 +35,9 @@ def longer(shorter: Executed, longer: Executed, periods: int) -> Longer:
 
     Its blocks are known where `repeats` says so.
     """
-    return Longer(**vars(longer), shorter=shorter, longer=longer, periods=periods)
+    footprint = shorter.footprint + periods * (longer.footprint - shorter.footprint)
+    known = vars(longer) | {"footprint": footprint}
+    return Longer(**known, shorter=shorter, longer=longer, periods=periods)
 
 
 def repeats(shorter: Executed, longer: Executed) -> bool:

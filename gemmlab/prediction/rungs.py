@@ -23,10 +23,10 @@ from gemmlab.prediction.time import (
     Executed,
     Forecast,
     busiest,
+    dram_time,
     execute,
     forecast,
     known_device,
-    stream_bandwidth,
 )
 from gemmlab.problem import Gemm
 from gemmlab.sass.execution.asynchronous import standing_for
@@ -203,7 +203,7 @@ def forecast_rung(
         name: extended([f.times[name] for f in found], list(runs), problem.k)
         for name in found[-1].times
     }
-    times["dram"] = dram_time(problem, device)
+    times["dram"] = dram_time(moved(problem), device)
     return replace(found[-1], times=times)
 
 
@@ -227,10 +227,9 @@ def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, 
     return {k + (after - k) * n: longer(short, long, n) for n in counts}
 
 
-def dram_time(problem: Gemm, device: Device) -> float:
-    """Time to move each array once, and C twice where it is read, too [s]."""
-    footprint = problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
-    return footprint / stream_bandwidth(device)
+def moved(problem: Gemm) -> int:
+    """Bytes to move where each array is moved once, and C twice where it is read, too."""
+    return problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
 
 
 def extended(values: list, sizes: list[int], k: int) -> Any:

@@ -15,11 +15,11 @@ from gemmlab.sm.streams import Level, Stream
 
 def streams(
     visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1,
-    partial: float = 1.0, addition: float = 0.0,
+    written: float = 1.0, partial: float = 1.0, addition: float = 0.0,
 ) -> list[Stream]:  # fmt: skip
     """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`.
 
-    partial : as how many sectors one counts that is stored in part
+    written : as how many sectors one counts that is stored; partial : that is stored in part
     addition : as how many at least an atomic addition does
     """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
@@ -40,13 +40,17 @@ def streams(
             if cost.pieces is None:
                 continue
             asked, waits = _asked(cost, cache if cached[at] else None)
+            if cost.op == "store":
+                asked = written * asked
             if cost.partial is not None:
-                asked = asked + np.rint((partial - 1) * cost.partial).astype(np.int64)
+                asked = asked + (partial - written) * cost.partial
             if cost.op == "atomic":
                 additions = np.count_nonzero(cost.pieces >= 0, axis=1)
-                asked = np.maximum(asked, np.rint(addition * additions).astype(np.int64))
-            rows[2, where, at - visit.start] += asked
-            rows[3, where, at - visit.start] = np.where(waits, beyond[cost.warps], int(Level.L1))
+                asked = np.maximum(asked, addition * additions)
+            rows[2, where, at - visit.start] += np.rint(asked).astype(np.int32)
+            # L2 adds by itself. What is written takes the place of other lines, as what is read.
+            level = int(Level.L2) if cost.op == "atomic" else beyond[cost.warps]
+            rows[3, where, at - visit.start] = np.where(waits, level, int(Level.L1))
         for row, warp in enumerate(visit.warps):
             parts[warp].append(rows[:, row])
     return [

@@ -145,7 +145,7 @@ class Executed:
         cache = L1(L1_BYTES - taken)
         made = streams(
             self.visits, self.code, levels, cache,
-            partial_sector(self.device), addition_sectors(self.device),
+            *(weight(self.device) for weight in (written_sector, partial_sector, addition_sectors)),
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
@@ -196,7 +196,7 @@ def forecast(
     times = {"sm": cycles / clock(executed.code, target)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth
-    times["dram"] = min(executed.footprint, SECTOR * sectors) / stream_bandwidth(target)
+    times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
     return Forecast(
@@ -233,10 +233,38 @@ def clock(code: Listing, device: Device) -> float:
 
 
 def sm_facts(executed: Executed) -> Facts:
-    """The facts of an SM at the clock of the code. L2 has its own, and gives as much a second."""
+    """The facts of an SM among others that do the same, at the clock of the code.
+
+    L2 and device memory have clocks of their own, and give as much a second. What several blocks
+    ask for comes from device memory once, so that all of them together get more of it.
+    """
     known, device = facts(executed.device.name), executed.device
-    share = known.l2_bytes_per_cycle * device.clock / clock(executed.code, device)
-    return replace(known, l2_bytes_per_cycle=share)
+    slower = device.clock / clock(executed.code, device)
+    return replace(
+        known,
+        l2_latency=known.l2_latency_for_all,
+        l2_bytes_per_cycle=known.l2_bytes_per_cycle * slower,
+        dram_bytes_per_cycle=known.dram_bytes_per_cycle * slower * asked_again(executed),
+    )
+
+
+def asked_again(executed: Executed) -> float:
+    """How often blocks ask for what comes from device memory once, at least 1."""
+    if not executed.footprint:
+        return 1.0
+    mine, device = executed.share, executed.device
+    kept = executed.footprint <= (device.l2_bytes or 0)
+    count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
+    first = executed.blocks(True)[: mine.resident]
+    each = sum(int(s.sectors[s.levels == Level.DRAM].sum()) for b in first for s in b) / len(first)
+    return max(1.0, SECTOR * each * count / executed.footprint)
+
+
+def written_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
+    if not (device.l2_bandwidth and device.l2_write_bandwidth):
+        return 1.0
+    return device.l2_bandwidth / device.l2_write_bandwidth
 
 
 def partial_sector(device: Device) -> float:
@@ -256,6 +284,16 @@ def addition_sectors(device: Device) -> float:
 def launch_latency(device: Device) -> float:
     """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
     return device.launch_latency or 0.0
+
+
+def dram_time(moved: float, device: Device) -> float:
+    """Time to move so many bytes, when L2 is full of lines that were written [s].
+
+    Until it has given them up, each line that comes sends another one to memory.
+    """
+    first = min(moved, device.l2_bytes or 0)
+    rate = facts(device.name).dram_bytes_per_cycle * device.sms * device.clock
+    return first / rate + (moved - first) / stream_bandwidth(device)
 
 
 def stream_bandwidth(device: Device) -> float:

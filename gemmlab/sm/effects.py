@@ -16,7 +16,7 @@ class Effects:
     lsu : the pipe of shared memory and L1, and the queues before it
     banks : ports of the register banks, and the cache of operands before them
     fetch : branches that are taken, and instructions that no near cache holds
-    l2 : the SM's share of the bandwidth of L2
+    l2 : the SM's shares of the bandwidth of L2 and of device memory
 
     >>> Effects.only("stalls", "pipes").names
     ('stalls', 'pipes')

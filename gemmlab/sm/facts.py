@@ -49,7 +49,7 @@ class Facts:
     tensor_latency: int = _cycles()
     wgmma_columns: int = _quantity("column/cycle")  # of B, of a product of 64 rows and 16 of k
     wgmma_latency: int = _cycles()  # from its last column to the end of the wait for it
-    wgmma_reads: int = _quantity("row/cycle")  # of A and columns of B, from shared memory
+    wgmma_reads: float = _quantity("column/cycle")  # of B, by a warpgroup from shared memory
     tensor_clock: float = _quantity("Hz")  # of the SMs while all of them run `mma.sync`
     wgmma_clock: float = _quantity("Hz")  # and `wgmma`
     constant_latency: int = _cycles()
@@ -58,7 +58,8 @@ class Facts:
 
     shared_latency: int = _cycles()  # of a load of one wavefront and one register
     l1_latency: int = _cycles()
-    l2_latency: int = _cycles()
+    l2_latency: int = _cycles()  # where one SM alone asks for its lines
+    l2_latency_for_all: int = _cycles()  # where all SMs ask
     dram_latency: int = _cycles()
     copy_latency: int = _cycles()  # more, where a load goes to shared memory
     register_latency: int = _cycles()  # more, for each further register of a lane
@@ -67,6 +68,7 @@ class Facts:
     lsu_queue: int = _quantity("instruction")  # before the LSU, of one scheduler
     lsu_wavefront: int = _cycles()  # of one scheduler's way to the LSU, each wavefront
     l2_bytes_per_cycle: float = _quantity("B/cycle")
+    dram_bytes_per_cycle: float = _quantity("B/cycle")  # while written lines leave L2 for others
 
     barrier_latency: int = _cycles()  # from the last warp that comes
     barrier_delay: int = _cycles()  # before a warp that comes waits

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.sm.compiled import compiled
+from gemmlab.sm.memory import shares
 from gemmlab.sm.pipes import Unit
 from gemmlab.sm.result import SCHEDULERS
 from gemmlab.sm.scoreboards import NEVER
@@ -19,7 +20,6 @@ from gemmlab.sm.streams import Level
 INIT, EXPECTS, WAIT = int(Unit.MBARRIER_INIT), int(Unit.MBARRIER_EXPECTS), int(Unit.MBARRIER_WAIT)
 BULK = int(Unit.BULK)
 L2 = int(Level.L2)
-SECTOR = 32  # bytes
 
 
 class Mbarriers(NamedTuple):
@@ -63,11 +63,10 @@ def ask(mbarriers, lsu, schedulers, code, flow, facts, place, i, position, t):
         mbarriers.opens[at] = t
         mbarriers.latest[at] = t
     elif unit == BULK:
-        began = max(lsu.share[0], float(t))
-        lsu.share[0] = began + flow.sectors[position] * SECTOR / facts.l2_bytes_per_cycle
-        level = facts.l2_latency if flow.levels[position] == L2 else facts.dram_latency
+        level = flow.levels[position]
+        _, sent = shares(lsu, facts, flow.sectors[position], level, t)
         mbarriers.bytes[at] -= amount
-        done = int(lsu.share[0]) + level
+        done = int(sent) + (facts.l2_latency if level == L2 else facts.dram_latency)
         come(mbarriers, schedulers, at, i, done)
     elif unit == EXPECTS:
         mbarriers.pending[at] -= 1

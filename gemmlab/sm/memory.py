@@ -14,7 +14,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, hold
 from gemmlab.sm.streams import Level
 
 SHARED, COPY, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
-L1, L2 = int(Level.L1), int(Level.L2)
+L1, L2, DRAM = int(Level.L1), int(Level.L2), int(Level.DRAM)
 SECTOR = 32  # bytes
 
 
@@ -25,8 +25,9 @@ class Lsu(NamedTuple):
     head, length : (schedulers,), of each queue
     way : (schedulers,), when the way from a queue to the pipe is free
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
-    share : (1,), when L2 has time for this SM's next sector
+    share : (2,), when L2, and device memory, have time for this SM's next sector
     copies : (warps,), when all copies of a warp are done
+    fetched : (warps,), when all has come that a warp asked of L2
     """
 
     queue: np.ndarray
@@ -36,6 +37,7 @@ class Lsu(NamedTuple):
     pipe: np.ndarray
     share: np.ndarray
     copies: np.ndarray
+    fetched: np.ndarray
 
 
 def idle_lsu(warps: int, facts: Facts) -> Lsu:
@@ -43,8 +45,9 @@ def idle_lsu(warps: int, facts: Facts) -> Lsu:
     return Lsu(
         np.zeros((SCHEDULERS, facts.lsu_queue + 1, 3), np.int64),
         *(np.zeros(n, np.int64) for n in (SCHEDULERS, SCHEDULERS, SCHEDULERS, 2)),
-        share=np.zeros(1),
+        share=np.zeros(2),
         copies=np.zeros(warps, np.int64),
+        fetched=np.zeros(warps, np.int64),
     )
 
 
@@ -96,7 +99,7 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
     if unit == COPIES:
         done = max(lsu.copies[warp], t)
     else:
-        done = t - 1 + latency(lsu, code, flow, facts, on, i, position, t)
+        done = t - 1 + latency(lsu, code, flow, facts, on, i, position, warp, t)
     if unit == COPY:
         lsu.copies[warp] = max(lsu.copies[warp], done)
     boards.pending[warp, code.write[i]] -= code.write[i] >= 0
@@ -113,8 +116,11 @@ def read_matrices(lsu, cycles, t):
 
 
 @compiled
-def latency(lsu, code, flow, facts, on, i, position, t):
-    """Cycles from an instruction that reaches the pipe at once to one that waits for it."""
+def latency(lsu, code, flow, facts, on, i, position, warp, t):
+    """Cycles from an instruction that reaches the pipe at once to one that waits for it.
+
+    One that waits and asks L2 for nothing waits for what its warp has asked for before.
+    """
     unit, level = code.unit[i], flow.levels[position]
     further = flow.cycles[position] - 1
     cycles = facts.wavefront_latency * further + facts.register_latency * (code.words[i] - 1)
@@ -124,8 +130,25 @@ def latency(lsu, code, flow, facts, on, i, position, t):
         cycles += facts.copy_latency
     if level == L1:
         return cycles + facts.l1_latency
+    if flow.sectors[position] == 0:
+        return max(cycles + facts.l1_latency, lsu.fetched[warp] - t)
     if on.l2:
-        began = max(lsu.share[0], float(t))
-        lsu.share[0] = began + flow.sectors[position] * SECTOR / facts.l2_bytes_per_cycle
+        began, _ = shares(lsu, facts, flow.sectors[position], level, t)
         cycles += int(began) - t
-    return cycles + (facts.l2_latency if level == L2 else facts.dram_latency)
+    cycles += facts.l2_latency if level == L2 else facts.dram_latency
+    lsu.fetched[warp] = max(lsu.fetched[warp], t + cycles)
+    return cycles
+
+
+@compiled
+def shares(lsu, facts, sectors, level, t):
+    """When L2, and device memory if it is asked, begin and have sent what is asked in cycle t."""
+    asked = sectors * SECTOR
+    began = max(lsu.share[0], float(t))
+    lsu.share[0] = began + asked / facts.l2_bytes_per_cycle
+    sent = lsu.share[0]
+    if level == DRAM:
+        first = max(lsu.share[1], float(t))
+        lsu.share[1] = first + asked / facts.dram_bytes_per_cycle
+        began, sent = max(began, first), max(sent, lsu.share[1])
+    return began, sent

@@ -9,11 +9,10 @@ a scoreboard or by a barrier in shared memory; the scheduler's loop needs to kno
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import NamedTuple
 
-from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.sass.listing import Instruction
 from gemmlab.sm.facts import Facts
 from gemmlab.tiling import WARP
@@ -151,7 +150,7 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         case "warpgroup":  # it goes on while the warp does
             columns = _columns(instruction)
             interval, late = columns // f.wgmma_columns, f.wgmma_latency
-            read = math.ceil((ROWS + columns) / WARPS / f.wgmma_reads)
+            read = round(columns / WARPS / f.wgmma_reads)
             use_of = Use(Kind.TENSOR, Pipe.TENSOR, none, interval, interval + late)
             return use_of._replace(matrices=read)
         case "mbarrier":

@@ -71,7 +71,7 @@ def simulate(
         account.block_ends,
         account.issued_then,
         timeline,
-        math.ceil(now.lsu.share[0]),
+        math.ceil(now.lsu.share.max()),
     )
 
 

@@ -4,7 +4,14 @@ from collections import Counter
 
 import pytest
 
-from gemmlab.microbenchmarks import LAUNCHES, LOOPS, asynchronous, beside_wgmma, microbenchmark
+from gemmlab.microbenchmarks import (
+    LAUNCHES,
+    LOOPS,
+    asynchronous,
+    beside_wgmma,
+    cold,
+    microbenchmark,
+)
 from tests.support.timed_code import counted, listing, turn
 
 TARGET = "sm_90"
@@ -61,9 +68,17 @@ def test_a_launch_moves_the_bytes_that_it_says(launch):
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize(
-    "launch", [one for one in LAUNCHES if not one.bytes], ids=lambda launch: launch.name
+    "launch", [one for one in LAUNCHES if not (one.bytes or one.cold)], ids=lambda one: one.name
 )
 def test_a_launch_without_bytes_is_empty_or_one_addition(launch):
     names = [i.name for i in listing(launch.ptx(TARGET), TARGET).instructions]
     assert names.count("REDG") == launch.name.startswith("red_")
     assert not {"LDG", "STG", "BAR"} & {*names}
+
+
+@pytest.mark.parametrize("launch", cold.LAUNCHES, ids=lambda one: one.name)
+def test_a_ring_copies_all_of_its_tiles(launch):
+    names = Counter(i.name for i in listing(launch.ptx(TARGET), TARGET).instructions)
+    tiles = int(launch.name.split("_")[2])
+    assert names["LDGSTS"] * cold.THREADS * 16 == tiles * cold.TILE
+    assert names["BAR"] == tiles

@@ -11,6 +11,8 @@ from gemmlab.microbenchmarks import (
     LAUNCHES,
     LOOPS,
     beside_products,
+    beside_wgmma,
+    cold,
     microbenchmark,
     results,
     running,
@@ -20,6 +22,7 @@ from gemmlab.microbenchmarks.launch import COUNT
 from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
 from gemmlab.sass.compiling import machine_code
+from gemmlab.sm.facts import facts
 from tests.support.timed_code import assembled
 
 H200 = results.load("h200")
@@ -34,8 +37,8 @@ def cycles(name, warps=1):
 
 
 def test_every_microbenchmark_is_recorded_once():
-    """Those of decision 017 are younger than the others, and in a file of their own."""
-    younger = beside_products.LOOPS
+    """Those of decisions 017 to 019 are younger than the others, and in files of their own."""
+    younger = (*beside_products.LOOPS, *beside_wgmma.LOOPS)
     older = [loop for loop in LOOPS if loop not in younger]
     found = [(row.name, row.warps) for row in H200.loops]
     assert found == [(loop.name, warps) for loop in (*older, *younger) for warps in loop.warps]
@@ -153,6 +156,7 @@ FACTS = {
     "dram_read_bandwidth": ("dram_read_128", lambda one: one.bytes_per_second),
     "dram_copy_bandwidth": ("dram_copy_128", lambda one: one.bytes_per_second),
     "dram_write_bandwidth": ("dram_write_128", lambda one: one.bytes_per_second),
+    "l2_write_bandwidth": ("l2_write_32", lambda one: one.bytes_per_second),
     "l2_partial_writes": ("dram_write_stride_8", lambda one: one.bytes_per_second / WORD),
     "l2_additions": ("red_f32_own", lambda one: COUNT / one.seconds),
     "launch_latency": ("empty_alone", lambda one: one.seconds),
@@ -168,6 +172,17 @@ def test_the_tma_gets_more_from_l2_than_threads_do():
     assert f"{60 * TILE / one.each:.1f} bytes" in sources(GPU)["l2_tma_bandwidth"].text
     assert f"`{one.name}`" in sources(GPU)["l2_tma_bandwidth"].text
     assert H200.provenance["date"][:10] in sources(GPU)["l2_tma_bandwidth"].text
+
+
+def test_device_memory_gives_an_sm_less_when_l2_is_full_of_other_lines():
+    """Tiles that two blocks ask for, six more of each block; as a stream they would come faster."""
+    few, many = (H200.launch(f"ring_of_{n}_tiles_by_2_cold").seconds for n in cold.TILES)
+    more = cold.PER_SM * (cold.TILES[1] - cold.TILES[0]) * cold.TILE // 2
+    share = more / (many - few) / GPU.clock
+    assert facts("h200").dram_bytes_per_cycle == float(f"{share:.2g}")
+    source = facts("h200").sources["dram_bytes_per_cycle"]
+    assert f"{(many - few) * 1e6:.2f} microseconds for {more:,} bytes" in source
+    assert share < GPU.dram_read_bandwidth / GPU.sms / GPU.clock
 
 
 @pytest.mark.parametrize("name_of_gpu", RECORDED)

@@ -5,8 +5,7 @@
     python -m tests.prediction.ladder readme FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
-`held_out` and those with a number have the points of `gemmlab.held_out`, `held_out_families`,
-`held_out_tcec` and `held_out_mma_split_k` those of `gemmlab.held_out_families`, `looked_at` those
+The sets of `gemmlab.held_out` and `gemmlab.held_out_families` have their points, `looked_at` those
 that are recorded already: rules and facts may have been chosen with an eye on them. `readme` are
 the rungs of README.md.
 """
@@ -53,7 +52,7 @@ def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
 
 def families_cases(on: str, which: str = "held_out_families") -> list[Case]:
     """A held-out set of other families."""
-    points = held_out_families.plan(device(on), held_out_families.SETS[which].families)
+    points = held_out_families.plan(device(on), [which])
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 

@@ -24,7 +24,7 @@ from tests.prediction.errors import (
     picks,
     worst,
 )
-from tests.prediction.ladder import families_cases
+from tests.prediction.ladder import Case, families_cases
 from tests.prediction.others.case import CLASSES
 from tests.prediction.others.table import Beside, beside
 from tests.prediction.written import RECORDED, SINCE, Written, stored
@@ -135,8 +135,14 @@ def measurements(which: str, name: str) -> list[Measurement]:
         return records.load(name) if name in records.devices() else []
     if which in held_out_families.SETS:
         folder = records.ROOT / name / held_out_families.FOLDER
-        asked = dict.fromkeys(case.kernel for case in families_cases(name, which))
-        return [m for k in asked for path in folder.glob(f"{k}.jsonl") for m in records.read(path)]
+        asked = {case.key: case.kernel for case in families_cases(name, which)}
+        found = [
+            m
+            for kernel in dict.fromkeys(asked.values())
+            for path in folder.glob(f"{kernel}.jsonl")
+            for m in records.read(path)
+        ]
+        return [m for m in found if Case(m.kernel, m.problem, m.tiling).key in asked]
     folder = records.ROOT / name / held_out.FOLDER
     drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
     found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
@@ -246,8 +252,11 @@ TABLES = {
     "families-2": lambda: families("held_out_2", "h200"),
     "other-families": lambda: families("held_out_families", "h200"),
     "other-worst": lambda: worst_of(cases("held_out_families", "h200"), "h200"),
+    "tcec-2": lambda: families("held_out_tcec_2", "h200"),
+    "tcec-2-worst": lambda: worst_of(cases("held_out_tcec_2", "h200"), "h200"),
     "tcec": lambda: families("held_out_tcec", "h200"),
-    "tcec-worst": lambda: worst_of(cases("held_out_tcec", "h200"), "h200"),
+    "mma-split-k-2": lambda: families("held_out_mma_split_k_2", "h200"),
+    "mma-split-k-2-worst": lambda: worst_of(cases("held_out_mma_split_k_2", "h200"), "h200"),
     "mma-split-k": lambda: families("held_out_mma_split_k", "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),

@@ -45,11 +45,15 @@ def copying(parity=0, **options):
 
 
 @pytest.mark.parametrize(
-    ("level", "latency"), [(Level.L2, H200.l2_latency), (Level.DRAM, H200.dram_latency)]
+    ("level", "share", "latency"),
+    [
+        (Level.L2, H200.l2_bytes_per_cycle, H200.l2_latency),
+        (Level.DRAM, H200.dram_bytes_per_cycle, H200.dram_latency),
+    ],
 )
-def test_a_phase_is_over_when_its_bytes_have_come(level, latency):
+def test_a_phase_is_over_when_its_bytes_have_come(level, share, latency):
     began = 2
-    expected = int(began + BYTES / H200.l2_bytes_per_cycle) + latency + 1
+    expected = int(began + BYTES / share) + latency + 1
     found = simulate(CODE, [[copying(level=level)]], effects=ALL)
     assert found.cycles == expected
     assert found.lost[Reason.SCOREBOARD, COPY] == expected - 4

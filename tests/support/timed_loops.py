@@ -84,6 +84,7 @@ def simulated(name, warps):
     loop, code = microbenchmark(name), listing(name)
     indices = turn(code, name == "branch_taken")
     asked = [cycles(loop, code.instructions[i]) for i in indices]
+    beyond = [int(code.instructions[i].name in ("LDG", "LDGSTS")) for i in indices]  # of L1
     short, long = (SHORT, LONG) if len(indices) < 1000 else (2, 4)
     apart = 0 if "bar" in name else APART
     took = []
@@ -92,8 +93,10 @@ def simulated(name, warps):
         for scheduler in range(4):
             first = [indices[-2]] * apart * scheduler
             order = [*indices, *first, *indices * (count - 1)]
-            needs = [*asked, *[0] * len(first), *asked * (count - 1)]
-            each.append(stream(order, needs, 0, level(name)))
+            needs, sectors = (
+                [*one, *[0] * len(first), *one * (count - 1)] for one in (asked, beyond)
+            )
+            each.append(stream(order, needs, sectors, level(name)))
         took.append(simulate(code, [[each[w % 4] for w in range(warps)]]).cycles)
     return (took[1] - took[0]) / (long - short) / loop.count
 

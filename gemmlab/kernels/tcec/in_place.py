@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import uint32
+from numpy import int32, uint32
 
-from gemmlab.instructions import load_v2, load_v4, store_v2, store_v4, tensor_map, tma_load
+from gemmlab.instructions import load_v2, load_v4, store_v4, tensor_map, tma_load
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
@@ -44,6 +44,11 @@ def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
     return BOXES, *of_halves(size, along)
 
 
+def in_turns(size: int) -> tuple[int, int, int, int]:
+    """The same tile as it is split: each turn has sixteen rows of both boxes."""
+    return BOXES, size // DOWN, DOWN, BOX
+
+
 def copying(size: int, along: bool) -> Callable:
     """The device function that begins to copy a box of a tile, from `first` and from p of k on."""
     BLOCKS = size // BLOCK
@@ -71,73 +76,67 @@ def carrying(size: int, along: bool, first: int) -> Callable:
 
     @on_device
     def carry(tiles, stage, X, start, p):
-        thread = cuda.threadIdx.x - first
-        top, four = thread // ACROSS, thread % ACROSS
-        to = (four ^ top % 8) * FOUR  # in the swizzle, the same in all rows of this thread
-        for line in range(top, BOXES * BLOCKS * ROWS, DOWN):
-            box, block, row = line // (BLOCKS * ROWS), line // ROWS % BLOCKS, line % ROWS
-            ahead = block * BLOCK + box * BOX + four * FOUR
+        thread = uint32(cuda.threadIdx.x) - uint32(first)
+        top, four = thread // uint32(ACROSS), thread % uint32(ACROSS)
+        # In the swizzle, the same in all rows of this thread.
+        to = uint32((four ^ top % uint32(8)) * uint32(FOUR))
+        for turn in range(int32(BOXES * BLOCKS * ROWS // DOWN)):
+            line = uint32(top + uint32(turn) * uint32(DOWN))
+            box, block = line // uint32(BLOCKS * ROWS), line // uint32(ROWS) % uint32(BLOCKS)
+            row = int32(line % uint32(ROWS))
+            ahead = int32(block * uint32(BLOCK) + box * uint32(BOX) + four * uint32(FOUR))
             i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
             store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
 
     return carry
 
 
-def splitting(size: int, along: bool, first: int) -> Callable:
+def splitting(size: int, first: int) -> Callable:
     """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
 
-    words : the same memory, as pairs of halves
+    tiles : [stage, box, turn, row, element]; words : the same memory, as pairs of halves
 
-    In a turn a thread splits four neighbours in each box of a row, and loads those of the turn
-    after the next, because shared memory is busy and answers late. A warp has loaded all of a row
-    before it stores any of it. Neighbouring rows of a warp are four apart: their stores meet in no
-    bank.
+    In a turn a thread splits eight neighbours in a box of a row, and loads those of the next turn,
+    because shared memory is busy and answers late. A warp has both boxes of four rows: it has
+    loaded all of a row before it stores any of it.
     """
-    _, BLOCKS, ROWS, _ = shape(size, along)
-    turns = [(block, down) for block in range(BLOCKS) for down in range(0, ROWS, DOWN)]
+    turns = size // DOWN
 
     @on_device
-    def no_more(tiles, stage, top, at):
+    def no_more(tiles, stage, box, row, at):
         return ZEROS, ZEROS
 
     def fetching(turn):
-        """The device function (tiles, stage, top, at) -> what a thread splits in a turn."""
-        if turn >= len(turns):
+        """The device function (tiles, stage, box, row, at) -> what a thread splits in a turn."""
+        if turn >= turns:
             return no_more
-        block, down = turns[turn]
 
         @on_device
-        def fetch(tiles, stage, top, at):
+        def fetch(tiles, stage, box, row, at):
             return (
-                load_v4(tiles, stage, 0, block, top + down, at),
-                load_v4(tiles, stage, 1, block, top + down, at),
+                load_v4(tiles, stage, box, turn, row, at),
+                load_v4(tiles, stage, box, turn, row, at ^ FOUR),
             )
 
         return fetch
 
     @on_device
-    def nothing(tiles, words, stage, top, at, to, now, then):
+    def nothing(tiles, words, stage, box, row, at, to, now, then):
         pass
 
     def splits(turn):
-        """The same from a turn on; now and then are what this turn and the next one split."""
-        others = splits(turn + 1) if turn + 1 < len(turns) else nothing
-        fetch, (block, down) = fetching(turn + 2), turns[turn]
+        """The same from a turn on; now is what this turn splits."""
+        others = splits(turn + 1) if turn + 1 < turns else nothing
+        fetch = fetching(turn + 2)
 
         @on_device
-        def split(tiles, words, stage, top, at, to, now, then):
-            later = fetch(tiles, stage, top, at)
+        def split(tiles, words, stage, box, row, at, to, now, then):
+            later = fetch(tiles, stage, box, row, at)
             cuda.syncwarp()
-            row = top + down
-            h0, l0 = split_two(now[0][0], now[0][1])
-            h1, l1 = split_two(now[0][2], now[0][3])
-            store_v2(words, stage, 0, block, row, to, (h0, h1))
-            store_v2(words, stage, 1, block, row, to, (l0, l1))
-            h0, l0 = split_two(now[1][0], now[1][1])
-            h1, l1 = split_two(now[1][2], now[1][3])
-            store_v2(words, stage, 0, block, row, to ^ BOX // 2, (h0, h1))
-            store_v2(words, stage, 1, block, row, to ^ BOX // 2, (l0, l1))
-            others(tiles, words, stage, top, at, to, then, later)
+            high, low = split_eight(now)
+            store_v4(words, stage, 0, turn, row, to, high)
+            store_v4(words, stage, 1, turn, row, to, low)
+            others(tiles, words, stage, box, row, at, to, then, later)
 
         return split
 
@@ -146,19 +145,35 @@ def splitting(size: int, along: bool, first: int) -> Callable:
     @on_device
     def split(tiles, words, stage):
         thread = cuda.threadIdx.x - first
-        top, four = row_of(thread // ACROSS), thread % ACROSS
-        swizzle = top % 8 * FOUR
-        at, to = four * FOUR ^ swizzle, four * 2 ^ swizzle
-        now, then = fetch_first(tiles, stage, top, at), fetch_second(tiles, stage, top, at)
-        split_all(tiles, words, stage, top, at, to, now, then)
+        row, box, eight = row_of(thread), thread // 8 % 2, thread % 4
+        swizzle = row % 8 * FOUR
+        at, to = eight * 2 * FOUR ^ swizzle, (box * 4 + eight) * FOUR ^ swizzle
+        now = fetch_first(tiles, stage, box, row, at)
+        then = fetch_second(tiles, stage, box, row, at)
+        split_all(tiles, words, stage, box, row, at, to, now, then)
 
     return split
 
 
 @on_device
-def row_of(number):
-    """The row of sixteen that eight threads share: 0, 4, 1, 5, 2, 6, 3, 7, and the same from 8."""
-    return number % 2 * 4 + number // 2 % 4 + number // 8 * 8
+def row_of(thread):
+    """The row of sixteen that a thread splits a part of: half a row for each of four threads.
+
+    Eight threads that access 16 bytes each have rows r and r ^ 5. What they load lies in other
+    places because one of the rows is odd, and what they store, because one is above the fourth.
+    """
+    r = thread // 16 % 4 + thread // 64 * 8
+    return r ^ thread // 4 % 2 * 5
+
+
+@on_device
+def split_eight(v):
+    """High parts of two quads in four words, and low parts."""
+    h0, l0 = split_two(v[0][0], v[0][1])
+    h1, l1 = split_two(v[0][2], v[0][3])
+    h2, l2 = split_two(v[1][0], v[1][1])
+    h3, l3 = split_two(v[1][2], v[1][3])
+    return (h0, h1, h2, h3), (l0, l1, l2, l3)
 
 
 @on_device

@@ -63,7 +63,7 @@ def moved_in_shared(problem: Gemm, tiling: Tiling) -> list[Counter[str]]:
     """A block's loads and stores in a step of 64 along k, all of them without bank conflicts."""
     (bm, bn, _), (along, _) = tiling.block, along_k(problem.layout)
     of_a = whole_lines("load", bm, 2 if along else 1)
-    of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, 2)
+    of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, FOUR)
     carried = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
     return [of_a, *of_b, *carried]
 

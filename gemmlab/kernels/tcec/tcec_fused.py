@@ -2,17 +2,18 @@
 
 The parts of *tcec_split* take as many bytes of memory as A and B, and a launch that writes them. An
 element in FP32 has just the room of its two halves: so the TMA copies tiles in FP32, and who takes
-them splits them. B has to be in shared memory, for `wgmma` reads it from nowhere else: there the
-producer's warpgroup splits it, in place. A goes to registers: each consumer has 64 rows of it for
-itself, splits them as it loads them, and gives them to `wgmma` from there, which saves shared
-memory the larger part of A's traffic. Counter to watch: global stores, those of C alone.
+them splits them. B has to be in shared memory, for `wgmma` reads it from nowhere else: there a
+warpgroup splits it, in place. A goes to registers: each consumer has 64 rows of it for itself,
+splits them as it loads them, and gives them to `wgmma` from there, which saves shared memory the
+larger part of A's traffic. Counter to watch: global stores, those of C alone.
 
 A tile of B has a longer way than one of A: it comes, it is split, it is multiplied. So its ring has
 a stage more, and its copies are a step ahead. Four mbarriers say how stages stand: `full_a` and
 `full_b`, when their bytes have come; `done`, when a tile of B is split; `empty`, when consumers
-have read both tiles of a step. Copies take their time, too: each of the producer's warps has one
-box of four to copy. A consumer loads and splits a fragment of A while Tensor Cores multiply the one
-before, and the sums of one step are added while they correct its last products.
+have read both tiles of a step. The splitter has no time for anything else: to wait for a stage and
+to begin copies takes longer than it seems, and a thread of a fourth warpgroup does it. A consumer
+loads and splits a fragment of A while Tensor Cores multiply the one before, and the sums of one
+step are added while they correct its last products.
 
 Source of the products: see `sums`; of the roles: see *warp_specialised*.
 """
@@ -42,6 +43,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.kernels.tcec.four_groups import FEW, FEWEST, MANY, compile_options, launch
 from gemmlab.kernels.tcec.held import adding, clearing, joining
 from gemmlab.kernels.tcec.in_place import (
     BOXES,
@@ -50,6 +52,7 @@ from gemmlab.kernels.tcec.in_place import (
     fetching,
     fragment_row,
     halved,
+    in_turns,
     shape,
     split_shape,
     splitting,
@@ -61,7 +64,6 @@ from gemmlab.kernels.tensor_core.accumulators import updating
 from gemmlab.kernels.tensor_core.bands import corners
 from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
 from gemmlab.kernels.tensor_core.ring import turning
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
@@ -82,7 +84,8 @@ def build(
     BM, BN, BK = tiling.block
     STAGES, EVERY = tiling.stages, BK // DEPTH
     CONSUMERS = BM // ROWS
-    PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    SPLITTER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
+    COPIER = SPLITTER + WARPGROUP
     A_BYTES, B_BYTES = BOXES * BM * ROW, BOXES * BN * ROW
     MORE = STAGES + 1  # stages of B
     OF_B, TILES = STAGES * A_BYTES, STAGES * A_BYTES + MORE * B_BYTES
@@ -90,47 +93,35 @@ def build(
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (MORE, *shape(BN, B_ALONG))
+    TURNS = (MORE, *in_turns(BN))
     HALVES = (MORE, *split_shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     stage_of_b, parity_of_b = turning(MORE)
     copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    carry_a, carry_b = carrying(BM, A_ALONG, PRODUCER), carrying(BN, B_ALONG, PRODUCER)
-    split_b, fetch_a, in_b = splitting(BN, B_ALONG, PRODUCER), fetching(A_ALONG), placing(B_ALONG)
-    WARPS = WARPGROUP // WARP  # of the producer
+    carry_a, carry_b = carrying(BM, A_ALONG, COPIER), carrying(BN, B_ALONG, COPIER)
+    split_b, fetch_a, in_b = splitting(BN, SPLITTER), fetching(A_ALONG), placing(B_ALONG)
+    COPIERS = 1 if aligned else WARPGROUP
     clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
     update = updating(BN, "float32", paired)
 
-    @on_device
-    def copy_boxes_of_a(As, stage, A, row, p, full):
-        """Let the TMA copy a tile of A, a box for each of two warps; `full` counts its bytes."""
-        warp = cuda.threadIdx.x // WARP % WARPS
-        if warp < BOXES:
-            mbarrier_arrive_expect(full, stage, A_BYTES // BOXES)
-            copy_a(As, stage, warp, A, row, p, full)
+    def bringing(copy, carry, size):
+        """The device function by which a tile of so many bytes is brought; `full` counts them."""
 
-    @on_device
-    def copy_boxes_of_b(Bs, stage, B, col, p, full):
-        """The same of B, by two others."""
-        warp = cuda.threadIdx.x // WARP % WARPS
-        if warp >= BOXES:
-            mbarrier_arrive_expect(full, stage, B_BYTES // BOXES)
-            copy_b(Bs, stage, warp - BOXES, B, col, p, full)
+        @on_device
+        def copied(tiles, stage, X, start, p, full):
+            mbarrier_arrive_expect(full, stage, size)
+            for box in range(BOXES):
+                copy(tiles, stage, box, X, start, p, full)
 
-    @on_device
-    def carry_rows_of_a(As, stage, A, row, p, full):
-        """Carry this thread's part of a tile of A; `full` counts the threads."""
-        carry_a(As, stage, A, row, p)
-        mbarrier_arrive(full, stage)
+        @on_device
+        def carried(tiles, stage, X, start, p, full):
+            carry(tiles, stage, X, start, p)
+            mbarrier_arrive(full, stage)  # it counts threads, where they carry
 
-    @on_device
-    def carry_rows_of_b(Bs, stage, B, col, p, full):
-        """The same of B."""
-        carry_b(Bs, stage, B, col, p)
-        mbarrier_arrive(full, stage)
+        return copied if aligned else carried
 
-    tile_of_a = copy_boxes_of_a if aligned else carry_rows_of_a
-    bring_b = copy_boxes_of_b if aligned else carry_rows_of_b
+    tile_of_a, bring_b = bringing(copy_a, carry_a, A_BYTES), bringing(copy_b, carry_b, B_BYTES)
 
     @on_device
     def bring_a(As, step, A, row, p, full, empty):
@@ -141,11 +132,11 @@ def build(
         tile_of_a(As, stage, A, row, p, full)
 
     @on_device
-    def split(Bs, words, step, full, done):
+    def split(rows, words, step, full, done):
         """Split the tile of B of a step, once it has come."""
         stage = stage_of_b(step)
         mbarrier_wait(full, stage, parity_of_b(step))
-        split_b(Bs, words, stage)
+        split_b(rows, words, stage)
         fence_proxy_async()
         mbarrier_arrive(done, stage)
 
@@ -163,7 +154,7 @@ def build(
 
     def tcec_fused(alpha, A, B, k, beta, C):
         As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, OF_B)
-        words = shared_view(B_SHAPE, uint32, OF_B)  # the place of Bs, as pairs
+        rows, words = shared_view(TURNS, float32, OF_B), shared_view(TURNS, uint32, OF_B)
         halves = shared_view(HALVES, float16, OF_B)
         full_a, full_b = shared_view((STAGES,), uint64, TILES), shared_view((MORE,), uint64, FULL_B)
         done, empty = shared_view((MORE,), uint64, DONE), shared_view((STAGES,), uint64, EMPTY)
@@ -175,40 +166,39 @@ def build(
 
         if thread == 0:
             for stage in range(STAGES):
-                mbarrier_init(full_a, stage, BOXES if aligned else WARPGROUP)
-                mbarrier_init(empty, stage, PRODUCER)
+                mbarrier_init(full_a, stage, COPIERS)
+                mbarrier_init(empty, stage, SPLITTER)
             for stage in range(MORE):
-                mbarrier_init(full_b, stage, BOXES if aligned else WARPGROUP)
+                mbarrier_init(full_b, stage, COPIERS)
                 mbarrier_init(done, stage, WARPGROUP)
             fence_mbarrier_init()
         cuda.syncthreads()
 
-        if thread >= PRODUCER:
-            setmaxnreg_dec(FEW)
-            brings = not aligned or thread % WARP == 0
-            if aligned and brings:
-                fence_tensor_map(A)
-                fence_tensor_map(B)
-            row_before, before = int32(0), int32(0)  # where the tile of A of the last step begins
-            for tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
-                row, col = corner(tile, m, n)
-                for s in range(int32(steps)):
-                    if brings:
+        if thread >= COPIER:
+            setmaxnreg_dec(FEWEST)
+            if thread < COPIER + COPIERS:
+                if aligned:
+                    fence_tensor_map(A)
+                    fence_tensor_map(B)
+                row_before, before = int32(0), int32(0)  # where A's tile of the last step begins
+                for tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
+                    row, col = corner(tile, m, n)
+                    for s in range(int32(steps)):
                         if step > uint32(0):
                             last = uint32(step - uint32(1))
                             bring_a(As, last, A, row_before, before, full_a, empty)
                         # Where this tile goes, B's of the step was that `bring_a` waited for.
                         bring_b(Bs, stage_of_b(step), B, col, s * DEPTH, full_b)
-                    cuda.syncwarp()
-                    if step > uint32(0):
-                        split(Bs, words, uint32(step - uint32(1)), full_b, done)
-                    row_before, before = int32(row), s * DEPTH
-                    step = uint32(step + uint32(1))
-            if brings:
+                        row_before, before = int32(row), s * DEPTH
+                        step = uint32(step + uint32(1))
                 last = uint32(step - uint32(1))
                 bring_a(As, last, A, row_before, before, full_a, empty)
-            cuda.syncwarp()
-            split(Bs, words, uint32(step - uint32(1)), full_b, done)
+        elif thread >= SPLITTER:
+            setmaxnreg_dec(FEW)
+            for _tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
+                for _s in range(int32(steps)):
+                    split(rows, words, step, full_b, done)
+                    step = uint32(step + uint32(1))
         else:
             setmaxnreg_inc(MANY)
             main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
