@@ -10,6 +10,8 @@ import pytest
 
 from gemmlab.microbenchmarks import microbenchmark, results
 from gemmlab.microbenchmarks.beside_products import LOOPS as LOOPS_BESIDE
+from gemmlab.microbenchmarks.beside_wgmma import LOOPS as BESIDE_WGMMA
+from gemmlab.microbenchmarks.cold import PER_SM, SHARED_BY, TILE, TILES
 from tests.support.paths import ROOT
 from tests.support.timed_loops import phases, simulated
 
@@ -90,6 +92,56 @@ def test_the_decision_tells_what_is_recorded():
 @pytest.mark.parametrize("name", list(TOLD)[::2])
 def test_a_product_takes_longer_beside_what_reads_registers(name):
     assert simulated(name, 8) / 2 == pytest.approx(recorded_beside(name), rel=NEAR)
+
+
+def beside_wgmma():
+    """(Loop, cycles of a product) that decision 018 tells, of two warpgroups."""
+    text = (ROOT / "book/decisions/018-wgmma-reads-shared-memory.md").read_text("utf-8")
+    for columns, where, *cycles in re.findall(
+        r"^\| (\d+) \| (shared memory|registers)" + r" \| ([\d.–]+)" * 5, text, re.MULTILINE
+    ):
+        held = "_registers" if where == "registers" else ""
+        for n, measured in zip((1, 2, 3, 4, 6), cycles, strict=True):
+            if measured != "–":
+                yield f"wgmma_64x{columns}x16{held}_beside_{n}_lds", float(measured)
+
+
+OF_WGMMA = dict(beside_wgmma())
+
+
+def test_the_decision_tells_of_all_loads_beside_wgmma():
+    assert set(OF_WGMMA) == {loop.name for loop in BESIDE_WGMMA if "LDS" in loop.code}
+    for name, cycles in OF_WGMMA.items():
+        assert recorded_beside(name) == pytest.approx(cycles, abs=0.051), name
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", OF_WGMMA)
+def test_what_wgmma_reads_takes_time_from_loads(name):
+    """That A is read from shared memory is not counted: it shows where B has few columns."""
+    tolerance = 0.15 if name.startswith("wgmma_64x64x16_beside") else 0.12
+    for warps in (4, 8):
+        expected = pytest.approx(H200.loop(name, warps).each, rel=tolerance)
+        assert simulated(name, warps) == expected, f"{warps} warps"
+
+
+def test_copies_by_the_tma_take_no_time_from_wgmma():
+    """As long as they come in time: four of 16 KB in 512 cycles, at least."""
+    for loop in BESIDE_WGMMA:
+        if loop.code.get("UBLKCP", 9) <= 2:
+            assert recorded_beside(loop.name) == pytest.approx(64, rel=0.01)
+
+
+def test_the_decision_tells_what_rings_take_that_begin_cold():
+    text = (ROOT / "book/decisions/019-launches-that-begin-cold.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d) blocks? \| ([\d.]+) \| ([\d.]+) \| ([\d.]+)", text, re.MULTILINE)
+    assert [int(by) for by, *_ in rows] == list(SHARED_BY)
+    for by, *told in rows:
+        times = [H200.launch(f"ring_of_{n}_tiles_by_{by}_cold").seconds for n in TILES]
+        assert [float(t) for t in told[:2]] == pytest.approx([1e6 * t for t in times], abs=0.0051)
+        more = PER_SM * (TILES[1] - TILES[0]) * TILE / int(by)
+        share = more / (times[1] - times[0]) / 1.98e9
+        assert float(told[2]) == pytest.approx(share, abs=0.0051)
 
 
 @pytest.mark.ptxas

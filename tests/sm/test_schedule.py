@@ -359,6 +359,38 @@ def test_l2_serves_an_sm_at_its_share():
     assert share == pytest.approx((n - 1) * 512 / H200.l2_bytes_per_cycle + H200.l2_latency, abs=20)
 
 
+def test_device_memory_serves_an_sm_at_its_share():
+    n = 50
+    loads = "\n".join(["------ W0 R- - S01  LDG.E.128 R4, desc[UR4][R2.64]"] * n)
+    code = listing(loads + "\n0----- W- R- - S01  MOV R0, R4")
+    one = stream(range(n + 1), [4] * n + [0], [16] * n + [0], Level.DRAM)
+    share = (n - 1) * 512 / H200.dram_bytes_per_cycle + H200.dram_latency
+    assert cycles(code, [one], "scoreboards", "l2") == pytest.approx(share, abs=20)
+    assert cycles(code, [one], "scoreboards") < n + H200.dram_latency + 20
+
+
+def test_what_is_on_its_way_comes_with_what_was_asked_for():
+    """The second load asks L2 for nothing; one that begins when all has come finds it in L1."""
+    code = listing(
+        """
+        ------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]
+        ------ W1 R- - S01  LDG.E R5, desc[UR4][R2.64+0x4]
+        0----- W- R- - S01  MOV R0, R4
+        -1---- W- R- - S01  MOV R0, R5
+        ------ W2 R- - S01  LDG.E R6, desc[UR4][R2.64+0x8]
+        --2--- W- R- - S01  MOV R0, R6
+        """
+    )
+
+    def took(count):
+        asked, sectors = [1, 1, 0, 0, 1, 0][:count], [4, 0, 0, 0, 0, 0][:count]
+        one = stream(range(count), asked, sectors, Level.DRAM)
+        return cycles(code, [one], "scoreboards", "lsu", "l2")
+
+    assert took(3) <= took(4) <= took(3) + 2
+    assert took(6) - took(4) == pytest.approx(H200.l1_latency, abs=5)
+
+
 def test_it_refuses_what_cannot_be():
     one = straight(FIVE)
     with pytest.raises(ValueError, match="of one length"):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim
-from gemmlab.kernels.tensor_core import warp_specialised
+from gemmlab.kernels.tensor_core.warp_specialised import launch as launch_of_three
+from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -17,12 +18,12 @@ MANY, FEW, FEWEST = 224, 40, 24
 
 def threads(tiling: Tiling) -> int:
     """Threads of a block: as in *warp_specialised*, and a warpgroup more."""
-    return warp_specialised.threads(tiling) + WARPGROUP
+    return threads_of_three(tiling) + WARPGROUP
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): as many blocks as *warp_specialised* has."""
-    grid, _ = warp_specialised.launch(problem, tiling)
+    grid, _ = launch_of_three(problem, tiling)
     return grid, (threads(tiling), 1)
 
 

@@ -1,0 +1,96 @@
+"""What a launch pays for that finds nothing in L2: device memory, and what L2 does with stores."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, device, kernels
+from gemmlab.prediction.l1 import L1
+from gemmlab.prediction.rungs import execute_rung
+from gemmlab.prediction.streams import streams
+from gemmlab.prediction.time import (
+    asked_again,
+    clock,
+    dram_time,
+    sm_facts,
+    stream_bandwidth,
+    written_sector,
+)
+from gemmlab.sass.execution.accesses import Cost
+from gemmlab.sass.execution.machine import Visit
+from gemmlab.sm.facts import facts
+from gemmlab.sm.streams import Level
+from tests.support.listings import listing
+
+H200 = device("h200")
+SM = facts("h200")
+TILING = Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8), stages=3)
+
+
+def executed(problem):
+    return next(iter(execute_rung(problem, H200, kernels.pipelined, TILING).values()))
+
+
+def one_access(op, sectors, in_part=None, **weights):
+    """(sectors, level) of an access by a whole warp, whose data come from device memory."""
+    code = listing("------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]")
+    visit = Visit(0, np.array([0]), 1)
+    pieces = np.full((1, 32), -1)
+    pieces[0] = np.sort(np.arange(32) % sectors)
+    of_part = None if in_part is None else np.array([in_part])
+    cost = Cost("global", op, np.array([0]), np.array([1]), np.array([sectors]), pieces, of_part)
+    visit.costs.append((0, cost))
+    levels = np.array([int(Level.DRAM)], np.int32)
+    (found,) = streams([visit], code, levels, L1(4096), **weights)
+    return found.sectors[0], found.levels[0]
+
+
+def test_what_is_stored_takes_l2_longer_than_what_is_loaded():
+    weight = written_sector(H200)
+    assert weight == H200.l2_bandwidth / H200.l2_write_bandwidth > 1
+    assert one_access("load", 16, written=weight, partial=4.0) == (16, Level.DRAM)
+    assert one_access("store", 16, 0, written=weight, partial=4.0)[0] == round(16 * weight)
+    assert one_access("store", 16, 16, written=weight, partial=4.0)[0] == 16 * 4
+    half = one_access("store", 16, 8, written=weight, partial=4.0)[0]
+    assert half == round(8 * weight + 8 * 4)
+    assert written_sector(replace(H200, l2_write_bandwidth=None)) == 1
+
+
+def test_l2_adds_by_itself_and_makes_room_for_the_rest():
+    assert one_access("atomic", 4) == (4, Level.L2)
+    assert one_access("store", 4, 0) == (4, Level.DRAM)
+
+
+def test_bytes_come_more_slowly_until_l2_is_full_of_them():
+    rate = SM.dram_bytes_per_cycle * H200.clock * H200.sms
+    full = H200.l2_bytes / rate
+    assert dram_time(H200.l2_bytes // 2, H200) == pytest.approx(full / 2)
+    assert dram_time(3 * H200.l2_bytes, H200) == pytest.approx(
+        full + 2 * H200.l2_bytes / stream_bandwidth(H200)
+    )
+    assert rate < stream_bandwidth(H200)
+
+
+@pytest.mark.ptxas
+def test_what_several_blocks_ask_for_comes_once():
+    """A block by itself asks for everything once, and stores C; of four, two have the same rows."""
+    alone, four = executed(Gemm(128, 128, 2048)), executed(Gemm(256, 256, 2048))
+    stored = 4 * 128 * 128
+    longer = (written_sector(H200) - 1) * stored
+    assert asked_again(alone) == pytest.approx(1 + longer / alone.footprint, rel=0.01)
+    read = alone.footprint - stored  # by each block, of the same k
+    assert asked_again(four) == pytest.approx(
+        1 + (4 * longer + 2 * read) / four.footprint, rel=0.01
+    )
+    assert asked_again(replace(four, footprint=0)) == 1
+
+
+@pytest.mark.ptxas
+def test_an_sm_is_one_of_many():
+    one = executed(Gemm(256, 256, 2048))
+    known, slower = sm_facts(one), H200.clock / clock(one.code, H200)
+    assert slower == 1
+    assert known.l2_latency == SM.l2_latency_for_all > SM.l2_latency
+    assert known.dram_bytes_per_cycle == pytest.approx(SM.dram_bytes_per_cycle * asked_again(one))
+    assert known.l2_bytes_per_cycle == SM.l2_bytes_per_cycle
