@@ -55,6 +55,8 @@ SETS = {
     "held_out_mma_split_k": Set(20261126, ("k divided on Tensor Cores",)),
     "held_out_tcec_2": Set(20261127, ("TCEC",)),
     "held_out_mma_split_k_2": Set(20261128, ("k divided on Tensor Cores",)),
+    "held_out_tcec_3": Set(20261129, ("TCEC",)),
+    "held_out_mma_split_k_3": Set(20261130, ("k divided on Tensor Cores",)),
 }
 
 

@@ -24,8 +24,10 @@ class Share:
     resident: int
     sms: int
 
-    def places(self, count: int) -> Iterator[Dim]:
+    def places(self, count: int, first: int = 0) -> Iterator[Dim]:
         """Places in the grid of `count` of its blocks, in the order in which they start.
+
+        first : the number of its first block, one of the first `sms`
 
         Blocks are handed out in the order of their numbers, x first: every `sms`-th is its. Those
         that it has at once follow each other, and such rounds lie evenly in all that it gets.
@@ -37,7 +39,7 @@ class Share:
         for i in range(count):
             a_round, place = divmod(i, self.resident)
             its = a_round * step + place
-            number = min(its * self.sms, last)
+            number = min(its * self.sms + first, last)
             yield number % x, number // x % y, number // (x * y)
 
 

@@ -176,9 +176,32 @@ def execute_whole(
     executed = execute(
         code, device, *kernel.launch(problem, tiling), *_arguments(kernel, problem, tiling),
         rounds=1,
+        first=longest_share(problem, kernel, tiling) % device.sms,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
     return replace(executed, footprint=footprint(problem, kernel, tiling))
+
+
+def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """The block that takes longest: where equal shares of all steps end anywhere, one of two tiles.
+
+    It begins twice and stores twice. Where no share has parts of two tiles all blocks are alike.
+
+    >>> from gemmlab import kernels
+    >>> tiling = Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8), stages=3, split=7)
+    >>> longest_share(Gemm(256, 256, 4096), kernels.stream_k, tiling)
+    3
+    """
+    if not kernel.splits or kernel.work(problem, tiling).pieces:
+        return 0
+    blocks, tiles = math.prod(kernel.launch(problem, tiling)[0]), math.prod(tiling.grid(problem))
+
+    def divided(block: int) -> int:
+        """How far inside of its share a tile ends, in parts of a tile."""
+        end = -block * tiles % blocks
+        return max(0, min(end, tiles - end))
+
+    return max(range(blocks), key=divided)
 
 
 def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:

@@ -158,15 +158,19 @@ def execute(
     *arguments: Any,
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
+    first: int = 0,
 ) -> Executed:
-    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets."""
+    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
+
+    first : the number of its first block
+    """
     grid, block = dim(grid), dim(block)
     threads, used = math.prod(block), code.shared_bytes + shared_bytes
     mine = share(target, grid, threads, used, code.registers)
     count = min(mine.blocks, rounds * mine.resident)
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
     machine = launch(
-        code, grid, block, *copies, shared_bytes=shared_bytes, blocks=mine.places(count)
+        code, grid, block, *copies, shared_bytes=shared_bytes, blocks=mine.places(count, first)
     )
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
     visits = machine.run(LONGEST)
@@ -235,16 +239,19 @@ def clock(code: Listing, device: Device) -> float:
 def sm_facts(executed: Executed) -> Facts:
     """The facts of an SM among others that do the same, at the clock of the code.
 
-    L2 and device memory have clocks of their own, and give as much a second. What several blocks
-    ask for comes from device memory once, so that all of them together get more of it.
+    L2 and device memory have clocks of their own, and give as much a second. SMs without a block
+    leave their share of device memory to others. What several blocks ask for comes from there once,
+    so that all of them together get more of it.
     """
     known, device = facts(executed.device.name), executed.device
     slower = device.clock / clock(executed.code, device)
+    busy = min(device.sms, math.prod(executed.share.grid))
+    of_memory = known.dram_bytes_per_cycle * device.sms / busy
     return replace(
         known,
         l2_latency=known.l2_latency_for_all,
         l2_bytes_per_cycle=known.l2_bytes_per_cycle * slower,
-        dram_bytes_per_cycle=known.dram_bytes_per_cycle * slower * asked_again(executed),
+        dram_bytes_per_cycle=of_memory * slower * asked_again(executed),
     )
 
 

@@ -1,5 +1,6 @@
 """What a launch pays for that finds nothing in L2: device memory, and what L2 does with stores."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -87,10 +88,14 @@ def test_what_several_blocks_ask_for_comes_once():
 
 
 @pytest.mark.ptxas
-def test_an_sm_is_one_of_many():
-    one = executed(Gemm(256, 256, 2048))
+@pytest.mark.parametrize(("n", "blocks"), [(256, 4), (2048, 256)])
+def test_an_sm_is_one_of_many(n, blocks):
+    """Those that have no block leave what they could have to the others."""
+    one = executed(Gemm(n, n, 256))
+    assert math.prod(one.share.grid) == blocks
     known, slower = sm_facts(one), H200.clock / clock(one.code, H200)
     assert slower == 1
     assert known.l2_latency == SM.l2_latency_for_all > SM.l2_latency
-    assert known.dram_bytes_per_cycle == pytest.approx(SM.dram_bytes_per_cycle * asked_again(one))
+    share = SM.dram_bytes_per_cycle * H200.sms / min(H200.sms, blocks)
+    assert known.dram_bytes_per_cycle == pytest.approx(share * asked_again(one))
     assert known.l2_bytes_per_cycle == SM.l2_bytes_per_cycle
