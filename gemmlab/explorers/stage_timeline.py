@@ -24,7 +24,7 @@ SHOWN = 16_000  # cycles
 @lru_cache(maxsize=8)
 def found(name: str) -> Ring:
     """The ring of a rung's block, from its compiled code."""
-    from gemmlab.prediction.time import sm_facts
+    from gemmlab.prediction.whole_gpu import sm_facts
 
     executed = rung(name).executed
     one, run = executed[min(executed)], simulated(name, "").run

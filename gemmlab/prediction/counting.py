@@ -16,7 +16,8 @@ from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model.transactions import SECTOR
 from gemmlab.prediction.rungs import execute_rung, extended, moved
-from gemmlab.prediction.time import Executed, clock, known_device, sm_facts, stream_bandwidth
+from gemmlab.prediction.time import Executed, known_device
+from gemmlab.prediction.whole_gpu import clock, sm_facts, stream_bandwidth
 from gemmlab.problem import Gemm
 from gemmlab.sm.facts import Facts
 from gemmlab.sm.pipes import Pipe, Unit

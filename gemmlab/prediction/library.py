@@ -18,7 +18,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.in_tiles import adding_up, partial_sums
 from gemmlab.prediction.library_tiles import TileTimes, kind, tiles
-from gemmlab.prediction.time import launch_latency, stream_bandwidth
+from gemmlab.prediction.whole_gpu import launch_latency, stream_bandwidth
 from gemmlab.problem import Gemm
 
 MOST = 32  # parts of k

@@ -23,11 +23,11 @@ from gemmlab.prediction.time import (
     Executed,
     Forecast,
     busiest,
-    dram_time,
     execute,
     forecast,
     known_device,
 )
+from gemmlab.prediction.whole_gpu import dram_time
 from gemmlab.problem import Gemm
 from gemmlab.sass.execution.asynchronous import standing_for
 from gemmlab.sass.listing import Listing

@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gemmlab.prediction.time import ALL, Executed, sm_facts
+from gemmlab.prediction.time import ALL, Executed
+from gemmlab.prediction.whole_gpu import sm_facts
 from gemmlab.sass.listing import Line, Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.pipes import Kind

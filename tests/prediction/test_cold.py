@@ -10,7 +10,7 @@ from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.rungs import execute_rung
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import (
+from gemmlab.prediction.whole_gpu import (
     asked_again,
     clock,
     dram_time,

@@ -10,7 +10,7 @@ from gemmlab import Gemm, device, kernels
 from gemmlab.plots.ring import turns
 from gemmlab.prediction.rings import PAUSE, Doing, ring
 from gemmlab.prediction.rungs import execute_rung, usual
-from gemmlab.prediction.time import sm_facts
+from gemmlab.prediction.whole_gpu import sm_facts
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.facts import facts
 from gemmlab.sm.simulation import simulate

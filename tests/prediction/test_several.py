@@ -10,7 +10,8 @@ from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share
 from gemmlab.prediction.rungs import _arguments, execute_rung, footprint, predict_rung, usual
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import Executed, addition_sectors, clock, sm_facts
+from gemmlab.prediction.time import Executed
+from gemmlab.prediction.whole_gpu import addition_sectors, clock, sm_facts
 from gemmlab.sass.execution.accesses import Cost
 from gemmlab.sass.execution.machine import Visit
 from gemmlab.sm.facts import facts

@@ -1,0 +1,96 @@
+"""What an SM has of what all SMs share: the clock, L2, device memory; and what launching takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gemmlab.device import Device
+from gemmlab.model.transactions import SECTOR
+from gemmlab.sass.listing import Listing
+from gemmlab.sm.facts import Facts, facts
+from gemmlab.sm.streams import Level
+
+if TYPE_CHECKING:
+    from gemmlab.prediction.time import Executed
+
+
+def clock(code: Listing, device: Device) -> float:
+    """The SMs' clock while they run such code [Hz]: Tensor Cores lower it."""
+    names, known = {i.name for i in code.instructions}, facts(device.name)
+    if "HGMMA" in names:
+        return known.wgmma_clock
+    return known.tensor_clock if "HMMA" in names else device.clock
+
+
+def sm_facts(executed: Executed) -> Facts:
+    """The facts of an SM among others that do the same, at the clock of the code.
+
+    L2 and device memory have clocks of their own, and give as much a second. SMs without a block
+    leave their share of device memory to others. What several blocks ask for comes from there once,
+    so that all of them together get more of it.
+    """
+    known, device = facts(executed.device.name), executed.device
+    slower = device.clock / clock(executed.code, device)
+    busy = min(device.sms, math.prod(executed.share.grid))
+    of_memory = known.dram_bytes_per_cycle * device.sms / busy
+    return replace(
+        known,
+        l2_latency=known.l2_latency_for_all,
+        l2_bytes_per_cycle=known.l2_bytes_per_cycle * slower,
+        dram_bytes_per_cycle=of_memory * slower * asked_again(executed),
+    )
+
+
+def asked_again(executed: Executed) -> float:
+    """How often blocks ask for what comes from device memory once, at least 1."""
+    if not executed.footprint:
+        return 1.0
+    mine, device = executed.share, executed.device
+    kept = executed.footprint <= (device.l2_bytes or 0)
+    count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
+    first = executed.blocks(True)[: mine.resident]
+    each = sum(int(s.sectors[s.levels == Level.DRAM].sum()) for b in first for s in b) / len(first)
+    return max(1.0, SECTOR * each * count / executed.footprint)
+
+
+def written_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
+    if not (device.l2_bandwidth and device.l2_write_bandwidth):
+        return 1.0
+    return device.l2_bandwidth / device.l2_write_bandwidth
+
+
+def partial_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
+    if not (device.l2_bandwidth and device.l2_partial_writes):
+        return 1.0
+    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
+
+
+def launch_latency(device: Device) -> float:
+    """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
+    return device.launch_latency or 0.0
+
+
+def dram_time(moved: float, device: Device) -> float:
+    """Time to move so many bytes, when L2 is full of lines that were written [s].
+
+    Until it has given them up, each line that comes sends another one to memory.
+    """
+    first = min(moved, device.l2_bytes or 0)
+    rate = facts(device.name).dram_bytes_per_cycle * device.sms * device.clock
+    return first / rate + (moved - first) / stream_bandwidth(device)
+
+
+def stream_bandwidth(device: Device) -> float:
+    """What reading and writing reach together where that was measured, else the peak [B/s]."""
+    return device.dram_copy_bandwidth or device.dram_bandwidth
