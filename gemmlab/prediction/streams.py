@@ -37,6 +37,10 @@ def streams(
                 rows[5, where, at - visit.start] = cost.amount
                 rows[2, where, at - visit.start] = cost.sectors
                 rows[3, where, at - visit.start] = beyond[cost.warps]
+            if cost.space == "tensor":
+                stored = np.rint(written * cost.sectors).astype(np.int32)
+                rows[2, where, at - visit.start] += stored
+                rows[3, where, at - visit.start] = beyond[cost.warps]
             if cost.pieces is None:
                 continue
             asked, waits = _asked(cost, cache if cached[at] else None)

@@ -27,6 +27,7 @@ class Lsu(NamedTuple):
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
     share : (2,), when L2, and device memory, have time for this SM's next sector
     copies : (warps,), when all copies of a warp are done
+    stores : (warps,), when the TMA has read all that a warp lets it store
     fetched : (warps,), when all has come that a warp asked of L2
     """
 
@@ -37,6 +38,7 @@ class Lsu(NamedTuple):
     pipe: np.ndarray
     share: np.ndarray
     copies: np.ndarray
+    stores: np.ndarray
     fetched: np.ndarray
 
 
@@ -47,6 +49,7 @@ def idle_lsu(warps: int, facts: Facts) -> Lsu:
         *(np.zeros(n, np.int64) for n in (SCHEDULERS, SCHEDULERS, SCHEDULERS, 2)),
         share=np.zeros(2),
         copies=np.zeros(warps, np.int64),
+        stores=np.zeros(warps, np.int64),
         fetched=np.zeros(warps, np.int64),
     )
 
@@ -113,6 +116,14 @@ def read_matrices(lsu, cycles, t):
     """A product that begins in cycle t reads shared memory; the cycle in which it has."""
     lsu.pipe[0] = max(lsu.pipe[0], t) + cycles
     return lsu.pipe[0]
+
+
+@compiled
+def store_box(lsu, flow, facts, on, position, warp, t):
+    """The TMA stores a box: it reads shared memory as fast as L2 takes what it reads."""
+    if on.l2 and flow.sectors[position] > 0:
+        _, sent = shares(lsu, facts, flow.sectors[position], flow.levels[position], t)
+        lsu.stores[warp] = max(lsu.stores[warp], int(sent))
 
 
 @compiled

@@ -49,7 +49,9 @@ class Unit(IntEnum):
     MBARRIER_ARRIVAL = 9
     MBARRIER_EXPECTS = 10  # an arrival, and bytes that are to come
     MBARRIER_WAIT = 11
-    BULK = 12  # the TMA
+    BULK = 12  # the TMA, which copies
+    BULK_STORE = 13  # and which stores
+    BULK_STORES = 14  # UTMACMDFLUSH: a scoreboard until the stores so far have been read
 
 
 class Kind(IntEnum):
@@ -106,6 +108,8 @@ OPCODES = {
     "warpgroup": "HGMMA QGMMA",
     "mbarrier": "SYNCS",
     "bulk": "UTMALDG UBLKCP",
+    "bulk store": "UTMASTG",
+    "bulk stores": "UTMACMDFLUSH",
     "barrier": "BAR",
     "branch": """
         BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
@@ -157,6 +161,10 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
         case "bulk":
             return Use(Kind.COPY, unit=Unit.BULK)
+        case "bulk store":
+            return Use(Kind.GLOBAL, unit=Unit.BULK_STORE)
+        case "bulk stores":
+            return Use(Kind.GLOBAL, unit=Unit.BULK_STORES)
         case "constant":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
         case "register":

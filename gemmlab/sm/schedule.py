@@ -21,7 +21,7 @@ from gemmlab.sm.blocks import arrive, leave, start
 from gemmlab.sm.compiled import VERSION, compiled, kept
 from gemmlab.sm.fetching import enter
 from gemmlab.sm.mbarriers import ask, passes
-from gemmlab.sm.memory import dispatch, enqueue, next_dispatch, read_matrices
+from gemmlab.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
 from gemmlab.sm.pipes import Pipe, Unit
 from gemmlab.sm.result import SCHEDULERS, Reason
 from gemmlab.sm.scoreboards import NEVER, complete, free
@@ -36,6 +36,7 @@ NO_PIPE, TENSOR = int(Pipe.NONE), int(Pipe.TENSOR)
 MBARRIERS, MBARRIER_WAIT, BULK = (
     int(u) for u in (Unit.MBARRIER_INIT, Unit.MBARRIER_WAIT, Unit.BULK)
 )
+BULK_STORE, BULK_STORES = int(Unit.BULK_STORE), int(Unit.BULK_STORES)
 FIRST_QUEUED, LAST_QUEUED, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
 
@@ -175,7 +176,11 @@ def issue(now, code, flow, facts, on, warp, t):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
             dispatch(now.lsu, now.boards, code, flow, facts, on, scheduler, t + 1)
+    elif code.unit[i] == BULK_STORES:
+        complete(now.boards, warp, code.read[i], i, max(now.lsu.stores[warp], t + 2))
     else:
+        if code.unit[i] == BULK_STORE:
+            store_box(now.lsu, flow, facts, on, position, warp, t)
         complete(now.boards, warp, code.write[i], i, t + code.latency[i])
         complete(now.boards, warp, code.read[i], i, t + 2)
         complete(now.boards, warp, code.group[i], i, t + code.latency[i] + late)

@@ -216,7 +216,8 @@ def test_who_waits_for_whom():
     after = [turn for turn in turns if turn.asked < stored.end < turn.read]
     assert len(after) == found.stages  # "as many tiles as there are stages"
     four = products[steps_of_a_tile]
-    assert four.end - four.start == pytest.approx(4 * 1024, rel=0.02)
+    # Products read shared memory through the pipe by which the other consumer stores its tile.
+    assert 1 <= (four.end - four.start) / (4 * 1024) < 1.05  # "without a gap"
 
 
 def test_the_ladder_of_pipelines():

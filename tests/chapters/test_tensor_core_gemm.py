@@ -213,7 +213,7 @@ def test_what_the_rungs_wait_for():
     assert 0.52 < 6 * ring.used["tensor"] < 0.58
     assert next(iter(swizzled.empty)) == "lsu"
     assert 0.62 < shared.empty["lsu"] < 2 / 3
-    assert ring.empty["scoreboard"] < 0.01
+    assert ring.empty.get("scoreboard", 0) < 0.01  # "hardly one waits for a *result*"
 
     def copies(found):
         return [cost for cost in found.lines if cost.line.text.startswith("copy")]

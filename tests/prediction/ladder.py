@@ -62,15 +62,11 @@ def looked_at_cases(on: str) -> list[Case]:
 
 
 def readme_cases(on: str) -> list[Case]:
-    """The rungs of README's tables, with the tilings that they are shown with.
-
-    But for *tma_stored*: stores by the TMA are not executed yet.
-    """
+    """The rungs of README's tables, with the tilings that they are shown with."""
     return [
         Case(rung.name, ladder.problem, rung.choose(None, ladder.problem, on))
         for ladder in readme.LADDERS
         for rung in ladder.rungs
-        if rung is not kernels.tma_stored
     ]
 
 

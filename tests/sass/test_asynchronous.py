@@ -13,12 +13,15 @@ from gemmlab.instructions import (
     mbarrier_wait,
     shared_view,
 )
-from gemmlab.kernels import warp_specialised
+from gemmlab.kernels import tma_stored, warp_specialised
 from gemmlab.prediction.compiling import listing
 from gemmlab.prediction.rungs import execute_rung
 from gemmlab.sass.execution.asynchronous import Mbarrier
 from gemmlab.sass.execution.counting import counters
 from gemmlab.sass.execution.launch import launch
+from gemmlab.sm.facts import facts
+from gemmlab.sm.pipes import Unit, use
+from tests.support.listings import listing as code_of
 
 
 def test_a_phase_needs_its_arrivals_and_its_bytes():
@@ -99,3 +102,51 @@ def test_every_stage_is_filled_before_it_is_read_and_read_before_it_is_filled():
     assert waits == {(True, True): executed.count * steps * 8, (False, False): steps}
     assert sum(int(c.sectors.sum()) for c in copies) == sum(c.amount for c in copies) // 32
     assert sum(c.amount for c in costs if c.op == "arrive" and c.mbarrier in empty) == steps * 2
+
+
+@pytest.mark.ptxas
+def test_the_tma_stores_all_of_c():
+    """A warp has 16 rows, and lets the TMA store 32 columns of them at a time."""
+    problem = Gemm(256, 256, 128, dtype="float16", out_dtype="float32", layout="nt")
+    tiling = Tiling(block=(128, 128, 64), stages=2)
+    (executed,) = execute_rung(problem, device("h200"), tma_stored, tiling).values()
+    costs = [c for v in executed.visits for _, c in v.costs]
+    stores = [c for c in costs if c.space == "tensor"]
+    assert {c.op for c in stores} == {"store"}
+    assert {int(c.warps[0]) % 12 for c in stores} == set(range(8))  # eight warps of consumers
+    assert {int(c.sectors[0]) for c in stores} == {16 * 128 // 32}
+    assert len(stores) == executed.count * 8 * (128 // 32)
+    assert not [c for c in costs if c.space == "global" and c.op == "store"]
+    storing = [
+        i
+        for i, one in enumerate(executed.code.instructions)
+        if use(one, facts("h200")).unit is Unit.BULK_STORE
+    ]
+    asked = np.concatenate(
+        [s.sectors[np.isin(s.instructions, storing)] for b in executed.blocks(True) for s in b]
+    )
+    gpu = device("h200")
+    weighs = 16 * 128 // 32 * gpu.l2_bandwidth / gpu.l2_write_bandwidth
+    assert set(asked) == {round(weighs)}  # as many sectors as L2 takes the time of
+
+
+def test_the_loop_over_values_of_lanes_takes_each_once():
+    """R2UR's predicate holds in lanes whose value is another than the one that was taken."""
+    code = code_of(
+        """
+        ------ W- R- - S01  S2R R0, SR_TID.X
+        ------ W- R- - S01  LOP3.LUT R0, R0, 0x3, RZ, 0xc0, !PT
+        ------ W- R- - S01  MOV R2, RZ
+        ------ W- R- - S01  PLOP3.LUT P1, PT, PT, PT, PT, 0x80, 0x0
+        ------ W- R- - S01  @P1 R2UR P0, UR4, R0
+        ------ W- R- - S01  @P1 R2UR.OR P0, UR5, RZ
+        ------ W- R- - S01  @P1 PLOP3.LUT P1, PT, P0, PT, PT, 0x80, 0x0
+        ------ W- R- - S01  IADD3 R2, R2, 0x1, RZ
+        ------ W- R- - S05  @P1 BRA 0x40
+        ------ W- R- - S05  EXIT
+        """
+    )
+    machine = launch(code, 1, 32)
+    machine.run(1000)
+    rounds = machine.state.registers["R"][2]
+    assert rounds.tolist() == [1, 2, 3, 4] * 8  # a lane goes round until its value was taken

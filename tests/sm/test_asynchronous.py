@@ -125,6 +125,60 @@ def test_blocks_have_mbarriers_of_their_own():
         simulate(CODE, [[copying()], [lacking]], resident=1, effects=ALL, limit=5000)
 
 
+# ------------------------------------------------------------------------------------------- stores
+
+
+STORES = listing(
+    """
+    ------ W- R2 - S01  UTMASTG.2D [UR16][UR12]
+    ------ W- R0 - S01  UTMACMDFLUSH
+    ------ W- R- - S01  DEPBAR.LE SB0, 0x1
+    ------ W- R- - S01  DEPBAR.LE SB0, 0x0
+    """
+)
+STORE, GROUP, FEW_LEFT, NONE_LEFT = range(4)
+
+
+@pytest.mark.parametrize(
+    ("order", "read"),
+    [
+        ((STORE, GROUP, NONE_LEFT), 1),
+        ((STORE, STORE, GROUP, NONE_LEFT), 2),
+        ((STORE, GROUP, STORE, GROUP, FEW_LEFT), 1),  # one group may still be read
+        ((STORE, GROUP, STORE, GROUP, NONE_LEFT), 2),
+    ],
+)
+def test_a_slab_is_free_when_the_tma_has_read_it(order, read):
+    """The TMA reads as fast as L2 takes; a wait is for the boxes of the groups before."""
+    sectors = [BYTES // 32 * (i == STORE) for i in order]
+    found = simulate(STORES, [[stream(order, 0, sectors, Level.L2)]], effects=ALL)
+    assert found.cycles == int(read * BYTES / H200.l2_bytes_per_cycle) + 1
+
+
+def test_stores_and_copies_share_l2():
+    """A copy that is asked for behind a store comes later by what the store takes."""
+    both = listing(
+        """
+        ------ W- R- - S01  SYNCS.EXCH.64 URZ[UR4], UR6
+        ------ W- R- - S01  SYNCS.ARRIVE.TRANS64 RZ, [UR4], R2
+        ------ W- R2 - S01  UTMASTG.2D [UR16][UR12]
+        ------ W- R- - S01  UTMALDG.2D [UR8][UR10]
+        ------ W- R- - S01  SYNCS.PHASECHK.TRANS64.TRYWAIT P0[UR4], R0
+        """
+    )
+    one = Stream(
+        np.arange(5, dtype=np.int32),
+        np.zeros(5, np.int32),
+        np.array([0, 0, BYTES // 32, BYTES // 32, 0], np.int32),
+        np.full(5, Level.L2, np.int8),
+        np.zeros(5, np.int32),
+        np.array([1, BYTES, 0, BYTES, 1], np.int32),
+    )
+    found = simulate(both, [[one]], effects=ALL)
+    share = 2 * BYTES / H200.l2_bytes_per_cycle
+    assert found.cycles == int(2 + share) + H200.l2_latency + 1
+
+
 # -------------------------------------------------------------------------------------------- wgmma
 
 

@@ -64,6 +64,8 @@ def test_an_opcode_has_one_place():
         ("SYNCS.ARRIVE.TRANS64.A1T0", Kind.BARRIER, Pipe.NONE, Unit.MBARRIER_ARRIVAL),
         ("SYNCS.PHASECHK.TRANS64.TRYWAIT", Kind.BARRIER, Pipe.NONE, Unit.MBARRIER_WAIT),
         ("UTMALDG.2D", Kind.COPY, Pipe.NONE, Unit.BULK),
+        ("UTMASTG.2D", Kind.GLOBAL, Pipe.NONE, Unit.BULK_STORE),
+        ("UTMACMDFLUSH", Kind.GLOBAL, Pipe.NONE, Unit.BULK_STORES),
         ("NOP", Kind.OTHER, Pipe.NONE, Unit.NONE),
     ],
 )

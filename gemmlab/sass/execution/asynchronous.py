@@ -68,6 +68,21 @@ def _word(o: Operands, text: str) -> Callable[[], np.ndarray]:
     return lambda: o.state.registers[register.file][register.index]
 
 
+def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], int]:
+    """Bytes of a box of the tensor map that an instruction names, by the lane that asks.
+
+    The first four bytes of what stands for a tensor map say how many rows a box has.
+    """
+    source = sum_of(o, parse(_text(o)["map"][:-1] + ".64]"))
+
+    def of(lane: np.ndarray) -> int:
+        maps = np.broadcast_to(source(), o.state.lanes)
+        array, at = memory.place("global", maps[lane], lane, 4)
+        return int(array[at][0]) * ROW
+
+    return of
+
+
 def _warps(o: Operands, mask: Mask) -> Iterator[tuple[int, np.ndarray]]:
     """Each warp that takes part, with those of its lanes that do."""
     on = np.ones(o.state.lanes, bool) if mask is None else mask
@@ -105,24 +120,30 @@ def syncs(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 
 def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts.
-
-    The first four bytes of what stands for a tensor map say how many rows a box has.
-    """
-    found = _text(o)
-    register: Register = parse(found["address"]).registers[0]
-    rows, source = o.state.registers["UR"], sum_of(o, parse(found["map"][:-1] + ".64]"))
+    """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts."""
+    register: Register = parse(_text(o)["address"]).registers[0]
+    rows, box = o.state.registers["UR"], _box(o, memory)
 
     def run(mask: Mask) -> None:
-        barriers, maps = rows[register.index + 1], np.broadcast_to(source(), o.state.lanes)
+        barriers = rows[register.index + 1]
         for warp, lanes in _warps(o, mask):
-            first = lanes[:1]
-            array, at = memory.place("global", maps[first], first, 4)
-            bytes_ = int(array[at][0]) * ROW
-            place = int(memory.blocks[first[0]]), int(barriers[first[0]])
+            bytes_ = box(lanes[:1])
+            place = int(memory.blocks[lanes[0]]), int(barriers[lanes[0]])
             barrier = memory.mbarriers[place]
             watch(noted("copy", warp, barrier, bytes_, bytes_ // SECTOR))
             memory.change(place, 0, -bytes_)
+
+    return run
+
+
+def tensor_store(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """UTMASTG: a box of a matrix from shared memory."""
+    box = _box(o, memory)
+
+    def run(mask: Mask) -> None:
+        for warp, lanes in _warps(o, mask):
+            one, none = np.array([warp]), np.zeros(1, np.int64)
+            watch(Cost("tensor", "store", one, none, none + box(lanes[:1]) // SECTOR))
 
     return run
 

@@ -133,6 +133,22 @@ def match(o: Operands) -> Step:
 
 
 def r2ur(o: Operands) -> Step:
-    """The uniform d = a of the first lane that takes part."""
-    write, a = o.to(0), o.word(1)
-    return lambda mask: write(first_lane(np.asarray(a()), mask), mask)
+    """The uniform d = a of the first lane that takes part; p, before d, where a is another one.
+
+    With .OR p stays where it held, so that it tells of several registers: code for values that may
+    differ goes round until no lane is left.
+    """
+    if not o.is_predicate(0):
+        write, a = o.to(0), o.word(1)
+        return lambda mask: write(first_lane(np.asarray(a()), mask), mask)
+    holds, held, write, a = o.to_predicate(0), o.predicate(0), o.to(1), o.word(2)
+    joins = "OR" in o.instruction.modifiers
+
+    def run(mask: Mask) -> None:
+        values = np.asarray(a())
+        chosen = first_lane(values, mask)
+        write(chosen, mask)
+        differs = np.broadcast_to(values != chosen, o.state.lanes)
+        holds(differs | held() if joins else differs, mask)
+
+    return run

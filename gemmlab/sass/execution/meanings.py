@@ -76,9 +76,10 @@ ACCESSES = {
     "LDSM": tensor.ldsm,
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
+    "UTMASTG": asynchronous.tensor_store,
 }
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
-    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
 }
