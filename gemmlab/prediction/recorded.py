@@ -1,8 +1,8 @@
-"""Listings that come with gemmlab: the ladders' compiled code, for readers without the compiler.
+"""Listings that come with gemmlab: the kernels' compiled code, for readers without the compiler.
 
-`recorded/<architecture>/<kernel>.json.gz` holds, of one kernel, a listing for each tiling that is
-recorded, with the versions of the tools that made them and the hash of the kernel's source. Of a
-source that has changed since there is no recorded listing.
+`recorded/<architecture>/<kernel>.json.gz` holds, of one kernel, a listing of each of its launches
+for each tiling that is recorded, with the versions of the tools that made them and the hash of the
+kernel's source. Of a source that has changed since there is no recorded listing.
 """
 
 from __future__ import annotations
@@ -20,22 +20,18 @@ from typing import Any
 from gemmlab import kernels, records
 from gemmlab.architectures import name_of
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.problem import Gemm
 from gemmlab.sass.compiling import WHEELS, version
 from gemmlab.sass.listing import Line, Listing
 from gemmlab.sass.text import instructions
 from gemmlab.tiling import Tiling
 
-SCHEMA = 1
-RUNGS = (  # of which there are listings
-    *kernels.LADDER,
-    *kernels.TENSOR_CORE,
-    *kernels.TENSOR_CORE_TMA,
-    kernels.wgmma_pipelined,
-    kernels.warp_specialised,
-)
-Key = tuple[str, str, str]  # tiling, what the source freezes of a problem and a GPU, arithmetic
+SCHEMA = 2
+RUNGS = kernels.GPU  # of which there are listings
+# The function that builds the launch, the tiling, what source and operands freeze of a problem and
+# a GPU, and the arithmetic.
+Key = tuple[str, str, str, str]
 
 
 def path_of(kernel: Kernel, architecture: str, root: Path = records.ROOT) -> Path:
@@ -43,25 +39,31 @@ def path_of(kernel: Kernel, architecture: str, root: Path = records.ROOT) -> Pat
     return root / architecture / f"{kernel.name}.json.gz"
 
 
-def key_of(kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]) -> Key:
+def key_of(
+    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Key:
     """What tells the listings of one kernel apart: all that the compiler is given."""
-    frozen = sorted(kernel.variant(problem, capability).items())
-    text = ", ".join(f"{name}={value!r}" for name, value in frozen)
-    return str(tiling), text, str(problem.arithmetic)
+    frozen = {**kernel.variant(problem, capability), **one.variant(problem, capability)}
+    text = ", ".join(f"{name}={value!r}" for name, value in sorted(frozen.items()))
+    return one.build.__name__, str(tiling.unsplit), text, str(problem.arithmetic)
 
 
 def find(
+    one: Launched,
     kernel: Kernel,
     problem: Gemm,
     tiling: Tiling,
     capability: tuple[int, int],
     root: Path = records.ROOT,
 ) -> Listing | None:
-    """The recorded listing; None where there is none of this source for such a problem."""
+    """The recorded listing of a launch; None where there is none of this source for such a problem.
+
+    one : the launch, of `kernel.launches`
+    """
     path = path_of(kernel, name_of(capability), root)
     if not path.is_file() or provenance(path)["source_sha256"] != source_hash(kernel):
         return None
-    return _read(path)[1].get(key_of(kernel, problem, tiling, capability))
+    return _read(path)[1].get(key_of(one, kernel, problem, tiling, capability))
 
 
 def provenance(path: Path) -> Mapping[str, str]:

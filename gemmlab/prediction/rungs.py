@@ -46,26 +46,36 @@ def rung_listing(
 ) -> Listing:
     """The listing of a rung for a problem, a tiling and a GPU.
 
-    It is the recorded one if there is one of this source, so that all machines predict alike, and
-    is compiled otherwise. RuntimeError that says how to get the tools where they are missing then.
+    Of several launches it is that of the one which multiplies. Raises what `launch_listing` raises.
     """
-    tiling, capability = kernel.choose(tiling), load_device(device).compute_capability
-    found = recorded.find(kernel, problem, tiling.unsplit, capability)
-    return found or _compiled(kernel, kernel, problem, tiling, capability)
+    target = load_device(device)
+    tiling = kernel.choose(tiling)
+    return launch_listing(kernel, kernel, problem, tiling, target.compute_capability)
+
+
+def launch_listing(
+    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Listing:
+    """The listing of one launch of a kernel.
+
+    It is the recorded one if there is one of this source, so that all machines predict alike, and
+    else is compiled, once for all problems for which it is the same. Raises RuntimeError that says
+    how to get the tools where they are missing then.
+    """
+    found = recorded.find(one, kernel, problem, tiling, capability)
+    if found is not None:
+        return found
+    key = one, *recorded.key_of(one, kernel, problem, tiling, capability), capability
+    if key not in _LISTINGS:
+        _LISTINGS[key] = compiled_launch(one, kernel, problem, tiling, capability)
+    return _LISTINGS[key]
 
 
 def compiled_rung(
-    kernel: Kernel,
-    problem: Gemm,
-    tiling: Tiling,
-    capability: tuple[int, int],
-    compiled: Callable[..., Listing] = listing,
+    kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
 ) -> Listing:
-    """What the compiler that is here makes of a rung; RuntimeError where there is none.
-
-    compiled : how, `listing` or `with_lines`
-    """
-    return compiled_launch(kernel, kernel, problem, tiling, capability, compiled)
+    """What the compiler that is here makes of a rung; RuntimeError where there is none."""
+    return compiled_launch(kernel, kernel, problem, tiling, capability)
 
 
 def compiled_launch(
@@ -76,7 +86,10 @@ def compiled_launch(
     capability: tuple[int, int],
     compiled: Callable[..., Listing] = listing,
 ) -> Listing:
-    """What the compiler makes of one launch of a kernel; see `compiled_rung`."""
+    """What it makes of one launch of a kernel.
+
+    compiled : how, `listing` or `with_lines`
+    """
     options = {
         "launch_bounds": math.prod(one.launch(problem, tiling)[1]),
         **one.compile(tiling),
@@ -95,13 +108,14 @@ def usual(kernel: Kernel, like: Gemm = ANY) -> Gemm:
 
 
 def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
-    """What is recorded of a rung: a listing of each tiling that has measurements, compiled here."""
+    """What is recorded of a rung, compiled here: its launches in each tiling with measurements."""
     problem = usual(kernel)
     return {
-        recorded.key_of(kernel, problem, tiling, capability): compiled_rung(
-            kernel, problem, tiling, capability, with_lines
+        recorded.key_of(one, kernel, problem, tiling, capability): compiled_launch(
+            one, kernel, problem, tiling, capability, with_lines
         )
         for tiling in kernel.tilings or (kernel.default,)
+        for one in kernel.launches
     }
 
 
@@ -141,7 +155,7 @@ def forecast_other(
 
     It has nothing to do with A and B; what the launch before it wrote is in L2, if that holds it.
     """
-    code = _compiled(one, kernel, problem, tiling, device.compute_capability)
+    code = launch_listing(one, kernel, problem, tiling, device.compute_capability)
     given = _arguments(kernel, problem, tiling)[4:]  # C and the workspace
     executed = execute(
         code, device, *one.launch(problem, tiling), *_arguments(kernel, problem, tiling),
@@ -274,16 +288,6 @@ def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
         return 1
     pieces = kernel.work(problem, tiling).pieces or math.prod(kernel.launch(problem, tiling)[0])
     return pieces // math.gcd(pieces, math.prod(tiling.grid(problem)))
-
-
-def _compiled(
-    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
-) -> Listing:
-    """The listing of one launch, compiled once for all problems for which it is the same."""
-    key = one, *recorded.key_of(kernel, problem, tiling.unsplit, capability), capability
-    if key not in _LISTINGS:
-        _LISTINGS[key] = compiled_launch(one, kernel, problem, tiling, capability)
-    return _LISTINGS[key]
 
 
 def _arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:

@@ -14,6 +14,7 @@ import numpy as np
 from gemmlab.sass.execution.state import WORD, Mask, Operands, Step
 
 LOW = np.uint64(0xFFFFFFFF)
+BORROWED = np.uint64(2**32)  # less a word: its negative, and a carry where nothing is borrowed
 
 
 def mov(o: Operands) -> Step:
@@ -110,11 +111,9 @@ def add3(o: Operands) -> Step:
 
 def _addend(o: Operands, index: int) -> Callable[[], Any]:
     """A 32-bit addend in 64 bits; -a is 2³² - a, so that a carry says that nothing was borrowed."""
-    operand = o.all[index]
-    if getattr(operand, "negative", False):
-        plain = o._word(operand, 0)
-        return lambda: np.uint64(2**32) - plain().astype(np.uint64)
-    word = o.word(index)
+    word, negative = o.magnitude(index)
+    if negative:
+        return lambda: BORROWED - word().astype(np.uint64)
     return lambda: np.asarray(word()).astype(np.uint64)
 
 
@@ -131,10 +130,12 @@ def lea(o: Operands) -> Step:
     carry = o.predicate(len(o) - 1) if "X" in flags else None
     a, b = o.word(first), _addend(o, first + 1)
     if "HI" not in flags:
+        plain, negative = o.magnitude(first)
         shift = o.word(first + 2)
 
         def shifted() -> Any:
-            return (a() << (shift() & np.uint32(31))).astype(np.uint64)
+            word = (plain() << (shift() & np.uint32(31))).astype(np.uint64)
+            return BORROWED - word if negative else word
     elif "SX32" in flags:
         amount = o.word(first + 2)
 

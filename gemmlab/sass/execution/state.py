@@ -73,6 +73,13 @@ class Operands:
                 return lambda: np.negative(read())
         return read
 
+    def magnitude(self, index: int) -> tuple[Read, bool]:
+        """An operand as uint32 without its sign, and whether it is to be subtracted."""
+        operand = self.all[index]
+        if getattr(operand, "negative", False):
+            return self._word(operand, 0), True
+        return self.word(index), False
+
     def double_word(self, index: int) -> Read:
         """An operand as uint64: a register and its successor."""
         operand = self.all[index]
