@@ -56,7 +56,8 @@ def cycles(executed: Executed) -> dict[str, float]:
 
     "issue" : slots. "fma", "alu", … : the pipes of a scheduler; "registers" : the port of the bank
     that is read more often; "way" : of accesses from a scheduler to the LSU. "l1" : wavefronts of
-    L1 and shared memory; "l2" : sectors from L2; "of_all", "barrier" : what the SM has once
+    L1 and shared memory, and what `wgmma` reads there; "l2" : sectors from L2; "of_all",
+    "barrier" : what the SM has once
     """
     known = sm_facts(executed)
     code = program(executed.code, known)
@@ -85,7 +86,7 @@ def of_warp(stream: Stream, code: Program, known: Facts) -> dict[str, float]:
         "way": way[stream.cycles > 0].sum(),
     }
     return {part: count / SCHEDULERS for part, count in of_schedulers.items()} | {
-        "l1": stream.cycles.sum(),
+        "l1": stream.cycles.sum() + code.matrices[taken].sum(),
         "l2": SECTOR * stream.sectors.sum() / known.l2_bytes_per_cycle,
         "of_all": interval[pipe == Pipe.OF_ALL].sum(),
         "barrier": known.barrier_interval * np.isin(unit, (Unit.BARRIER, Unit.ARRIVAL)).sum(),

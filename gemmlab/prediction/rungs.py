@@ -153,15 +153,16 @@ def forecast_other(
 ) -> Forecast:
     """What a launch takes before or after the one that multiplies; `launch` is the time between.
 
-    It has nothing to do with A and B; what the launch before it wrote is in L2, if that holds it.
+    Of all arrays it has to do with those alone that its blocks access: a split with A, B and the
+    workspace, a sum with the workspace and C. What the launch before it wrote is in L2, if that
+    holds it.
     """
     code = launch_listing(one, kernel, problem, tiling, device.compute_capability)
-    given = _arguments(kernel, problem, tiling)[4:]  # C and the workspace
     executed = execute(
         code, device, *one.launch(problem, tiling), *_arguments(kernel, problem, tiling),
         shared_bytes=one.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
-    executed = replace(executed, footprint=sum(a.nbytes for a in given))
+    executed = replace(executed, footprint=executed.touched)
     found = forecast(executed, cold=one in kernel.before, effects=effects)
     return replace(found, launch=device.launch_interval or found.launch)
 

@@ -128,7 +128,7 @@ def known_device(device: str | Device) -> Device:
 class Executed:
     """The first blocks of an SM's share of a launch, and what their warps did.
 
-    footprint : of the arrays, once each [B]
+    footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
     shared_bytes : of a block, static and dynamic
     """
 
@@ -139,6 +139,7 @@ class Executed:
     count: int
     warps: int  # of a block
     footprint: int
+    touched: int
     shared_bytes: int
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
@@ -183,7 +184,10 @@ def execute(
     )
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
     visits = machine.run(LONGEST)
-    return Executed(code, target, mine, visits, count, -(-threads // WARP), footprint, used)
+    return Executed(
+        code, target, mine, visits, count, warps=-(-threads // WARP), footprint=footprint,
+        touched=machine.memory.footprint, shared_bytes=used,
+    )  # fmt: skip
 
 
 def forecast(

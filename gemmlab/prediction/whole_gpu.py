@@ -27,14 +27,15 @@ def clock(code: Listing, device: Device) -> float:
 def sm_facts(executed: Executed) -> Facts:
     """The facts of an SM among others that do the same, at the clock of the code.
 
-    L2 and device memory have clocks of their own, and give as much a second. SMs without a block
-    leave their share of device memory to others. What several blocks ask for comes from there once,
-    so that all of them together get more of it.
+    L2 and device memory have clocks of their own, and give as much a second: device memory at the
+    mean rate at which all arrays come. SMs without a block leave their share of it to others. What
+    several blocks ask for comes from there once, so that all of them together get more of it.
     """
     known, device = facts(executed.device.name), executed.device
     slower = device.clock / clock(executed.code, device)
     busy = min(device.sms, math.prod(executed.share.grid))
-    of_memory = known.dram_bytes_per_cycle * device.sms / busy
+    moved = executed.footprint or SECTOR
+    of_memory = moved / dram_time(moved, device) / device.clock / busy
     return replace(
         known,
         l2_latency=known.l2_latency_for_all,

@@ -53,7 +53,7 @@ STREAMING = [one for one in LAUNCHES if one.bytes]
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("launch", STREAMING, ids=lambda launch: launch.name)
+@pytest.mark.parametrize("launch", (*STREAMING, cold.UPDATE), ids=lambda launch: launch.name)
 def test_a_launch_moves_the_bytes_that_it_says(launch):
     code = listing(launch.ptx(TARGET), TARGET).instructions
     threads = launch.threads * launch.blocks[0]
@@ -76,6 +76,7 @@ def test_a_launch_without_bytes_is_empty_or_one_addition(launch):
     assert not {"LDG", "STG", "BAR"} & {*names}
 
 
+@pytest.mark.ptxas
 @pytest.mark.parametrize("launch", cold.LAUNCHES, ids=lambda one: one.name)
 def test_a_ring_copies_all_of_its_tiles(launch):
     names = Counter(i.name for i in listing(launch.ptx(TARGET), TARGET).instructions)

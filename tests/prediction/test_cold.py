@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, Tiling, device, kernels
+from gemmlab import Gemm, Tiling, cuda, device, kernels
 from gemmlab.prediction.l1 import L1
-from gemmlab.prediction.rungs import execute_rung
+from gemmlab.prediction.rungs import execute_rung, predict_rung
 from gemmlab.prediction.streams import streams
+from gemmlab.prediction.time import predict_time
 from gemmlab.prediction.whole_gpu import (
     asked_again,
     clock,
@@ -31,6 +32,14 @@ TILING = Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8), stages=3)
 
 def executed(problem):
     return next(iter(execute_rung(problem, H200, kernels.pipelined, TILING).values()))
+
+
+@cuda.jit
+def sums(x, y):
+    total, i = np.float32(0), cuda.grid(1)
+    for j in range(i, x.size, cuda.gridsize(1)):
+        total += x[j]
+    y[i] = total
 
 
 def one_access(op, sectors, in_part=None, **weights):
@@ -74,6 +83,36 @@ def test_bytes_come_more_slowly_until_l2_is_full_of_them():
 
 
 @pytest.mark.ptxas
+def test_an_sm_waits_for_memory_as_long_as_the_memory_takes():
+    """Of a stream larger than L2 most comes when L2 has given up all that it was full of."""
+    x, y = np.zeros(4 * H200.l2_bytes // 4, np.float32), np.zeros(132 * 8 * 256, np.float32)
+    times = predict_time(sums, 132 * 8, 256, x, y).times
+    assert times["sm"] == pytest.approx(times["dram"], rel=0.15)
+    slowest = x.nbytes / (SM.dram_bytes_per_cycle * H200.clock * H200.sms)
+    assert times["sm"] < 0.8 * slowest
+
+
+@pytest.mark.ptxas
+def test_a_rung_asks_memory_for_each_array_once():
+    problem = Gemm(300, 200, 100)
+    found = predict_rung(problem, H200, kernels.tiled)
+    assert found.times["dram"] == dram_time(problem.bytes, H200)
+
+
+@pytest.mark.ptxas
+def test_what_l2_keeps_comes_once_for_all_rounds():
+    """Blocks of later rounds ask memory again only where L2 cannot hold the arrays."""
+    one = executed(Gemm(4096, 2048, 64))
+    blocks, at_once = math.prod(one.share.grid), one.share.sms * one.share.resident
+    assert blocks > at_once  # several rounds
+    of_one_round, of_all = (
+        asked_again(replace(one, footprint=size)) * size
+        for size in (H200.l2_bytes // 8, H200.l2_bytes + 1)
+    )
+    assert of_all / of_one_round == pytest.approx(blocks / at_once)
+
+
+@pytest.mark.ptxas
 def test_what_several_blocks_ask_for_comes_once():
     """A block by itself asks for everything once, and stores C; of four, two have the same rows."""
     alone, four = executed(Gemm(128, 128, 2048)), executed(Gemm(256, 256, 2048))
@@ -97,5 +136,6 @@ def test_an_sm_is_one_of_many(n, blocks):
     assert slower == 1
     assert known.l2_latency == SM.l2_latency_for_all > SM.l2_latency
     share = SM.dram_bytes_per_cycle * H200.sms / min(H200.sms, blocks)
+    assert one.footprint < H200.l2_bytes
     assert known.dram_bytes_per_cycle == pytest.approx(share * asked_again(one))
     assert known.l2_bytes_per_cycle == SM.l2_bytes_per_cycle

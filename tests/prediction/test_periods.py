@@ -33,8 +33,10 @@ def test_a_product_made_longer_is_the_one_that_is_executed(kernel, cold):
     (k, short), (after, long) = execute_rung(RAGGED, H200, kernel).items()
     assert repeats(short, long)
     for periods in (1, 2, 4):
-        made = longer(short, long, periods).blocks(cold)
-        done = whole(replace(RAGGED, k=k + periods * (after - k)), kernel).blocks(cold)
+        more = longer(short, long, periods)
+        executed = whole(replace(RAGGED, k=k + periods * (after - k)), kernel)
+        assert more.footprint == executed.footprint
+        made, done = more.blocks(cold), executed.blocks(cold)
         for block, expected in zip(made, done, strict=True):
             for one, other in zip(block, expected, strict=True):
                 np.testing.assert_array_equal(one.instructions, other.instructions)

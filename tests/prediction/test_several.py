@@ -8,9 +8,16 @@ import pytest
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share
-from gemmlab.prediction.rungs import _arguments, execute_rung, footprint, predict_rung, usual
+from gemmlab.prediction.rungs import (
+    _arguments,
+    execute_rung,
+    footprint,
+    forecast_other,
+    predict_rung,
+    usual,
+)
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import Executed
+from gemmlab.prediction.time import Executed, forecast
 from gemmlab.prediction.whole_gpu import addition_sectors, clock, sm_facts
 from gemmlab.sass.execution.accesses import Cost
 from gemmlab.sass.execution.machine import Visit
@@ -87,10 +94,38 @@ def test_an_addition_takes_l2_as_long_as_it_was_measured():
 def test_tensor_cores_lower_the_clock_and_not_that_of_l2(opcode, hertz):
     code = listing(f"------ W- R- - S01  {opcode}")
     assert clock(code, H200) == hertz
-    known = sm_facts(Executed(code, H200, Share((1, 1, 1), 1, 1, 132), (), 1, 1, 0, 0))
-    assert known.l2_bytes_per_cycle * hertz == pytest.approx(
-        facts("h200").l2_bytes_per_cycle * H200.clock
-    )
+    one = Share((132, 1, 1), 1, 1, 132)  # block on each SM
+    known = sm_facts(Executed(code, H200, one, (), 1, 1, footprint=0, touched=0, shared_bytes=0))
+    for rate in ("l2_bytes_per_cycle", "dram_bytes_per_cycle"):
+        assert getattr(known, rate) * hertz == pytest.approx(
+            getattr(facts("h200"), rate) * H200.clock
+        )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "accessed"),
+    [
+        (kernels.tcec_split, "ABW"),  # a split, of A and B into the workspace
+        (kernels.split_k, "WC"),  # a sum of what is in the workspace
+        (kernels.split_k_atomics, "C"),  # C times beta
+    ],
+    ids=["split", "sum", "scaling"],
+)
+def test_another_launch_has_to_do_with_what_it_accesses(kernel, accessed, monkeypatch):
+    """These arrays are its footprint, by which device memory and L2 are judged."""
+    problem, found = Gemm(512, 512, 2048), []
+    tiling = kernel.choose(None, problem, H200)
+
+    def seen(executed, **options):
+        found.append(executed.footprint)
+        return forecast(executed, **options)
+
+    monkeypatch.setattr("gemmlab.prediction.rungs.forecast", seen)
+    (further,) = (one for one in kernel.launches if one is not kernel)
+    forecast_other(problem, H200, kernel, tiling, further)
+    sizes = dict(zip("ABC", problem.array_bytes, strict=True))
+    sizes["W"] = footprint(problem, kernel, tiling) - sum(problem.array_bytes)
+    assert found == [sum(sizes[name] for name in accessed)]
 
 
 @pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)

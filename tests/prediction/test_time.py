@@ -32,6 +32,7 @@ def test_blocks_are_dealt_to_sms_in_turn():
     mine = share(H200, (12, 33, 1), threads=256, shared_bytes=0, registers=32)
     assert (mine.blocks, mine.resident) == (3, 3)
     assert list(mine.places(3)) == [(0, 0, 0), (0, 11, 0), (0, 22, 0)]
+    assert list(mine.places(2, first=3)) == [(3, 0, 0), (3, 11, 0)]
     many = share(H200, (10_000, 1, 1), 1024, 0, 32)
     assert (many.blocks, many.resident) == (76, 2)
     numbers = [x // 132 for x, _, _ in many.places(6)]

@@ -21,6 +21,7 @@ from gemmlab.sass.execution.counting import counters
 from gemmlab.sass.execution.launch import launch
 from gemmlab.sm.facts import facts
 from gemmlab.sm.pipes import Unit, use
+from gemmlab.sm.streams import Level
 from tests.support.listings import listing as code_of
 
 
@@ -125,6 +126,9 @@ def test_the_tma_stores_all_of_c():
     asked = np.concatenate(
         [s.sectors[np.isin(s.instructions, storing)] for b in executed.blocks(True) for s in b]
     )
+    levels = {int(x) for b in executed.blocks(True) for s in b
+              for x in s.levels[np.isin(s.instructions, storing)]}  # fmt: skip
+    assert levels == {Level.DRAM}  # where they take the place of lines to be written back
     gpu = device("h200")
     weighs = 16 * 128 // 32 * gpu.l2_bandwidth / gpu.l2_write_bandwidth
     assert set(asked) == {round(weighs)}  # as many sectors as L2 takes the time of

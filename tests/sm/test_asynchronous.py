@@ -140,6 +140,10 @@ STORE, GROUP, FEW_LEFT, NONE_LEFT = range(4)
 
 
 @pytest.mark.parametrize(
+    ("level", "rate"),
+    [(Level.L2, H200.l2_bytes_per_cycle), (Level.DRAM, H200.dram_bytes_per_cycle)],
+)
+@pytest.mark.parametrize(
     ("order", "read"),
     [
         ((STORE, GROUP, NONE_LEFT), 1),
@@ -148,11 +152,11 @@ STORE, GROUP, FEW_LEFT, NONE_LEFT = range(4)
         ((STORE, GROUP, STORE, GROUP, NONE_LEFT), 2),
     ],
 )
-def test_a_slab_is_free_when_the_tma_has_read_it(order, read):
-    """The TMA reads as fast as L2 takes; a wait is for the boxes of the groups before."""
+def test_a_slab_is_free_when_the_tma_has_read_it(order, read, level, rate):
+    """The TMA reads as fast as L2, and what is behind it, take; a wait is for the groups before."""
     sectors = [BYTES // 32 * (i == STORE) for i in order]
-    found = simulate(STORES, [[stream(order, 0, sectors, Level.L2)]], effects=ALL)
-    assert found.cycles == int(read * BYTES / H200.l2_bytes_per_cycle) + 1
+    found = simulate(STORES, [[stream(order, 0, sectors, level)]], effects=ALL)
+    assert found.cycles == int(read * BYTES / rate) + 1
 
 
 def test_stores_and_copies_share_l2():
@@ -207,6 +211,24 @@ def test_a_wait_is_for_groups_of_products(order, expected):
     found = simulate(PRODUCTS, [[stream(order)]], effects=effects)
     assert found.cycles == expected
     assert found.kinds[0] == Kind.TENSOR
+
+
+def test_a_product_ends_when_it_has_read_shared_memory():
+    """Loads that the pipe took before keep it for longer than the product lasts."""
+    code = listing(
+        """
+        ------ W0 R- - S01  LDS.128 R4, [R2]
+        ------ W- R- - S01  HGMMA.64x128x16.F32 R24, gdesc[UR20], R24, gsb0
+        ------ W- R- - S01  WARPGROUP.DEPBAR.LE gsb0, 0x0
+        """
+    )
+
+    def took(wavefronts):
+        one = stream(range(3), [wavefronts, 0, 0])
+        return simulate(code, [[one]]).cycles
+
+    assert took(400) - took(300) == 100
+    assert took(400) > 400 + H200.wgmma_latency
 
 
 @pytest.mark.ptxas

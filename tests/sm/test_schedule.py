@@ -389,6 +389,15 @@ def test_what_is_on_its_way_comes_with_what_was_asked_for():
 
     assert took(3) <= took(4) <= took(3) + 2
     assert took(6) - took(4) == pytest.approx(H200.l1_latency, abs=5)
+    first = listing(
+        """
+        ------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]
+        ------ W1 R- - S01  LDG.E R5, desc[UR4][R2.64+0x4]
+        -1---- W- R- - S01  MOV R0, R5
+        """
+    )
+    one = stream(range(3), [1, 1, 0], [4, 0, 0], Level.DRAM)
+    assert cycles(first, [one], "scoreboards", "lsu", "l2") > H200.dram_latency
 
 
 def test_it_refuses_what_cannot_be():

@@ -18,6 +18,7 @@ class Memory:
     def __init__(self, blocks: np.ndarray, shared_bytes: int, local_bytes: int) -> None:
         """`blocks` is, for each lane, the number of its block among those that run."""
         self.segments: list[np.ndarray] = []
+        self.touched: set[int] = set()  # numbers of segments that were accessed
         self.blocks = blocks
         self.mbarriers: dict[tuple[int, int], Any] = {}  # by block and address
         self.completed: Callable[[tuple[int, int]], None] = lambda place: None
@@ -46,6 +47,11 @@ class Memory:
         self.segments.append(memory)
         return (len(self.segments) << SEGMENT) + array.__array_interface__["data"][0] - low
 
+    @property
+    def footprint(self) -> int:
+        """Bytes of all arrays that were accessed, whole."""
+        return sum(self.segments[number - 1].size for number in self.touched)
+
     def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
         """The elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
@@ -69,6 +75,7 @@ class Memory:
         if not 0 < first <= len(self.segments):
             raise IndexError(f"address {int(address[0]):#x} is in no array")
         segment = self.segments[first - 1]
+        self.touched.add(first)
         at = (address & np.uint64((1 << SEGMENT) - 1)).astype(np.int64)
         if int(at.max()) + width > segment.size:
             raise IndexError(f"byte {int(at.max())} is beyond an array of {segment.size} B")
