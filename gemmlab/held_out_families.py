@@ -2,8 +2,8 @@
 
 They are drawn as those of `gemmlab.held_out` are, by other rules: long k and small C for kernels
 that divide k, and for Tensor Cores half-precision formats in turn. Each product is computed by
-every kernel of its family with the tiling that the kernel chooses for it. Those that the TMA feeds
-take the products whose rows it can copy, in float16.
+every kernel of its family with the tiling that the kernel chooses for it. Those of Hopper that do
+not divide k take the products whose rows the TMA can copy, in float16.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ FAMILIES = {
     "wgmma and TMA": (kernels.warp_specialised,),
     "TCEC": kernels.TCEC,
     "k divided on Tensor Cores": kernels.TENSOR_CORE_SPLIT_K,
+    "mma.sync and TMA": kernels.TENSOR_CORE_TMA,
+    "wgmma": (kernels.wgmma_pipelined, kernels.tma_stored),
+    "k divided by wgmma": kernels.HOPPER_SPLIT_K,
 }
-DIVIDED = ("k divided", "k divided on Tensor Cores")  # long k and small C
+# Long k and small C.
+DIVIDED = ("k divided", "k divided on Tensor Cores", "k divided by wgmma")
 
 
 class Set(NamedTuple):
@@ -57,6 +61,7 @@ SETS = {
     "held_out_mma_split_k_2": Set(20261128, ("k divided on Tensor Cores",)),
     "held_out_tcec_3": Set(20261129, ("TCEC",)),
     "held_out_mma_split_k_3": Set(20261130, ("k divided on Tensor Cores",)),
+    "held_out_hopper": Set(20261201, ("mma.sync and TMA", "wgmma", "k divided by wgmma")),
 }
 
 
@@ -73,7 +78,7 @@ def products(which: str, family: str) -> Iterator[Gemm]:
     for i, problem in enumerate(problems(seed, rule)):
         if family in ("k divided", "TCEC"):
             yield problem
-        elif family in ("mma.sync", "k divided on Tensor Cores"):
+        elif family in ("mma.sync", *DIVIDED):
             yield replace(problem, dtype=HALVES[i % len(HALVES)], out_dtype="float32")
         elif all(size % ALIGNED == 0 for size in (problem.m, problem.n, problem.k)):
             yield replace(problem, dtype=HALVES[0], out_dtype="float32")

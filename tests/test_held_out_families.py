@@ -51,7 +51,16 @@ def test_the_tma_gets_what_it_can_copy():
     every = products("held_out_families", "mma.sync")
     same = [sizes(p) for p in every if all(s % ALIGNED == 0 for s in sizes(p))]
     assert [sizes(p) for p in found] == same
-    assert {p.dtype for p in found} == {"float16"}
+    for which, family in sets_of("wgmma and TMA", "mma.sync and TMA", "wgmma"):
+        found = list(products(which, family))
+        assert len(found) == 7
+        assert all(s % ALIGNED == 0 for p in found for s in sizes(p))
+        assert {p.dtype for p in found} == {"float16"}
+
+
+def test_every_kernel_of_the_course_is_held_out_somewhere():
+    families = {kernel for members in FAMILIES.values() for kernel in members}
+    assert families | set(kernels.LADDER) == set(kernels.GPU)
 
 
 @pytest.mark.parametrize(("which", "family"), sets_of("TCEC"))

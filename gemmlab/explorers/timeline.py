@@ -232,8 +232,8 @@ def times(chosen: Rung) -> str:
     text += si(predicted, "s")
     if recorded is None:
         return f"{text}; this code is not recorded."
-    ratio = number(predicted / recorded.seconds)
-    return f"{text}, recorded {si(recorded.seconds, 's')}; predicted ÷ recorded = {ratio}."
+    ratio = number(recorded.seconds / predicted)
+    return f"{text}, recorded {si(recorded.seconds, 's')}; recorded ÷ predicted = {ratio}."
 
 
 def _beside(chosen: Rung) -> str:

@@ -8,7 +8,7 @@ import pytest
 from gemmlab import kernels, records
 from gemmlab.explorers import Timeline
 from gemmlab.explorers.timeline import LADDERS, LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
-from gemmlab.plots import si
+from gemmlab.plots import number, si
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.result import SCHEDULERS
 
@@ -32,6 +32,7 @@ def test_it_says_predicted_and_recorded_time(explorer):
     recorded = records.find(kernels.coalesced, PROBLEM).seconds
     predicted = rung(LIGHT).forecast.seconds
     told = f"predicted from its compiled code {si(predicted, 's')}, recorded {si(recorded, 's')}"
+    told += f"; recorded ÷ predicted = {number(recorded / predicted)}."
     assert told in explorer.message
     assert "recorded" in explorer.times.get_text()
 

@@ -53,7 +53,7 @@ STREAMING = [one for one in LAUNCHES if one.bytes]
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("launch", (*STREAMING, cold.UPDATE), ids=lambda launch: launch.name)
+@pytest.mark.parametrize("launch", [*STREAMING, cold.UPDATE], ids=lambda launch: launch.name)
 def test_a_launch_moves_the_bytes_that_it_says(launch):
     code = listing(launch.ptx(TARGET), TARGET).instructions
     threads = launch.threads * launch.blocks[0]

@@ -260,6 +260,7 @@ TABLES = {
     "mma-split-k-3-worst": lambda: worst_of(cases("held_out_mma_split_k_3", "h200"), "h200"),
     "mma-split-k-2": lambda: families("held_out_mma_split_k_2", "h200"),
     "mma-split-k": lambda: families("held_out_mma_split_k", "h200"),
+    "hopper": lambda: families("held_out_hopper", "h200"),
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
