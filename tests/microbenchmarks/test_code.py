@@ -52,18 +52,30 @@ def test_the_check_can_fail():
 STREAMING = [one for one in LAUNCHES if one.bytes]
 
 
-@pytest.mark.ptxas
-@pytest.mark.parametrize("launch", [*STREAMING, cold.UPDATE], ids=lambda launch: launch.name)
-def test_a_launch_moves_the_bytes_that_it_says(launch):
-    code = listing(launch.ptx(TARGET), TARGET).instructions
-    threads = launch.threads * launch.blocks[0]
+def moved(launch, names):
+    """Bytes that the instructions of these names move, of all threads."""
     words = {"64": 2, "128": 4}
-    moved = sum(
-        threads * 4 * next((words[m] for m in i.modifiers if m in words), 1)
-        for i in code
-        if (i.name == "LDG" and launch.in_bytes) or (i.name == "STG" and launch.out_bytes)
+    return sum(
+        launch.threads
+        * launch.blocks[0]
+        * 4
+        * next((words[m] for m in i.modifiers if m in words), 1)
+        for i in listing(launch.ptx(TARGET), TARGET).instructions
+        if i.name in names
     )
-    assert moved == launch.bytes
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("launch", STREAMING, ids=lambda launch: launch.name)
+def test_a_launch_moves_the_bytes_that_it_says(launch):
+    names = ["LDG"] * bool(launch.in_bytes) + ["STG"] * bool(launch.out_bytes)
+    assert moved(launch, names) == launch.bytes
+
+
+@pytest.mark.ptxas
+def test_before_a_cold_launch_each_word_of_an_array_is_read_and_written():
+    assert moved(cold.UPDATE, ["LDG"]) == moved(cold.UPDATE, ["STG"]) == cold.UPDATE.out_bytes
+    assert cold.UPDATE.bytes == 2 * cold.UPDATE.out_bytes
 
 
 @pytest.mark.ptxas
