@@ -271,7 +271,7 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
 
 
 def _listings(arguments: argparse.Namespace) -> int:
-    from gemmlab.prediction import recorded, rungs
+    from gemmlab.prediction import recorded, rung_listings
 
     if lacking():
         return _fail(f"--listings compiles the kernels: {lacking()}")
@@ -280,10 +280,10 @@ def _listings(arguments: argparse.Namespace) -> int:
     chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in recorded.RUNGS]
     for kernel in chosen:
         path = recorded.path_of(kernel, name_of(capability), root)
-        made = rungs.listings(kernel, capability)
+        made = rung_listings.listings(kernel, capability)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(recorded.text(kernel, made, recorded.tools()))
-        print(f"{path}: {'; '.join(tiling for tiling, *_ in made)}")
+        print(f"{path}: {'; '.join(dict.fromkeys(tiling for _, tiling, *_ in made))}")
     return 0
 
 

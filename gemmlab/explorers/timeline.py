@@ -69,7 +69,8 @@ class Rung(NamedTuple):
 @lru_cache(maxsize=16)
 def rung(name: str) -> Rung:
     """Execute the code of a rung; seconds for some."""
-    from gemmlab.prediction.rungs import execute_rung, forecast_rung, usual
+    from gemmlab.prediction.rung_listings import usual
+    from gemmlab.prediction.rungs import execute_rung, forecast_rung
 
     kernel = kernels.get(name)
     problem = usual(kernel, PROBLEM)

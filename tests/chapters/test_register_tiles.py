@@ -14,7 +14,8 @@ from gemmlab.instructions import load_v4
 from gemmlab.kernels.simt import warp_tiles
 from gemmlab.model import occupancy
 from gemmlab.model.step import step
-from gemmlab.prediction.rungs import execute_rung, forecast_rung, rung_listing
+from gemmlab.prediction.rung_listings import rung_listing
+from gemmlab.prediction.rungs import execute_rung, forecast_rung
 from gemmlab.prediction.steps import steps
 from gemmlab.simt import simulate
 from gemmlab.sm.banks import BANKS

@@ -9,7 +9,7 @@ from numpy import float32
 from gemmlab import Gemm, Tiling, cuda, device, kernels, run, simulate
 from gemmlab.guesses import register_tiles as answers
 from gemmlab.model import occupancy
-from gemmlab.prediction.rungs import rung_listing
+from gemmlab.prediction.rung_listings import rung_listing
 from tests.support.bank_words import passes
 from tests.support.record_lines import lines, nanoseconds, time
 

@@ -16,7 +16,7 @@ from gemmlab.kernels import mma_split_k, mma_split_k_atomics, mma_stream_k
 from gemmlab.kernels.kernel import Workspace
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.prediction.compiling import lacking, listing
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.product import LAYOUTS
 from gemmlab.sass.execution.launch import launch
 from gemmlab.simt import HazardError

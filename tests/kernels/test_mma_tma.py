@@ -9,7 +9,7 @@ from gemmlab.backends.simulator import launches
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.product import LAYOUTS
 from tests.support.releases import under_way_at_the_release
 from tests.support.rungs import simulated

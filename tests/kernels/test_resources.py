@@ -12,7 +12,7 @@ from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.architectures import name_of
 from gemmlab.model.occupancy import resident_blocks
 from gemmlab.prediction.compiling import ptx
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.sass.compiling import assemble
 
 pytestmark = pytest.mark.ptxas

@@ -33,7 +33,7 @@ from gemmlab.numerics import (
     split_range,
 )
 from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError

@@ -12,7 +12,7 @@ from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of
 from gemmlab.kernels.tcec.splitting import round_one, split_unscaled
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul
 from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 

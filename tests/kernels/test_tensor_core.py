@@ -12,7 +12,7 @@ from gemmlab.kernels.tensor_core.pieces import PIECE, are_aligned, copyable, in_
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.numerics.tile import mma
 from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rungs import compiled_rung
+from gemmlab.prediction.rung_listings import compiled_rung
 from gemmlab.product import LAYOUTS
 from gemmlab.sass.execution.launch import launch
 from tests.support.edge_shapes import SCALES, edge_shapes

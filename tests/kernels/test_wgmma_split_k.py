@@ -17,7 +17,8 @@ from gemmlab.kernels.split_k.parts import WARPS
 from gemmlab.kernels.tensor_core.warps import ARITHMETIC
 from gemmlab.numerics import fused_dot_add
 from gemmlab.prediction.compiling import lacking, listing
-from gemmlab.prediction.rungs import compiled_launch, execute_rung, predict_rung
+from gemmlab.prediction.rung_listings import compiled_launch
+from gemmlab.prediction.rungs import execute_rung, predict_rung
 from gemmlab.product import LAYOUTS
 from gemmlab.sass.execution.launch import launch
 from gemmlab.simt import HazardError

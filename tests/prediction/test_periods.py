@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels
-from gemmlab.prediction import rungs
 from gemmlab.prediction.periods import longer, repeated, repeats, stretch
+from gemmlab.prediction.rung_listings import rung_listing
 from gemmlab.prediction.rungs import SIMULATED, execute_rung, execute_whole, forecast_rung
 from gemmlab.prediction.time import forecast
 from gemmlab.sm.streams import stream
@@ -18,7 +18,7 @@ FEW = 0.01
 
 
 def whole(problem, kernel):
-    code = rungs.rung_listing(kernel, problem)
+    code = rung_listing(kernel, problem)
     return execute_whole(problem, code, H200, kernel, kernel.default)
 
 

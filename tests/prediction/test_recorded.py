@@ -9,7 +9,8 @@ import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels, records
 from gemmlab.prediction import compiling, recorded
-from gemmlab.prediction.rungs import ANY, listings, predict_rung, rung_listing, usual
+from gemmlab.prediction.rung_listings import ANY, listings, rung_listing, usual
+from gemmlab.prediction.rungs import predict_rung
 from gemmlab.sass.listing import Line
 from tests.support.listings import listing
 
@@ -167,7 +168,7 @@ def test_a_kernel_is_predicted_without_a_compiler(monkeypatch):
     def missing(*arguments, **options):
         raise RuntimeError("ptxas is needed")
 
-    monkeypatch.setattr("gemmlab.prediction.rungs.compiled_launch", missing)
+    monkeypatch.setattr("gemmlab.prediction.rung_listings.compiled_launch", missing)
     problem = Gemm(64, 64, 64)
     code = rung_listing(kernels.tiled, problem)
     assert predict_rung(problem, "h200", kernels.tiled).listing is code

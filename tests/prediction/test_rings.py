@@ -9,7 +9,8 @@ import pytest
 from gemmlab import Gemm, device, kernels
 from gemmlab.plots.ring import turns
 from gemmlab.prediction.rings import PAUSE, Doing, ring
-from gemmlab.prediction.rungs import execute_rung, usual
+from gemmlab.prediction.rung_listings import usual
+from gemmlab.prediction.rungs import execute_rung
 from gemmlab.prediction.whole_gpu import sm_facts
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.facts import facts

@@ -8,14 +8,8 @@ import pytest
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share
-from gemmlab.prediction.rungs import (
-    _arguments,
-    execute_rung,
-    footprint,
-    forecast_other,
-    predict_rung,
-    usual,
-)
+from gemmlab.prediction.rung_listings import arguments, usual
+from gemmlab.prediction.rungs import execute_rung, footprint, forecast_other, predict_rung
 from gemmlab.prediction.streams import streams
 from gemmlab.prediction.time import Executed, forecast
 from gemmlab.prediction.whole_gpu import addition_sectors, clock, sm_facts
@@ -134,4 +128,4 @@ def test_a_kernel_is_compiled_for_as_many_arguments_as_it_takes(kernel):
     tiling = kernel.choose(None, problem, "h200")
     for one in kernel.launches:
         taken = one.function(problem, tiling, (9, 0)).__code__.co_argcount
-        assert len(_arguments(kernel, problem, tiling)) == taken
+        assert len(arguments(kernel, problem, tiling)) == taken

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from gemmlab import Gemm, device, kernels, run
-from gemmlab.prediction import rungs
+from gemmlab.prediction.rung_listings import arguments, launch_listing, usual
 from gemmlab.sass.execution.counting import counters
 from gemmlab.sass.execution.launch import launch
 
@@ -37,9 +37,9 @@ def compiled(kernel, problem, tiling):
     """What the launches of a kernel ask for, from their listings."""
     found = Counter()
     for one in kernel.launches:
-        code = rungs.launch_listing(one, kernel, problem, tiling, H200.compute_capability)
+        code = launch_listing(one, kernel, problem, tiling, H200.compute_capability)
         machine = launch(
-            code, *one.launch(problem, tiling), *rungs._arguments(kernel, problem, tiling),
+            code, *one.launch(problem, tiling), *arguments(kernel, problem, tiling),
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
         )  # fmt: skip
         found += counters(machine.run())
@@ -54,7 +54,7 @@ def of_memory(found):
 
 @pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)
 def test_compiled_code_asks_for_what_the_simulator_counts(kernel):
-    problem = rungs.usual(kernel, PRODUCT)
+    problem = usual(kernel, PRODUCT)
     tiling = kernel.choose(None, problem, H200)
     counted = of_memory(run(kernel, problem, backend="simulator", tiling=tiling).counters)
     differs, _ = DIFFERS.get(kernel.name, ({}, ""))
