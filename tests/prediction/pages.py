@@ -16,6 +16,7 @@ from gemmlab.device import device
 from gemmlab.measurement import Measurement
 from tests.prediction import sawtooth
 from tests.prediction.errors import (
+    LARGE,
     Compared,
     by_family,
     circumstances,
@@ -175,7 +176,7 @@ def family_by_family(found: list[Compared]) -> str:
     rows = [
         [
             family,
-            "n ≥ 1000" if large else "n < 1000",
+            f"n {'≥' if large else '<'} {LARGE}".replace(" ", "\N{NO-BREAK SPACE}"),
             len(members),
             f"**{mean(c.error for c in members)}**",
             mean(c.bound_error for c in members),
