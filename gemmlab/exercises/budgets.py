@@ -16,22 +16,25 @@ from gemmlab.model.transactions import SECTOR
 
 UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
 ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
-GLOBAL = ("A", "B", "C")
+GLOBAL = ("A", "B", "C", "W")
 FLOAT = 4  # bytes
 
 Facts = tuple[tuple[str, str], ...]
 
 
-def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
+def judge(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: int = 0) -> Finding:
     """The first budget that is not kept; "passed", with all the numbers, where all are.
 
     facts : more that an exercise has counted
+    of_c : bytes of C that may be loaded beside A and B
     own : elements of C that are a thread's own, those of its thread tile if nothing else is said
     """
     last = trials[-1]
     counters, shares = last.report.counters, last.report.shares
     loaded, sectors = counters["global_load_bytes"], counters["global_load_sectors"]
     budget = global_budget(last)
+    beside = loaded - int(shares.of("load", "A", "B").sum())
+    allowed = budget + min(beside, of_c)
     copied, multiplied = shares.of("load", "A", "B"), of_shared(shares, "load")
     stored = shares.of("store", "C") // FLOAT
     own = own or int(np.prod(last.tiling.thread))
@@ -41,7 +44,8 @@ def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
     facts = (
         ("Values", f"right in all {len(trials)} cases and in one drawn anew, with no hazard"),
         ("Case", str(last.run.case)),
-        ("Loaded from A and B", f"{loaded} B; each block once per element: {budget} B"),
+        ("Loaded from A and B", f"{loaded - beside} B; each block once per element: {budget} B"),
+        *((("Loaded from C or a workspace", f"{beside} B"),) if beside else ()),
         ("Global load sectors", f"{sectors}; budget {budget // SECTOR}"),
         ("Copied by a thread", f"{_range(copied)} B"),
         ("Stored by a thread", f"{_range(stored)} elements of C; its own are {own}"),
@@ -50,7 +54,7 @@ def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
     too_large = next((t for t in trials if t.report.shares.shared_bytes > shared_limit(t)), None)
     if not multiplied.any():
         return Finding("shared-memory-not-used", facts, details)
-    if loaded > budget:
+    if loaded > allowed:
         return Finding("traffic-over-budget", facts, details)
     if stored.max() > own:
         return Finding("few-threads-multiply", facts, details)
@@ -59,7 +63,7 @@ def judge(trials: list[Trial], facts: Facts = (), own: int = 0) -> Finding:
         return Finding("few-threads-multiply", facts + told, details)
     if uneven(copied):
         return Finding("few-threads-copy", facts, details)
-    if sectors > budget // SECTOR:
+    if sectors > allowed // SECTOR:
         return Finding("copy-not-coalesced", facts, details)
     if too_large is not None:
         return _fixed(too_large, facts, details)

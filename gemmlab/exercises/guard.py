@@ -81,7 +81,7 @@ def call(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
             raise Endless
         return count
 
-    before = sys.gettrace()
+    before, profile = sys.gettrace(), sys.getprofile()
     sys.settrace(count)
     try:
         value = function(*args)
@@ -92,6 +92,7 @@ def call(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
         return Outcome(fault=fault(error, file_of(function)))
     finally:
         sys.settrace(before)
+        sys.setprofile(profile)
     return Outcome(value)
 
 

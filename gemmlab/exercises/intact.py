@@ -6,6 +6,8 @@ import inspect
 import sys
 from typing import Any
 
+from gemmlab.instructions.instruction import Instruction
+
 Parts = dict[tuple[Any, str], Any]  # (module or class, name) -> function or class
 
 # What the simulator is made of and with.
@@ -22,6 +24,8 @@ def parts() -> Parts:
             if not callable(value):
                 continue
             found[module, key] = value
+            if isinstance(value, Instruction):
+                found |= {(value, k): v for k, v in vars(value).items()}
             if inspect.isclass(value) and value.__module__ == name and name.startswith("gemmlab"):
                 found |= {(value, k): v for k, v in vars(value).items() if inspect.isroutine(v)}
     return found
@@ -33,5 +37,8 @@ def replaced(before: Parts) -> str:
         (owner, key) for (owner, key), value in before.items() if vars(owner).get(key) is not value
     ]
     for owner, key in other:
-        setattr(owner, key, before[owner, key])
-    return next((f"{owner.__name__}.{key}" for owner, key in other), "")
+        if isinstance(owner, Instruction):
+            vars(owner)[key] = before[owner, key]
+        else:
+            setattr(owner, key, before[owner, key])
+    return next((f"{getattr(owner, '__name__', owner)}.{key}" for owner, key in other), "")

@@ -11,8 +11,12 @@ import numpy as np
 from gemmlab.exercises import arrays_on_trial as trial
 from gemmlab.exercises import budgets
 from gemmlab.exercises.scaled import scaled
-from gemmlab.exercises.verdict import FAILING, Finding
+from gemmlab.exercises.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report
+
+USUAL = range(-4, 5)  # what elements are drawn from
+ANEW = (9, 11, 13)  # likewise: sums pass 2048, beyond which float16 has no odd numbers
+NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take from it
 
 
 @dataclass(frozen=True)
@@ -35,20 +39,27 @@ class OneWarp:
     costly: Callable[[Report, int, str], Finding | None] = lambda *told: None
     too_many: str = "bank-conflicts"
 
-    @property
-    def anew(self) -> int:
-        """The k of the case whose numbers are drawn for each check."""
-        return self.cases[-1] + self.step
+    def drawn(self) -> int:
+        """The k of the case that is drawn for each check: more steps than any other case has."""
+        return self.cases[-1] + self.step * int(np.random.default_rng().integers(2, 4))
+
+
+LOW_PRECISION = Diagnosis(
+    "The sums are nearly right: they are rounded to 11 bits between two steps.",
+    "In which format does each sum wait for the next step?",
+    "```python\n... mma_m16n8k16_f32_f16(...)    # sums in float32, kept in float32\n```",
+)
 
 
 def judge(answer: Any, asked: OneWarp) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
     kernel = trial.built(answer, ["A", "B", "C"])
-    for k in (*asked.cases, asked.anew):
-        anew = k == asked.anew
+    drawn = asked.drawn()
+    for k in (*asked.cases, drawn):
+        anew = k == drawn
         rng = np.random.default_rng(None if anew else k)
-        a = rng.integers(-4, 5, (asked.m, k)).astype(np.float16)
-        b = rng.integers(-4, 5, (k, asked.n)).astype(np.float16)
+        values = ANEW if anew else USUAL
+        a, b = (rng.choice(values, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
         c = np.full((asked.m, asked.n), np.nan, np.float32)
         case = f"A is {asked.m}×{k}, B is {k}×{asked.n}, one warp"
         report = trial.launch(kernel, (1,), (32,), case, a, b, c)
@@ -58,12 +69,14 @@ def judge(answer: Any, asked: OneWarp) -> Finding:
         if found:
             return replace(found, diagnosis=_of_hazard(found))
         found = trial.different("C", product(a, b), c, case)
+        if found and anew and np.allclose(c, product(a, b), rtol=NEARLY):
+            return replace(found, diagnosis="low-precision")
         if found:
             return found.anew if anew else replace(found, diagnosis=asked.why(a, b, c))
         wasteful = _loads(asked, report, k, case)
         if wasteful:
             return wasteful
-    ignored = _ignored(kernel, asked)
+    ignored = _ignored(kernel, asked, drawn)
     if ignored:
         return ignored
     text = f"{asked.wavefronts} wavefronts of shared loads for each step along k"
@@ -108,13 +121,13 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
     return asked.costly(report, steps, case)
 
 
-def _ignored(kernel: trial.Kernel, asked: OneWarp) -> Finding | None:
+def _ignored(kernel: trial.Kernel, asked: OneWarp, k: int) -> Finding | None:
     """Which instruction's result C does not depend on; None where it depends on all.
 
     With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
     2·2·3 times A·B, if both operands come by the one and the products from the other.
     """
-    rng, k = np.random.default_rng(), asked.anew
+    rng = np.random.default_rng()
     a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
     c = np.full((asked.m, asked.n), np.nan, np.float32)
     case = "each ldmatrix brings twice its values, each mma takes three times its A"

@@ -132,6 +132,8 @@ def judge(answer: Any) -> Finding:
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.
     uneven = found.diagnosis in ("passed", "few-threads-multiply", "few-threads-copy")
+    if found.diagnosis == "copy-not-coalesced" and (loaded % 1).any():
+        return replace(found, diagnosis="cut-inside-steps")
     if uneven and loaded.max() > most:
         return Finding("part-too-long", found.facts, found.details)
     return found
@@ -188,6 +190,12 @@ TASK = Task(
             "Each part has ⌊steps / split⌋ steps, and the rest of k is left out.",
             "With 9 steps and 4 parts of 2, who takes the ninth?",
             "```python\nbegin, end = part * steps // split, (part + 1) * ...\n```",
+        ),
+        "cut-inside-steps": Diagnosis(
+            "The sums are right, but parts begin inside of a step: the rows that they load begin "
+            "anywhere in a sector.",
+            "At which multiples may a part of k begin?",
+            "Cut the number of steps, not k: begin * T is a multiple of T.",
         ),
         "part-too-long": Diagnosis(
             "The sums are right, but a block takes more steps than an even deal gives it, and all "

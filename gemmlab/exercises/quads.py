@@ -101,6 +101,8 @@ def _costly(report: Report, k: int, case: str) -> Finding | None:
         fact = ("Wavefronts", f"{each:g} of shared stores in each step, the copies take 12")
         return Finding("parts-stored", ((FAILING, case), fact), {"wavefronts": each})
     each = counters["shared_load_wavefronts"] / steps
+    if not each:
+        return Finding("shared-memory-not-used", ((FAILING, case),))
     if each > WAVEFRONTS:
         fact = ("Wavefronts", f"{each:g} of shared loads in each step, at most {WAVEFRONTS} asked")
         return Finding("too-many-wavefronts", ((FAILING, case), fact), {"wavefronts": each})
@@ -177,6 +179,18 @@ TASK = Task(
             "is to save.",
             "Where do the words need to be, that `mma` takes?",
             "```python\nah[0], al[0] = split_two(a[0], a[1])    # registers\n```",
+        ),
+        "shared-memory-not-used": Diagnosis(
+            "The result is right, but operands go from global memory to registers: other warps of "
+            "a block could not use them.",
+            "Which arrays do the loads of your part name?",
+            "```python\na = load_v4(As, ...)\n```",
+        ),
+        "no-barrier": Diagnosis(
+            "Lanes load what others have not finished writing, or overwrite what others still "
+            "load: a syncwarp is missing.",
+            "Of the two threads that are named, which one writes, and what tells the other?",
+            "```python\ncuda.syncwarp()  # copied\n...\ncuda.syncwarp()  # loaded\n```",
         ),
         "too-many-wavefronts": Diagnosis(
             "The result is right, but its loads take more wavefronts: words are loaded one or two "

@@ -41,6 +41,8 @@ MATRICES = (
     _matrix((-9.0, 1.0), (2.0, -0.001)),
     _matrix((1e30, 3e29), (1e-30, -2e-31), (1.0, 1.9)),
     _matrix((0.0, 0.0), (6e4, 7e4)),
+    _matrix((7.9999995, 1.0), (3e38, 1e38)),
+    _matrix((1e-40, -3e-41), (1.0, 0.5)),  # below 2^-126
 )
 PRODUCTS = tuple(
     (np.array(p, np.float32), np.array(r), np.array(c))
@@ -134,7 +136,7 @@ def _of_signed(x: np.ndarray, e: np.ndarray) -> bool:
 
 def _why_restored(value: Any, p: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> str:
     """What is wrong with the product; "" where nothing is."""
-    if not isinstance(value, np.ndarray) or value.shape != p.shape or value.dtype.kind != "f":
+    if not isinstance(value, np.ndarray) or value.shape != p.shape or value.dtype != p.dtype:
         return "wrong-type"
     exact = p.astype(np.float64)
     e = rows[:, None] + columns[None, :]
@@ -159,10 +161,12 @@ def _pair(value: Any, x: np.ndarray) -> Pair | None:
     """A matrix of numbers and whole exponents, or None where the value is something else."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None
-    y, e = value[0], np.asarray(value[1]) if np.isscalar(value[1]) else value[1]
+    y, e = value[0], value[1]
+    if np.isscalar(e) or isinstance(e, tuple | list):
+        e = np.asarray(e)
     if not (isinstance(y, np.ndarray) and isinstance(e, np.ndarray)):
         return None
-    if y.shape != x.shape or y.dtype.kind != "f" or e.dtype.kind not in "iuf":
+    if y.shape != x.shape or y.dtype != x.dtype or e.dtype.kind not in "iuf":
         return None
     if e.ndim == 2 and 1 in e.shape:
         e = e.reshape(-1)

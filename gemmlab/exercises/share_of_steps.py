@@ -145,14 +145,16 @@ def judge(answer: Any) -> Finding:
     most = -(-across * down * steps // launch)
     taken = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
     whole = -(-across * down // launch) * steps  # where tiles are dealt out as they are
-    added = last.report.counters["global_atomic_bytes"] // (budgets.FLOAT * tile * tile)
+    of_tile = budgets.FLOAT * tile * tile
+    added = last.report.counters["global_atomic_bytes"] // of_tile
+    added += int(last.report.shares.of("load", "C").sum()) // of_tile  # by a plain +=
     pieces = across * down + launch - 1  # tiles, and one more for each cut between shares
     facts = (
         ("Blocks, tiles", f"{launch} blocks, {across * down} tiles of {steps} steps each"),
         ("Tiles of sums added to C", f"{added}; budget {pieces}"),
         ("Steps of the busiest block", f"{taken.max():g}; budget {most}; whole tiles: {whole}"),
     )
-    found = budgets.judge(trials, facts)
+    found = budgets.judge(trials, facts, own=across * down, of_c=pieces * of_tile)
     told = tuple(fact for fact in found.facts if fact[0] != "Stored by a thread")  # it adds
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.

@@ -27,6 +27,7 @@ LISTS = (
     ([800.0, 801.0], [1.0, 3.0]),
     ([-900.0, -901.5, -900.5], [2.0, -2.0, 7.0]),
     ([], []),
+    ([-1000.0, 1000.0], [1.0, 2.0]),
 )
 
 
@@ -61,7 +62,7 @@ def _part(scores: list[float], values: list[float]) -> Sums:
 
 def _pairs(lists: Any) -> list[tuple[Sums, Sums]]:
     sums = [_part(*each) for each in lists]
-    return [(one, other) for one in sums for other in sums if abs(_gap(one, other)) < 200] + [
+    return [(one, other) for one in sums for other in sums if np.isfinite(_gap(one, other))] + [
         (NOTHING, NOTHING),
         *((one, NOTHING) for one in sums),
         *((NOTHING, one) for one in sums),

@@ -209,6 +209,7 @@ TASK = Task(
             "Which value of c goes into the first `mma` of the second tile?",
             "```python\nc = mma_m16n8k16_f32_f16(a, b, c)    # adds to the c before\n```",
         ),
+        "low-precision": one_warp.LOW_PRECISION,
         "loaded-twice": Diagnosis(
             "The result is right, but operands come from global memory again.",
             "Which arrays do the loads of your slices name?",

@@ -210,6 +210,7 @@ TASK = Task(
             "Eight products, eight tiles of C. Which acc does the one for x and y add to?",
             "```python\nacc[x, y, 0], acc[x, y, 1], ... = mma_m16n8k16_f32_f16(...)\n```",
         ),
+        "low-precision": one_warp.LOW_PRECISION,
         "loaded-twice": Diagnosis(
             "The result is right, but operands come from global memory again.",
             "Which arrays do the loads of your part name?",

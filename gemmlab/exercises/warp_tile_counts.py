@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from gemmlab.exercises.verdict import Diagnosis, Finding
 
 TILES = ((16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (128, 64))
 # FLOP that an SM's Tensor Cores do in a cycle, and bytes of an element of A and B.
-CORES = ((512, 2), (1024, 2), (2048, 2), (4096, 2), (1024, 4), (2048, 4), (4096, 1), (8192, 1))
+CORES = (
+    *((512, 2), (1024, 2), (2048, 2), (4096, 2), (1024, 4), (2048, 4), (4096, 1), (8192, 1)),
+    *((1536, 2), (3072, 4)),  # of which no side of the list is just enough
+)
 FED = tuple((*tile, *core) for tile in TILES[::2] for core in CORES)
 
 
@@ -68,8 +72,10 @@ SHARE_INSTEAD = {
     ),
     "upside-down": lambda wm, wn, flop, size: min(1, (wm + wn) / 4 / _cycles(wm, wn, flop, size)),
 }
-SIDE_INSTEAD = {
+SIDE_INSTEAD = {  # by the diagnosis; of one mistake there may be a second form
     "not-on-the-list": _exact,
+    "not-on-the-list 2": lambda flop, size: max(16, _exact(flop, size)),
+    "half-as-wide 2": lambda flop, size: 1 << max(4, int(_exact(flop, size)).bit_length() - 1),
     "two-bytes-side": lambda flop, size: max(16, flop // 64),
     "twice-as-wide": lambda flop, size: max(32, 2 * flop * size // 128),
     "half-as-wide": lambda flop, size: max(16, flop * size // 256),
@@ -80,7 +86,7 @@ def judge(loads: Any, share: Any, side: Any) -> Finding:
     """The three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tile = tuple(16 * int(n) for n in rng.choice(np.arange(3, 16, 2), 2, replace=False))
-    cores = [(int(2 ** rng.integers(14, 18)), size) for size in (1, 2)]
+    cores = [(int(rng.integers(5, 16) * 2 ** rng.integers(10, 13)), size) for size in (1, 2)]
     judged = quantities.judge
     found = (
         judged(
@@ -94,7 +100,7 @@ def judge(loads: Any, share: Any, side: Any) -> Finding:
         or judged("least_side", side, CORES, least_side, SIDE_INSTEAD, fresh=cores)
     )  # fmt: skip
     if found is not None:
-        return found
+        return replace(found, diagnosis=found.diagnosis.split()[0])
     checked = f"{len(TILES)} warp tiles, {len(CORES)} pairs of a Tensor Core and a format"
     return Finding("passed", (("Checked", checked),))
 

@@ -42,7 +42,7 @@ NO_PLACE = (
     *("-over-budget", "-not-coalesced", "-not-used", "-at-once", "-conflict", "tile-size-fixed"),
     *("few-threads-copy", "few-threads-multiply", "wrong-type", "-over-limit"),
     *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
-    *("part-too-long", "shares-uneven", "added-too-often"),
+    *("part-too-long", "cut-inside-steps", "shares-uneven", "added-too-often"),
 )
 
 

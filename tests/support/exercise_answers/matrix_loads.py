@@ -189,6 +189,15 @@ def importing(name):
 
 
 WRONG = {
+    "sums in float16": of(
+        "C is short, too",
+        "low-precision",
+        (
+            "c = mma_m16n8k16_f32_f16(a, b, c)",
+            "c = mma_m16n8k16_f32_f16(a, b, c)\n            c = (float32(float16(c[0])), "
+            "float32(float16(c[1])), float32(float16(c[2])), float32(float16(c[3])))",
+        ),
+    ),
     "dense rows": of("what is unused is wasted", "bank-conflicts", ("pitch = 24", "pitch = 16")),
     "rows of 64 bytes": of("more is better", "bank-conflicts", ("pitch = 24", "pitch = 32")),
     "one more": of("as in chapter 4", "misaligned", ("pitch = 24", "pitch = 17")),

@@ -92,6 +92,11 @@ WRONG = {
         build, "begin and end are elements", "right-in-part",
         ("range(begin * T, end * T, T)", "range(begin, end, T)"),
     ),
+    "between steps": wrong(
+        build, "k is what is divided", "cut-inside-steps",
+        (CUT, "        begin, end = part * k // split, (part + 1) * k // split\n        k = end\n"),
+        ("range(begin * T, end * T, T)", "range(begin, end, T)"),
+    ),
     "no zeros beyond k": wrong(
         build, "k is a multiple of T", "load-outside",
         ("row < m and start + x < k", "row < m"),

@@ -118,7 +118,23 @@ STORED = """            for e in range(lane, 256, 32):
             cuda.syncwarp()
 """
 
+FIRST_BARRIER = "            cuda.syncwarp()\n            # Load"
+
 WRONG = {
+    "no shared memory": of(
+        "where words come from is the cache's business", "shared-memory-not-used",
+        ("        As = cuda.shared.array((16, 16), float32, alignment=16)\n", ""),
+        ("        Bs = cuda.shared.array((8, 16), float32, alignment=16)\n", ""),
+        ("            for e in range(lane, 256, 32):\n"
+         "                As[e // 16, e % 16] = A[e // 16, p + e % 16]\n", ""),
+        ("            for e in range(lane, 128, 32):\n"
+         "                Bs[e // 16, e % 16] = B[e // 16, p + e % 16]\n", ""),
+        (LOADS, "a, b = load_v4(A, g, p + 4 * t), load_v4(B, g, p + 4 * t)"),
+        (SECOND, "a = load_v4(A, g + 8, p + 4 * t)"),
+    ),
+    "no first barrier": of(
+        "a warp is in step", "no-barrier", (FIRST_BARRIER, "            # Load")
+    ),
     "by the map": of("the map says so", "too-many-wavefronts", *BY_THE_MAP),
     "B by the map": of("only A is loaded by fours", "orders-differ", *B_BY_THE_MAP),
     "A by the map": of(

@@ -73,6 +73,15 @@ WRONG = {
     "Y alone": of_scaled("the exponents are in Y", "wrong-type", (BACK, Y)),
     "again": of_restored("scaling is scaling", "scaled-again", (SUM, "-rows[:, None] - columns")),
     "A alone": of_restored("C has A's rows", "rows-alone", (SUM, "rows[:, None]")),
+    "a logarithm": of_scaled(
+        "log2 is exact", "another-range",
+        (E, "with np.errstate(divide='ignore'):\n"
+            "        logs = np.floor(np.log2(largest))\n"
+            "    e = np.where(largest > 0, logs, 0).astype(int)"),
+    ),
+    "in float64": of_restored(
+        "wider is safer", "wrong-type", ("return ", "return np.float64(1) * ")
+    ),
     "B alone": of_restored("C has B's columns", "columns-alone", (SUM, "columns[None, :]")),
     "as it is": of_restored(
         "P is the product", "not-restored", (f"np.ldexp(P, {SUM})", "P.copy()")

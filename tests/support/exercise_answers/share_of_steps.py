@@ -53,6 +53,14 @@ RIGHT = {
             (END, "        end = at + each + (1 if cuda.blockIdx.x < rest else 0)\n"),
         ),
     ),
+    "a plain addition where a tile is the block's own": (
+        edited(
+            build,
+            (ADD, "                if last - first == steps:\n"
+                  "                    C[row, col] += alpha * acc\n"
+                  "                else:\n    " + ADD),
+        ),
+    ),
     "column by column": (
         edited(
             build,

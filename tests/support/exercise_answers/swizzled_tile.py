@@ -203,6 +203,11 @@ OWN = (
 )
 
 WRONG = {
+    "sums in float16": of(
+        "C is short, too", "low-precision",
+        (MMA, f"{MMA}\n                c = (float32(float16(c[0])), float32(float16(c[1])), "
+              "float32(float16(c[2])), float32(float16(c[3])))"),
+    ),
     "as they are": of(
         "ldmatrix knows", "bank-conflicts",
         (THERE, "there = row * 64 + piece * 8"), (FROM, "ldmatrix_x4(As, row * 64 + piece * 8)"),
@@ -293,6 +298,10 @@ WRONG = {
 
 
 FOOLING = {
+    "four tiles": of(
+        "the cases are in the package", "known-cases-only",
+        ("range(0, A.shape[1], 64)", "range(0, min(A.shape[1], 256), 64)"),
+    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "k by heart": of(
         "the cases are in the package", "known-cases-only",

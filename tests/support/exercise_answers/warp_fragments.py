@@ -192,6 +192,10 @@ OWN = """                for w in range(4):
 """
 
 WRONG = {
+    "sums in float16": of(
+        "C is short, too", "low-precision",
+        ("local.array((2, 4, 4), float32)", "local.array((2, 4, 4), float16)"),
+    ),
     "in the inner loop": of(
         "a load stands beside its use", "loaded-again",
         (LOADS, ""),
@@ -286,6 +290,10 @@ WRONG = {
 
 
 FOOLING = {
+    "four steps": of(
+        "the cases are in the package", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 64), 16)"),
+    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "k by heart": of(
         "the cases are in the package", "known-cases-only",

@@ -82,6 +82,13 @@ WRONG = {
     "too narrow": _side(
         "one operand is enough", "half-as-wide", "max(16, flop_per_cycle * itemsize // 256)"
     ),
+    "at least sixteen": _side(
+        "any side will do", "not-on-the-list", "max(16, flop_per_cycle * itemsize // 128)"
+    ),
+    "rounded down": _side(
+        "the nearest power of two", "half-as-wide",
+        "1 << max(4, (flop_per_cycle * itemsize // 128).bit_length() - 1)",
+    ),
     "sixty-four": _side("64 is the answer", "constant", "64"),
 }  # fmt: skip
 
