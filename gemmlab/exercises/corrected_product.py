@@ -65,6 +65,12 @@ def judge(answer: Any) -> Finding:
 
 
 DIAGNOSES = {
+    "no-barrier": Diagnosis(
+        "Lanes load what others have not finished writing, or overwrite what others still "
+        "load: a syncwarp is missing.",
+        "Of the two threads that are named, which one writes, and what tells the other?",
+        "```python\ncuda.syncwarp()  # copied\n...\ncuda.syncwarp()  # loaded\n```",
+    ),
     "not-corrected": Diagnosis(
         "C is the product of the high parts alone: rounding the operands is what makes it wrong.",
         "Which products have the low parts in them, and where do they get to C?",

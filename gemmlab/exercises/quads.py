@@ -186,19 +186,16 @@ TASK = Task(
             "Which arrays do the loads of your part name?",
             "```python\na = load_v4(As, ...)\n```",
         ),
-        "no-barrier": Diagnosis(
-            "Lanes load what others have not finished writing, or overwrite what others still "
-            "load: a syncwarp is missing.",
-            "Of the two threads that are named, which one writes, and what tells the other?",
-            "```python\ncuda.syncwarp()  # copied\n...\ncuda.syncwarp()  # loaded\n```",
-        ),
         "too-many-wavefronts": Diagnosis(
             "The result is right, but its loads take more wavefronts: words are loaded one or two "
             "at a time, and lanes meet in a bank.",
             "How many bytes does a lane load at once, and how many do 32 lanes need?",
             "```python\nload_v4(As, g, 4 * t)    # 16 bytes a lane\n```",
         ),
-        **{name: DIAGNOSES[name] for name in ("not-corrected", "one-correction", "mma-ignored")},
+        **{
+            name: DIAGNOSES[name]
+            for name in ("no-barrier", "not-corrected", "one-correction", "mma-ignored")
+        },
     },
     praise="A split in registers takes 4 bytes of shared memory for each element in place of 12.",
 )

@@ -55,14 +55,12 @@ STREAMING = [one for one in LAUNCHES if one.bytes]
 def moved(launch, names):
     """Bytes that the instructions of these names move, of all threads."""
     words = {"64": 2, "128": 4}
-    return sum(
-        launch.threads
-        * launch.blocks[0]
-        * 4
-        * next((words[m] for m in i.modifiers if m in words), 1)
+    each = sum(
+        4 * next((words[m] for m in i.modifiers if m in words), 1)
         for i in listing(launch.ptx(TARGET), TARGET).instructions
         if i.name in names
     )
+    return launch.threads * launch.blocks[0] * each
 
 
 @pytest.mark.ptxas

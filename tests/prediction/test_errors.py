@@ -133,7 +133,7 @@ def test_tables_of_made_times(monkeypatch):
     monkeypatch.setattr(pages, "first_and_since", lambda on, name: [stored(on, name)])
     text = pages.families("held_out", "h200")
     rows = re.findall(
-        r"^\| (.*) \| n\s[≥<]\s1000 \| (\d+) \| \*\*20.0%\*\* \|.*−20.0% \|$", text, re.M
+        r"^\| (.*) \| n\xa0[≥<]\xa01000 \| (\d+) \| \*\*20.0%\*\* \|.*−20.0% \|$", text, re.M
     )
     assert sum(int(count) for _, count in rows) == len(held_out("h200").rows)
     assert len(rows) == text.count("1000 |") == 12

@@ -97,6 +97,16 @@ WRONG = {
     "high parts alone": of(
         "the high part is the number", "not-corrected", (STORE, "C[i, j] = main[x]")
     ),
+    "through shared memory, without a barrier": of(
+        "a warp is in step", "no-barrier",
+        ("        lane = cuda.threadIdx.x\n",
+         "        lane = cuda.threadIdx.x\n        As = cuda.shared.array((16, 16), float32)\n"),
+        ("            for r in range(4):\n",
+         "            for e in range(lane, 256, 32):\n"
+         "                As[e // 16, e % 16] = A[e // 16, p + e % 16]\n"
+         "            for r in range(4):\n"),
+        ("A[i, p + q], A[i, p + q + 1]", "As[i, q], As[i, q + 1]"),
+    ),
     "A alone": of("one correction is enough", "one-correction", (CROSS_B, "pass")),
     "B alone": of("one correction is enough", "one-correction", (CROSS_A, "pass")),
     "no division": of(
