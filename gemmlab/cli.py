@@ -116,9 +116,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument(
         "--held-out-families",
-        action="store_true",
+        nargs="*",
+        choices=held_out_families.SETS,
+        metavar="SET",
         help="the products on which predictions are judged of kernels that divide k, of those on "
-        "Tensor Cores, and of TCEC",
+        "Tensor Cores, and of TCEC; or these sets of them",
     )
     add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
@@ -226,9 +228,10 @@ def _record(arguments: argparse.Namespace) -> int:
         folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
         judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
         points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
-    if arguments.held_out_families:
+    if arguments.held_out_families is not None:
+        sets = arguments.held_out_families or held_out_families.SETS
         folder = arguments.out or records.ROOT / target.name / held_out_families.FOLDER
-        points = held_out_families.plan(target)
+        points = held_out_families.plan(target, sets)
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

@@ -103,6 +103,16 @@ def test_the_campaign_can_be_listed(capsys):
     assert held_out_families.FOLDER in said
 
 
+def test_a_set_alone_can_be_listed(capsys):
+    which = "held_out_hopper"
+    assert cli.main(["record", "--held-out-families", which, "--dry-run"]) == 0
+    listed = capsys.readouterr().out.splitlines()[1:-1]
+    assert len(listed) == len(plan(H200, [which]))
+    with pytest.raises(SystemExit):
+        cli.main(["record", "--held-out-families", "held_out_hoper", "--dry-run"])
+    assert which in capsys.readouterr().err
+
+
 def test_a_family_that_is_none():
     with pytest.raises(ValueError, match="has no family 'mma'; use one of k divided, mma.sync"):
         next(products("held_out_families", "mma"))

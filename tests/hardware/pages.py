@@ -1,4 +1,4 @@
-"""Write the tables of the book's pages about hardware from the records of an H200.
+"""Write the tables of the book's pages about hardware from the records of GPUs.
 
     python -m tests.hardware.pages
 
@@ -11,9 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from gemmlab.device import device
 from gemmlab.model import transactions
 from tests.hardware.check import Result, bits
 from tests.hardware.checks import counters as counting
+from tests.hardware.checks import kernels as of_kernels
 from tests.hardware.checks import loads as loading
 from tests.hardware.checks import realistic as courses
 from tests.hardware.checks.sanitizer import TOOLS, WRONG, fault_line
@@ -25,6 +27,7 @@ from tests.support.page_tables import table, write
 from tests.support.wrong_kernels import load
 
 DEVICE = "h200"
+PROFILED = "h100_sxm"  # where the course's kernels were profiled
 SHOWN = {
     "load requests": "global_load_requests",
     "load sectors": "global_load_sectors",
@@ -55,6 +58,40 @@ def counters() -> str:
     equal = sum("**" not in "".join(row[1:]) for row in rows)
     return f"{equal} of {len(rows)} cases are equal in every column.\n\n" + table(
         ["case", *SHOWN], rows
+    )
+
+
+OF_KERNELS = {
+    "load requests": "global_load_requests",
+    "load sectors": "global_load_sectors",
+    "store requests": "global_store_requests",
+    "store sectors": "global_store_sectors",
+    "atomic sectors": "global_atomic_sectors",
+    "shared loads": "shared_load_requests",
+    "shared load wavefronts": "shared_load_wavefronts",
+    "shared stores": "shared_store_requests",
+    "shared store wavefronts": "shared_store_wavefronts",
+    "bytes copied by the TMA": "tensor_copy_bytes",
+    "bytes stored by it": "tensor_store_bytes",
+}
+
+
+def kernels() -> str:
+    """The same of the course's kernels, the counts of all launches of each added."""
+    rows = []
+    for name, result in recorded(PROFILED, of_kernels.NAME).items():
+        counted, launches = (
+            of_kernels.simulated(name, device(PROFILED)),
+            result.measured["counters"],
+        )
+        cells = []
+        for counter in OF_KERNELS.values():
+            here, there = counted[counter], sum(one[counter] for one in launches)
+            cells.append(f"{here:,}" if here == there else f"**{here:,} / {there:,}**")
+        rows.append([f"*{name}*", *cells])
+    equal = sum("**" not in "".join(row[1:]) for row in rows)
+    return f"{equal} of {len(rows)} kernels are equal in every column.\n\n" + table(
+        ["kernel", *OF_KERNELS], rows
     )
 
 
@@ -182,15 +219,16 @@ def products() -> str:
     return table(["kernel", "what", "elements of C", "differ"], rows)
 
 
-def origin(check: str) -> str:
+def origin(check: str, on: str = DEVICE) -> str:
     """Where what is recorded of a check comes from."""
-    told = next(iter(recorded(DEVICE, check).values())).origin
+    told = next(iter(recorded(on, check).values())).origin
     known = ("device", "driver", "ncu", "compute_sanitizer", "numba_cuda", "date")
     return ", ".join(f"{key} {told[key]}" for key in known if key in told) + "."
 
 
 TABLES = {
     "counters": counters,
+    "kernels": kernels,
     "realistic": realistic,
     "loads": loads,
     "hazards": hazards,
@@ -198,6 +236,7 @@ TABLES = {
     "instructions": instructions,
     "products": products,
     "counters-origin": lambda: origin("counters"),
+    "kernels-origin": lambda: origin("kernels", PROFILED),
     "realistic-origin": lambda: origin("realistic"),
     "hazards-origin": lambda: origin("sanitizer"),
     "instructions-origin": lambda: origin("instructions"),

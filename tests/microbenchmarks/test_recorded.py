@@ -131,18 +131,18 @@ def test_the_clock_is_the_one_that_the_peak_needs():
 # --------------------------------------------------------------------- facts of devices/h200.toml
 
 
-def block_spread():
+@pytest.mark.parametrize("name", RECORDED)
+def test_blocks_are_as_far_apart_as_recorded(name):
     """Of the first ends on all SMs, in the median of the launches."""
-    launches = np.array(H200.loop("blocks_that_load", 8).cycles)
-    ends = launches[:, GPU.sms :]
-    return np.median(ends.std(axis=1) / ends.mean(axis=1))
-
-
-def test_blocks_are_as_far_apart_as_recorded():
-    fact = sources(GPU)["block_spread"].text
-    assert GPU.block_spread == float(f"{block_spread():.3g}")
+    recorded, gpu = results.load(name), device(name)
+    ends = np.array(recorded.loop("blocks_that_load", 8).cycles)[:, gpu.sms :]
+    spread, fact = (
+        np.median(ends.std(axis=1) / ends.mean(axis=1)),
+        sources(gpu)["block_spread"].text,
+    )
+    assert gpu.block_spread == float(f"{spread:.3g}")
     assert "`blocks_that_load`" in fact
-    assert H200.provenance["date"][:10] in fact
+    assert recorded.provenance["date"][:10] in fact
 
 
 def block_interval(recorded, gpu):
@@ -164,25 +164,29 @@ FACTS = {
 }
 
 
-def test_the_tma_gets_more_from_l2_than_threads_do():
-    """By the clock of the SM that takes longest, with all SMs at it; the H100 has no such row."""
-    one = H200.loop("tma_60_copies_all_sms", 1)
-    rate = 60 * TILE / one.each * GPU.sms * GPU.clock
-    assert GPU.l2_tma_bandwidth == float(f"{rate:.3g}") > GPU.l2_bandwidth
-    assert f"{60 * TILE / one.each:.1f} bytes" in sources(GPU)["l2_tma_bandwidth"].text
-    assert f"`{one.name}`" in sources(GPU)["l2_tma_bandwidth"].text
-    assert H200.provenance["date"][:10] in sources(GPU)["l2_tma_bandwidth"].text
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_tma_gets_more_from_l2_than_threads_do(name):
+    """By the clock of the SM that takes longest, with all SMs at it."""
+    recorded, gpu = results.load(name), device(name)
+    one, fact = recorded.loop("tma_60_copies_all_sms", 1), sources(gpu)["l2_tma_bandwidth"].text
+    rate = 60 * TILE / one.each * gpu.sms * gpu.clock
+    assert gpu.l2_tma_bandwidth == float(f"{rate:.3g}") > gpu.l2_bandwidth
+    assert f"{60 * TILE / one.each:.1f} bytes" in fact
+    assert f"`{one.name}`" in fact
+    assert recorded.provenance["date"][:10] in fact
 
 
-def test_device_memory_gives_an_sm_less_when_l2_is_full_of_other_lines():
+@pytest.mark.parametrize("name", RECORDED)
+def test_device_memory_gives_an_sm_less_when_l2_is_full_of_other_lines(name):
     """Tiles that two blocks ask for, six more of each block; as a stream they would come faster."""
-    few, many = (H200.launch(f"ring_of_{n}_tiles_by_2_cold").seconds for n in cold.TILES)
+    recorded, gpu = results.load(name), device(name)
+    few, many = (recorded.launch(f"ring_of_{n}_tiles_by_2_cold").seconds for n in cold.TILES)
     more = cold.PER_SM * (cold.TILES[1] - cold.TILES[0]) * cold.TILE // 2
-    share = more / (many - few) / GPU.clock
-    assert facts("h200").dram_bytes_per_cycle == float(f"{share:.2g}")
-    source = facts("h200").sources["dram_bytes_per_cycle"]
+    share = more / (many - few) / gpu.clock
+    assert facts(name).dram_bytes_per_cycle == float(f"{share:.2g}")
+    source = facts(name).sources["dram_bytes_per_cycle"]
     assert f"{(many - few) * 1e6:.2f} microseconds for {more:,} bytes" in source
-    assert share < GPU.dram_read_bandwidth / GPU.sms / GPU.clock
+    assert share < gpu.dram_read_bandwidth / gpu.sms / gpu.clock
 
 
 @pytest.mark.parametrize("name_of_gpu", RECORDED)

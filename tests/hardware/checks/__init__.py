@@ -4,6 +4,7 @@ from tests.hardware.checks import (
     counters,
     dot_products,
     instructions,
+    kernels,
     ladder,
     language,
     layouts,
@@ -23,7 +24,7 @@ CHECKS = {
     for module in (
         *(ladder, dot_products, resources, random_kernels, products, language),
         *(instructions, layouts),
-        *(counters, realistic, wide_accesses, loads),
+        *(counters, kernels, realistic, wide_accesses, loads),
         sanitizer,
     )
 }
