@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gemmlab.device import device
 from gemmlab.model import transactions
@@ -41,56 +41,47 @@ SHOWN = {
 }
 
 
-def counters() -> str:
-    """Simulated counts; where the hardware's differ, both."""
-    known = {k: v for r in recorded(DEVICE, "counters").values() for k, v in r.measured.items()}
-    rows = []
-    for case in CASES:
-        counted = counting.simulated(case.name)
-        measured = counting.hardware(known[case.name]["counters"])
-        cells = [
-            f"{counted[n]:,}"
-            if counted[n] == measured[n]
-            else f"**{counted[n]:,} / {measured[n]:,}**"
-            for n in SHOWN.values()
-        ]
-        rows.append([f"`{case.name}`", *cells])
-    equal = sum("**" not in "".join(row[1:]) for row in rows)
-    return f"{equal} of {len(rows)} cases are equal in every column.\n\n" + table(
-        ["case", *SHOWN], rows
-    )
-
-
-OF_KERNELS = {
-    "load requests": "global_load_requests",
-    "load sectors": "global_load_sectors",
-    "store requests": "global_store_requests",
-    "store sectors": "global_store_sectors",
+OF_KERNELS = {name: c for name, c in SHOWN.items() if c in of_kernels.METRICS} | {
     "atomic sectors": "global_atomic_sectors",
-    "shared loads": "shared_load_requests",
-    "shared load wavefronts": "shared_load_wavefronts",
-    "shared stores": "shared_store_requests",
-    "shared store wavefronts": "shared_store_wavefronts",
     "bytes copied by the TMA": "tensor_copy_bytes",
     "bytes stored by it": "tensor_store_bytes",
 }
 
 
+def side_by_side(
+    counted: Mapping[str, int], measured: Mapping[str, int], names: Iterable[str]
+) -> list[str]:
+    """Simulated counts; where the hardware's differ, both."""
+    return [
+        f"{counted[n]:,}" if counted[n] == measured[n] else f"**{counted[n]:,} / {measured[n]:,}**"
+        for n in names
+    ]
+
+
+def equal(rows: list[list[str]]) -> str:
+    """How many rows of counts differ nowhere, of all."""
+    return f"{sum('**' not in ''.join(row[1:]) for row in rows)} of {len(rows)}"
+
+
+def counters() -> str:
+    """Counters of single cases."""
+    known = {k: v for r in recorded(DEVICE, "counters").values() for k, v in r.measured.items()}
+    rows = []
+    for case in CASES:
+        measured = counting.hardware(known[case.name]["counters"])
+        counts = side_by_side(counting.simulated(case.name), measured, SHOWN.values())
+        rows.append([f"`{case.name}`", *counts])
+    return f"{equal(rows)} cases are equal in every column.\n\n" + table(["case", *SHOWN], rows)
+
+
 def kernels() -> str:
-    """The same of the course's kernels, the counts of all launches of each added."""
+    """The same of the course's kernels."""
     rows = []
     for name, result in recorded(PROFILED, of_kernels.NAME).items():
-        counted, launches = (
-            of_kernels.simulated(name, device(PROFILED)),
-            result.measured["counters"],
-        )
-        cells = []
-        for counter in OF_KERNELS.values():
-            here, there = counted[counter], sum(one[counter] for one in launches)
-            cells.append(f"{here:,}" if here == there else f"**{here:,} / {there:,}**")
-        rows.append([f"*{name}*", *cells])
-    equal = sum("**" not in "".join(row[1:]) for row in rows)
-    return f"{equal} of {len(rows)} kernels are equal in every column.\n\n" + table(
+        counted = of_kernels.simulated(name, device(PROFILED))
+        counts = side_by_side(counted, of_kernels.hardware(result.measured), OF_KERNELS.values())
+        rows.append([f"*{name}*", *counts])
+    return f"{equal(rows)} kernels are equal in every column.\n\n" + table(
         ["kernel", *OF_KERNELS], rows
     )
 

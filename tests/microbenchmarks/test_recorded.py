@@ -128,7 +128,7 @@ def test_the_clock_is_the_one_that_the_peak_needs():
     assert 0.8 * GPU.clock < H200.loop("hmma_all_sms", 16).clock_hz < GPU.clock
 
 
-# --------------------------------------------------------------------- facts of devices/h200.toml
+# -------------------------------------------------------------------------- facts of devices/*.toml
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -136,10 +136,8 @@ def test_blocks_are_as_far_apart_as_recorded(name):
     """Of the first ends on all SMs, in the median of the launches."""
     recorded, gpu = results.load(name), device(name)
     ends = np.array(recorded.loop("blocks_that_load", 8).cycles)[:, gpu.sms :]
-    spread, fact = (
-        np.median(ends.std(axis=1) / ends.mean(axis=1)),
-        sources(gpu)["block_spread"].text,
-    )
+    spread = np.median(ends.std(axis=1) / ends.mean(axis=1))
+    fact = sources(gpu)["block_spread"].text
     assert gpu.block_spread == float(f"{spread:.3g}")
     assert "`blocks_that_load`" in fact
     assert recorded.provenance["date"][:10] in fact

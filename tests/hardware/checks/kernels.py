@@ -98,14 +98,18 @@ def simulated(piece: str, device: Device) -> Mapping[str, int]:
     return run(kernel, problem, backend="simulator", tiling=tiling).counters
 
 
+def hardware(measured: Measured) -> dict[str, int]:
+    """Measured counters, of all launches of a kernel."""
+    return {name: sum(one[name] for one in measured["counters"]) for name in METRICS}
+
+
 def compare(piece: str, measured: Measured, device: Device) -> Comparison:
     found = Comparison()
     kernel, counted = kernels.get(piece), simulated(piece, device)
     found.equal("hash of the source", measured["source_sha256"], source_hash(kernel))
     found.equal("launches", len(measured["counters"]), len(kernel.launches))
     differs, _ = DIFFERS.get(piece, ({}, ""))
-    for name in METRICS:
-        total = sum(one[name] for one in measured["counters"])
+    for name, total in hardware(measured).items():
         found.equal(name, total, counted[name] * differs.get(name, 1))
     return found
 
