@@ -4,33 +4,13 @@ from collections import Counter
 
 import pytest
 
-from gemmlab import Gemm, device, kernels, run
-from gemmlab.prediction.rung_listings import arguments, launch_listing, usual
+from gemmlab import device, kernels
+from gemmlab.prediction.rung_listings import arguments, launch_listing
 from gemmlab.sass.execution.counting import counters
 from gemmlab.sass.execution.launch import launch
+from tests.hardware.checks.kernels import COMPILED, case, simulated
 
 H200 = device("h200")
-PRODUCT = Gemm(256, 256, 128)  # whole tiles, several in each direction for most kernels
-# Of each warp's loads of shared memory in *stream_k* one is missing, of 65.
-EACH_LOAD = ("shared_load_requests", "shared_load_wavefronts")
-# Compiled ÷ simulated, where that is not 1, and why.
-DIFFERS = {
-    "tiled": (
-        dict(zip(EACH_LOAD, (5 / 8, 3 / 4), strict=True)),
-        "four neighbours of As are one load of 16 bytes: the loop over them is unrolled",
-    ),
-    "stream_k": (
-        dict.fromkeys(EACH_LOAD, 64 / 65),
-        "of what is loaded ahead, B's fragment is loaded where its step begins, if that comes",
-    ),
-    **dict.fromkeys(
-        ("mma_shared", "mma_swizzled"),
-        (
-            dict.fromkeys(("global_load_requests", "global_load_sectors"), 2),
-            "eight halves are two loads of 8 bytes, which touch the same sectors",
-        ),
-    ),
-}
 
 
 def compiled(kernel, problem, tiling):
@@ -54,9 +34,8 @@ def of_memory(found):
 
 @pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)
 def test_compiled_code_asks_for_what_the_simulator_counts(kernel):
-    problem = usual(kernel, PRODUCT)
-    tiling = kernel.choose(None, problem, H200)
-    counted = of_memory(run(kernel, problem, backend="simulator", tiling=tiling).counters)
-    differs, _ = DIFFERS.get(kernel.name, ({}, ""))
+    _, problem, tiling = case(kernel.name, H200)
+    counted = of_memory(simulated(kernel.name, H200))
+    differs, _ = COMPILED.get(kernel.name, ({}, ""))
     expected = {name: n * differs.get(name, 1) for name, n in counted.items()}
     assert of_memory(compiled(kernel, problem, tiling)) == expected
