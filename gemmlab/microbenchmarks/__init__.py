@@ -16,6 +16,7 @@ from gemmlab.microbenchmarks import (
     mixed,
     shared_memory,
     tensor_cores,
+    together,
 )
 from gemmlab.microbenchmarks.launch import Launch
 from gemmlab.microbenchmarks.loop import Loop
@@ -25,7 +26,7 @@ __all__ = ["LAUNCHES", "LOOPS", "Launch", "Loop", "microbenchmark"]
 _KINDS = (
     *(arithmetic, shared_memory, global_memory, exchange, control, mixed, hand_out, tensor_cores),
     asynchronous,
-    *(beside_products, beside_wgmma),
+    *(beside_products, beside_wgmma, together),
 )
 LOOPS: tuple[Loop, ...] = tuple(loop for kind in _KINDS for loop in kind.LOOPS)
 LAUNCHES: tuple[Launch, ...] = (*launch.LAUNCHES, *cold.LAUNCHES)

@@ -239,7 +239,7 @@ _EVERYWHERE = Loop(
     started(registers("f", CHAINS)),
     registers("f", CHAINS),
     (16,),
-    all_sms=True,
+    of_sms=1.0,
     turns=800_000,
     passes=1,
 )

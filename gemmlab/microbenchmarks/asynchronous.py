@@ -40,12 +40,17 @@ MATRICES = lines(
 )
 
 
-def product(columns: int, fragment: tuple[str, ...] = ()) -> str:
-    """PTX of a product of 64 x `columns` x 16; A is in `fragment`, or in shared memory as B is."""
+def product(
+    columns: int, fragment: tuple[str, ...] = (), of: tuple[str, str] = ("v0", "v1")
+) -> str:
+    """PTX of a product of 64 x `columns` x 16; A is in `fragment`, or in shared memory as B is.
+
+    of : registers with the descriptors of A and B
+    """
     sums = ", ".join(registers("f", columns // 2))
-    a, end = (f"{{{', '.join(fragment)}}}", "0") if fragment else ("v0", "0, 0")
+    a, end = (f"{{{', '.join(fragment)}}}", "0") if fragment else (of[0], "0, 0")
     return (
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{sums}}}, {a}, v1, on, "
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{sums}}}, {a}, {of[1]}, on, "
         f"1, 1, {end};"
     )
 
@@ -87,29 +92,33 @@ _WAIT = (  # for a phase by its parity, which is the other one the next time
     "AGAIN{0}: mbarrier.try_wait.parity.shared::cta.b64 p1, [y], r0; @!p1 bra AGAIN{0}; "
     "xor.b32 r0, r0, 1;"
 )
-_BLOCK = (
-    f"mov.u32 x, %ctaid.x; mad.wide.u32 v0, x, {PLACES * TILE}, data; add.u64 v0, v0, {ZEROS_AT};"
+_BLOCK = "mov.u32 x, %ctaid.x; {}" + (
+    f"mad.wide.u32 v0, x, {PLACES * TILE}, data; add.u64 v0, v0, {ZEROS_AT};"
 )
+PAIRS = "shr.u32 x, x, 1; "  # two blocks in a row have the same places
 
 
-def _copies(count: int, everywhere: bool = False) -> Loop:
-    """Bulk copies of a thread to one place, from eight that L2 holds, and the wait for all."""
+def copies(count: int, name: str, words: str = "", of_sms: float = 0.0, blocks: str = "") -> Loop:
+    """Bulk copies of a thread to one place, from eight that L2 holds, and the wait for all.
+
+    words : whose they are; blocks : PTX that makes of a block's number that of its places, x
+    """
     body = [
         f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [y], {count * TILE};",
         *(COPY.format("v0", k % PLACES * TILE, "y") for k in range(count)),
         _WAIT.format(0),
     ]
     return Loop(
-        f"tma_{count}_copies" + "_all_sms" * everywhere,
+        name,
         f"cycles until {count} x {TILE} bytes have come from L2 to shared memory, by the TMA"
-        + " of every SM" * everywhere,
+        + words,
         lines(body),
         1,
         {"UBLKCP": count},
-        f"{_BLOCK} {_ALONE}",
+        f"{_BLOCK.format(blocks)} {_ALONE}",
         ("r0",),
         (1,),
-        all_sms=everywhere,
+        of_sms=of_sms,
         turns=40,
         data_bytes=L2_BYTES,
         shared_bytes=TILE + 128,
@@ -158,11 +167,11 @@ LOOPS = (
         "cycles of a warpgroup for each product while all SMs compute for 0.2 s, and their clock",
         PRODUCTS,
         warps=(2 * WARPGROUP,),
-        all_sms=True,
+        of_sms=1.0,
         turns=150_000,
         passes=1,
     ),
-    *(_copies(count) for count in COPIES),
-    _copies(COPIES[-1], everywhere=True),
+    *(copies(count, f"tma_{count}_copies") for count in COPIES),
+    copies(COPIES[-1], f"tma_{COPIES[-1]}_copies_all_sms", " of every SM", 1.0),
     _ARRIVAL,
 )

@@ -235,7 +235,7 @@ _SUCCESSION = tuple(
         EIGHT,
         (threads // WARP,),
         blocks_per_sm=32,
-        all_sms=True,
+        of_sms=1.0,
         turns=16,
         passes=1,
         shared_bytes=48 << 10,

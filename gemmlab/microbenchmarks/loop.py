@@ -159,7 +159,7 @@ class Loop:
     setup : PTX before the loop
     keep : registers whose last values count as used
     warps : of a block; a row of results for each
-    blocks_per_sm, all_sms : the launch's blocks: so many, on one SM or on each
+    blocks_per_sm, of_sms : the launch's blocks: so many, on one SM or on this part of all SMs
     passes : how often the loop runs; the last one counts
     shared_bytes : static shared memory of a block [B]
     lanes : what register y holds in each lane
@@ -180,7 +180,7 @@ class Loop:
     keep: tuple[str, ...] = ()
     warps: tuple[int, ...] = ALL_WARPS
     blocks_per_sm: int = 1
-    all_sms: bool = False
+    of_sms: float = 0.0
     turns: int = 200
     passes: int = 2
     shared_bytes: int = 16_384

@@ -105,7 +105,7 @@ def _phases(blocks: int) -> Loop:
         ("r100",),
         (8,),
         blocks_per_sm=blocks,
-        all_sms=True,
+        of_sms=1.0,
         turns=64,
         shared_bytes=4096,
         data_bytes=L2_BYTES,

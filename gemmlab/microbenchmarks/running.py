@@ -183,7 +183,7 @@ class Gpu:
     def time_loop(self, loop: Loop, cubin: bytes) -> list[LoopTiming]:
         """A loop's rows."""
         function, module, hashes = self.loaded(loop, cubin)
-        blocks = loop.blocks_per_sm * (self.sms if loop.all_sms else 1)
+        blocks = loop.blocks_per_sm * max(1, round(loop.of_sms * self.sms))
         rows = []
         for warps in loop.warps:
             self.fill(loop)

@@ -77,7 +77,7 @@ LOOPS = (
         "cycles of a warp for each HMMA while all SMs compute for 0.2 s, and their clock",
         8,
         warps=(16,),
-        all_sms=True,
+        of_sms=1.0,
         turns=500_000,
         passes=1,
     ),

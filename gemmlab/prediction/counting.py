@@ -41,13 +41,12 @@ def count_rung(
     rounds = execute_rung(problem, target, kernel, tiling)
     counted = [cycles(executed) for executed in rounds.values()]
     one = next(iter(rounds.values()))
-    blocks, known = one.share.blocks, one.code
-    times = {
-        part: blocks
-        * extended([c[part] for c in counted], list(rounds), problem.k)
-        / clock(known, target)
-        for part in counted[-1]
+    whole = {
+        part: extended([c[part] for c in counted], list(rounds), problem.k) for part in counted[-1]
     }
+    # L2 has a clock of its own, and was counted at the SMs' lowest one.
+    use = {part: 1.0 if part == "l2" else whole["tensor"] / max(whole[part], 1) for part in whole}
+    times = {part: one.share.blocks * whole[part] / clock(one, use[part]) for part in whole}
     return times | {"dram": moved(problem) / stream_bandwidth(target)}
 
 

@@ -32,15 +32,18 @@ class Share:
         Blocks are handed out in the order of their numbers, x first: every `sms`-th is its. Those
         that it has at once follow each other, and such rounds lie evenly in all that it gets.
         """
-        x, y, _ = self.grid
         last = math.prod(self.grid) - 1
         further = -(-count // self.resident) - 1
         step = max(self.resident, (self.blocks - self.resident) // max(1, further))
         for i in range(count):
             a_round, place = divmod(i, self.resident)
             its = a_round * step + place
-            number = min(its * self.sms + first, last)
-            yield number % x, number // x % y, number // (x * y)
+            yield self.place(min(its * self.sms + first, last))
+
+    def place(self, number: int) -> Dim:
+        """The place in the grid of a block by its number, which counts x first."""
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
 
 
 def share(device: Device, grid: Dim, threads: int, shared_bytes: int, registers: int) -> Share:

@@ -18,6 +18,7 @@ from gemmlab.prediction.time import (
     ALL,
     Executed,
     Forecast,
+    at_its_clock,
     busiest,
     execute,
     forecast,
@@ -52,7 +53,8 @@ def predict_rung(
     """
     target = known_device(device)
     tiling = kernel.choose(tiling, problem, target)
-    found = forecast_rung(problem, execute_rung(problem, target, kernel, tiling), effects)
+    executed = execute_rung(problem, target, kernel, tiling)
+    found = at_its_clock(lambda use: forecast_rung(problem, executed, effects, use))
     others = [forecast_other(problem, target, kernel, tiling, one, effects)
               for one in kernel.launches if one is not kernel]  # fmt: skip
     return replace(found, others=tuple(others))
@@ -78,7 +80,8 @@ def forecast_other(
         shared_bytes=one.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
     executed = replace(executed, footprint=executed.touched)
-    found = forecast(executed, cold=one in kernel.before, effects=effects)
+    cold = one in kernel.before
+    found = at_its_clock(lambda use: forecast(executed, cold, effects, use=use))
     return replace(found, launch=device.launch_interval or found.launch)
 
 
@@ -143,21 +146,28 @@ def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
 
 
 def forecast_rung(
-    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL
+    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL, use: float = 1.0
 ) -> Forecast:
-    """What `execute_rung` says of a problem."""
+    """What `execute_rung` says of a problem; `use` of Tensor Cores, on which the clock depends."""
     runs = _simulated(problem, executed)
     share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
-    found = [forecast(run, effects=effects, most=share.blocks) for run in runs.values()]
+    found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
     most = busiest(device, share, _ends(found, list(runs), problem.k))
     if most != share.blocks:
-        found = [forecast(run, effects=effects, most=most) for run in runs.values()]
+        found = [forecast(run, effects=effects, most=most, use=use) for run in runs.values()]
     times = {
         name: extended([f.times[name] for f in found], list(runs), problem.k)
         for name in found[-1].times
     }
     times["dram"] = dram_time(moved(problem), device)
-    return replace(found[-1], times=times)
+    busy, cycles = (
+        extended(of, list(runs), problem.k)
+        for of in (
+            [f.tensor_use * f.result.cycles for f in found],
+            [f.result.cycles for f in found],
+        )
+    )
+    return replace(found[-1], times=times, tensor_use=busy / cycles)
 
 
 def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:

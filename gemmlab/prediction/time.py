@@ -19,11 +19,13 @@ from gemmlab.prediction.compiling import listing as compiled
 from gemmlab.prediction.hand_out import most_blocks
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share, share
+from gemmlab.prediction.neighbours import asked_together, first_warps, neighbour
 from gemmlab.prediction.streams import streams
 from gemmlab.prediction.whole_gpu import (
     addition_sectors,
     clock,
     dram_time,
+    l2_gain,
     launch_latency,
     partial_sector,
     sm_facts,
@@ -35,7 +37,9 @@ from gemmlab.sass.execution.memory import SHARED_START
 from gemmlab.sass.listing import Listing
 from gemmlab.sm.effects import Effects
 from gemmlab.sm.facts import facts
-from gemmlab.sm.result import Result
+from gemmlab.sm.pipes import Kind
+from gemmlab.sm.program import program
+from gemmlab.sm.result import SCHEDULERS, Result
 from gemmlab.sm.simulation import simulate
 from gemmlab.sm.streams import Level, Stream
 from gemmlab.tiling import WARP
@@ -57,6 +61,7 @@ class Forecast:
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
+    tensor_use : part of the time for which the Tensor Cores of an SM with blocks are busy
     """
 
     device: str
@@ -66,6 +71,7 @@ class Forecast:
     share: Share
     sampled: int
     result: Result = field(repr=False)
+    tensor_use: float = 0.0
     others: tuple[Forecast, ...] = ()
 
     @property
@@ -114,7 +120,7 @@ def predict_time(
         **{"launch_bounds": math.prod(dim(block)), **options},
     )  # fmt: skip
     executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
-    return forecast(executed, effects=effects)
+    return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
 
 
 def known_device(device: str | Device) -> Device:
@@ -130,6 +136,7 @@ class Executed:
 
     footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
     shared_bytes : of a block, static and dynamic
+    together : how often two neighbouring blocks ask for what comes from L2 once
     """
 
     code: Listing
@@ -141,6 +148,7 @@ class Executed:
     footprint: int
     touched: int
     shared_bytes: int
+    together: float
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool) -> list[list[Stream]]:
@@ -155,7 +163,8 @@ class Executed:
         cache = L1(L1_BYTES - taken)
         made = streams(
             self.visits, self.code, levels, cache,
-            *(weight(self.device) for weight in (written_sector, partial_sector, addition_sectors)),
+            *(l2_gain(self) * weight(self.device)
+              for weight in (written_sector, partial_sector, addition_sectors)),
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
@@ -179,57 +188,78 @@ def execute(
     mine = share(target, grid, threads, used, code.registers)
     count = min(mine.blocks, rounds * mine.resident)
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    beside = neighbour(mine, first)
     machine = launch(
-        code, grid, block, *copies, shared_bytes=shared_bytes, blocks=mine.places(count, first)
-    )
+        code, grid, block, *copies, shared_bytes=shared_bytes,
+        blocks=[*mine.places(count, first), *beside],
+    )  # fmt: skip
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    visits = machine.run(LONGEST)
+    visits, warps = machine.run(LONGEST), -(-threads // WARP)
     return Executed(
-        code, target, mine, visits, count, warps=-(-threads // WARP), footprint=footprint,
+        code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
         touched=machine.memory.footprint, shared_bytes=used,
+        together=asked_together(visits, warps, (0, count)) if beside else 1.0,
     )  # fmt: skip
 
 
+def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
+    """What a launch takes at the clock that its own use of Tensor Cores leaves.
+
+    forecast_at : makes a forecast of the use on which the clock depends
+    """
+    return forecast_at(forecast_at(1.0).tensor_use)
+
+
 def forecast(
-    executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None
-) -> Forecast:
+    executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None,
+    use: float = 1.0,
+) -> Forecast:  # fmt: skip
     """What blocks that were executed say of the launch.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
     most : blocks of the SM that gets most; None to find out from when they end
+    use : of Tensor Cores, on which the clock depends
     """
     target, mine = executed.device, executed.share
     enough = ROUNDS * mine.resident
     if most is None:
-        sample = simulated(executed, min(mine.blocks, enough), cold, effects)
+        sample = simulated(executed, min(mine.blocks, enough), cold, effects, use)
         most = busiest(target, mine, sample.block_ends)
     mine = replace(mine, blocks=most)
-    result = simulated(executed, min(most, enough), cold, effects)
+    result = simulated(executed, min(most, enough), cold, effects, use)
     all_blocks = math.prod(mine.grid)
     blocks = executed.blocks(cold)
     sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
     cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
-    times = {"sm": cycles / clock(executed.code, target)}
+    times = {"sm": cycles / clock(executed, use)}
     if target.l2_bandwidth:
-        times["l2"] = SECTOR * sectors / target.l2_bandwidth
+        times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
     times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
     return Forecast(
-        target.name, executed.code, times, launch_latency(target), mine, executed.count, result
-    )
+        target.name, executed.code, times, launch_latency(target), mine, executed.count, result,
+        tensor_cycles(executed, result) / result.cycles,
+    )  # fmt: skip
 
 
-@lru_cache(maxsize=4)  # few or many blocks for each SM may be all the same to a sample
-def simulated(executed: Executed, count: int, cold: bool, effects: Effects) -> Result:
+def tensor_cycles(executed: Executed, result: Result) -> float:
+    """Cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
+    code = program(executed.code, facts(executed.device.name))
+    taken = np.where(code.kind == Kind.TENSOR, code.interval, 0)
+    return float((taken * result.issued).sum()) / SCHEDULERS
+
+
+@lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
     """One SM with `count` blocks, of which those run again that were not executed."""
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
     return simulate(
-        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed),
+        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed, use),
         effects=effects,
     )  # fmt: skip
 

@@ -6,9 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gemmlab.device import Device
 from gemmlab.model.transactions import SECTOR
-from gemmlab.sass.listing import Listing
 from gemmlab.sm.facts import Facts, facts
 from gemmlab.sm.streams import Level
 
@@ -16,32 +17,64 @@ if TYPE_CHECKING:
     from gemmlab.prediction.time import Executed
 
 
-def clock(code: Listing, device: Device) -> float:
-    """The SMs' clock while they run such code [Hz]: Tensor Cores lower it."""
-    names, known = {i.name for i in code.instructions}, facts(device.name)
+QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
+
+
+def clock(executed: Executed, use: float = 1.0) -> float:
+    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more so the busier they are.
+
+    use : the part of the time for which the Tensor Cores of an SM with blocks are busy
+    """
+    known, device = facts(executed.device.name), executed.device
+    names = {i.name for i in executed.code.instructions}
     if "HGMMA" in names:
-        return known.wgmma_clock
-    return known.tensor_clock if "HMMA" in names else device.clock
+        clocks, full = known.wgmma_clocks, known.wgmma_use
+    elif "HMMA" in names:
+        clocks, full = known.tensor_clocks, known.tensor_use
+    else:
+        return device.clock
+    lowest = float(np.interp(busy_sms(executed) / device.sms, QUARTERS, clocks))
+    return device.clock - (device.clock - lowest) * min(1.0, use / full)
 
 
-def sm_facts(executed: Executed) -> Facts:
-    """The facts of an SM among others that do the same, at the clock of the code.
+def busy_sms(executed: Executed) -> int:
+    """SMs that have blocks."""
+    return min(executed.device.sms, math.prod(executed.share.grid))
+
+
+def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
+    """The facts of an SM among others that do the same, at the clock of such `use`.
 
     L2 and device memory have clocks of their own, and give as much a second: device memory at the
     mean rate at which all arrays come. SMs without a block leave their share of it to others. What
     several blocks ask for comes from there once, so that all of them together get more of it.
     """
     known, device = facts(executed.device.name), executed.device
-    slower = device.clock / clock(executed.code, device)
-    busy = min(device.sms, math.prod(executed.share.grid))
+    slower = device.clock / clock(executed, use)
+    busy = busy_sms(executed)
     moved = executed.footprint or SECTOR
     of_memory = moved / dram_time(moved, device) / device.clock / busy
     return replace(
         known,
         l2_latency=known.l2_latency_for_all,
-        l2_bytes_per_cycle=known.l2_bytes_per_cycle * slower,
+        l2_bytes_per_cycle=slower * l2_share(executed) * l2_gain(executed),
         dram_bytes_per_cycle=of_memory * slower * asked_again(executed),
     )
+
+
+def l2_share(executed: Executed, asked: float = 1.0) -> float:
+    """Bytes that an SM gets from L2 in a cycle, where what comes is asked for so often."""
+    known, device = facts(executed.device.name), executed.device
+    of_all = known.l2_bytes_per_cycle * device.sms
+    return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
+
+
+def l2_gain(executed: Executed) -> float:
+    """How much more an SM reads from L2, because what two neighbours ask for comes once.
+
+    It has no more for what it stores.
+    """
+    return l2_share(executed, executed.together) / l2_share(executed)
 
 
 def asked_again(executed: Executed) -> float:

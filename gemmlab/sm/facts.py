@@ -50,8 +50,11 @@ class Facts:
     wgmma_columns: int = _quantity("column/cycle")  # of B, of a product of 64 rows and 16 of k
     wgmma_latency: int = _cycles()  # from its last column to the end of the wait for it
     wgmma_reads: float = _quantity("column/cycle")  # of B, by a warpgroup from shared memory
-    tensor_clock: float = _quantity("Hz")  # of the SMs while all of them run `mma.sync`
-    wgmma_clock: float = _quantity("Hz")  # and `wgmma`
+    # The SMs' clock while a quarter, a half, three quarters and all of them multiply tiles.
+    tensor_clocks: tuple[float, ...] = _quantity("Hz")  # by `mma.sync`
+    wgmma_clocks: tuple[float, ...] = _quantity("Hz")
+    tensor_use: float = _quantity("")  # part of the time for which Tensor Cores were busy then
+    wgmma_use: float = _quantity("")
     constant_latency: int = _cycles()
     special_latency: int = _cycles()
     reduction_latency: int = _cycles()
@@ -67,7 +70,8 @@ class Facts:
     operands_latency: int = _cycles()  # from the LSU's start to where address and data are read
     lsu_queue: int = _quantity("instruction")  # before the LSU, of one scheduler
     lsu_wavefront: int = _cycles()  # of one scheduler's way to the LSU, each wavefront
-    l2_bytes_per_cycle: float = _quantity("B/cycle")
+    l2_bytes_per_cycle: float = _quantity("B/cycle")  # where all SMs ask, each for other lines
+    l2_bytes_at_most: float = _quantity("B/cycle")  # where few ask, or neighbours for the same
     dram_bytes_per_cycle: float = _quantity("B/cycle")  # while written lines leave L2 for others
 
     barrier_latency: int = _cycles()  # from the last warp that comes
@@ -126,6 +130,9 @@ def parse(name: str, text: str) -> Facts:
             raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
         if entry["unit"] != UNITS[key]:
             raise ValueError(f"{name}.toml: {key} is in {UNITS[key]!r}, not in {entry['unit']!r}")
-    values = {key: entry["value"] for key, entry in raw.items()}
+    values = {
+        key: tuple(value) if isinstance(value := entry["value"], list) else value
+        for key, entry in raw.items()
+    }
     origin = {key: entry["source"] for key, entry in raw.items()}
     return Facts(**values, sources=MappingProxyType(origin))

@@ -89,7 +89,7 @@ def test_tensor_cores_lower_the_clock_and_not_that_of_l2(opcode, hertz):
     code = listing(f"------ W- R- - S01  {opcode}")
     assert clock(code, H200) == hertz
     one = Share((132, 1, 1), 1, 1, 132)  # a block on each SM
-    known = sm_facts(Executed(code, H200, one, (), 1, 1, footprint=0, touched=0, shared_bytes=0))
+    known = sm_facts(Executed(code, H200, one, (), 1, 1, footprint=0, touched=0, shared_bytes=0, together=1.0))
     for rate in ("l2_bytes_per_cycle", "dram_bytes_per_cycle"):
         assert getattr(known, rate) * hertz == pytest.approx(
             getattr(facts("h200"), rate) * H200.clock

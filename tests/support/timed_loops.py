@@ -22,7 +22,7 @@ APART = 2  # instructions more that each scheduler has to do before: after a pas
 LEFT_OUT = re.compile(
     # they take other ways at each turn, or more than an SM
     "divergent|not_taken|phases|order|succession|pairs|all_sms|global|f32_.*rate|stg|ldg_l2.*rate|stream"
-    "|tma|mbarrier"
+    "|tma|mbarrier|together"
 )
 
 

@@ -33,6 +33,7 @@ class Cost(NamedTuple):
     partial : how many of them a store fills in part
     mbarrier, amount : of what is asynchronous, which mbarrier of the block, and how many arrivals
         or else bytes it counts; of a wait, 1 and the parity
+    box : of what the TMA copies, the tensor map's address and the coordinates in it
     """
 
     space: str
@@ -44,6 +45,7 @@ class Cost(NamedTuple):
     partial: np.ndarray | None = None
     mbarrier: int | None = None
     amount: int = 0
+    box: tuple[int, ...] | None = None
 
 
 Watch = Callable[[Cost], None]

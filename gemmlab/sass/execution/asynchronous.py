@@ -68,17 +68,17 @@ def _word(o: Operands, text: str) -> Callable[[], np.ndarray]:
     return lambda: o.state.registers[register.file][register.index]
 
 
-def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], int]:
-    """Bytes of a box of the tensor map that an instruction names, by the lane that asks.
+def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], tuple[int, int]]:
+    """(bytes, address) of a box of the tensor map that an instruction names, by the lane that asks.
 
     The first four bytes of what stands for a tensor map say how many rows a box has.
     """
     source = sum_of(o, parse(_text(o)["map"][:-1] + ".64]"))
 
-    def of(lane: np.ndarray) -> int:
+    def of(lane: np.ndarray) -> tuple[int, int]:
         maps = np.broadcast_to(source(), o.state.lanes)
         array, at = memory.place("global", maps[lane], lane, 4)
-        return int(array[at][0]) * ROW
+        return int(array[at][0]) * ROW, int(maps[lane][0])
 
     return of
 
@@ -123,14 +123,17 @@ def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
     """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts."""
     register: Register = parse(_text(o)["address"]).registers[0]
     rows, box = o.state.registers["UR"], _box(o, memory)
+    dimensions = next(int(m[0]) for m in o.instruction.modifiers if m in ("1D", "2D", "3D"))
 
     def run(mask: Mask) -> None:
-        barriers = rows[register.index + 1]
+        # shared memory, mbarrier, coordinates
+        barriers, *at = rows[register.index + 1 :][: 1 + dimensions]
         for warp, lanes in _warps(o, mask):
-            bytes_ = box(lanes[:1])
+            bytes_, of = box(lanes[:1])
             place = int(memory.blocks[lanes[0]]), int(barriers[lanes[0]])
             barrier = memory.mbarriers[place]
-            watch(noted("copy", warp, barrier, bytes_, bytes_ // SECTOR))
+            asked = noted("copy", warp, barrier, bytes_, bytes_ // SECTOR)
+            watch(asked._replace(box=(of, *(int(row[lanes[0]]) for row in at))))
             memory.change(place, 0, -bytes_)
 
     return run
@@ -143,7 +146,7 @@ def tensor_store(o: Operands, memory: Memory, watch: Watch) -> Step:
     def run(mask: Mask) -> None:
         for warp, lanes in _warps(o, mask):
             one, none = np.array([warp]), np.zeros(1, np.int64)
-            watch(Cost("tensor", "store", one, none, none + box(lanes[:1]) // SECTOR))
+            watch(Cost("tensor", "store", one, none, none + box(lanes[:1])[0] // SECTOR))
 
     return run
 
