@@ -53,6 +53,7 @@ class Set(NamedTuple):
     families: tuple[str, ...]
 
 
+HOPPER = ("mma.sync and TMA", "wgmma", "k divided by wgmma")
 SETS = {
     "held_out_families": Set(20261124, ("k divided", "mma.sync", "wgmma and TMA")),
     "held_out_tcec": Set(20261125, ("TCEC",)),
@@ -61,7 +62,8 @@ SETS = {
     "held_out_mma_split_k_2": Set(20261128, ("k divided on Tensor Cores",)),
     "held_out_tcec_3": Set(20261129, ("TCEC",)),
     "held_out_mma_split_k_3": Set(20261130, ("k divided on Tensor Cores",)),
-    "held_out_hopper": Set(20261201, ("mma.sync and TMA", "wgmma", "k divided by wgmma")),
+    "held_out_hopper": Set(20261201, HOPPER),
+    "held_out_hopper_2": Set(20261202, HOPPER),
 }
 
 

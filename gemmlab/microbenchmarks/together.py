@@ -93,11 +93,13 @@ _CAME = (
 
 
 def own_clock(clocks: np.ndarray) -> list[int]:
-    """Cycles as `span` has them, and the SMs' clock [MHz], the median of what each tells."""
-    cycles, ns = (
-        clocks[end] - clocks[start] for start, end in (("start", "end"), ("start_ns", "end_ns"))
-    )
-    return [*span(clocks), round(1000 * float(np.median(cycles / ns)))]
+    """Cycles as `span` has them, and the SMs' clock [MHz], the median of what each block tells.
+
+    A warp that comes early waits for the others after it has read the time and before the cycles.
+    """
+    cycles = clocks["end"].max(axis=1) - clocks["start"].min(axis=1)
+    ns = clocks["end_ns"].max(axis=1) - clocks["start_ns"].max(axis=1)
+    return [*span(clocks), round(float(np.median(1000 * cycles / ns)))]
 
 
 def _loop(

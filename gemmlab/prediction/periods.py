@@ -22,11 +22,13 @@ class Longer(Executed):
     longer: Executed
     periods: int
 
-    def blocks(self, cold: bool) -> list[list[Stream]]:
+    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
         """The streams of each block, as `Executed.blocks` gives them."""
         return [
             [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
-            for blocks in zip(self.shorter.blocks(cold), self.longer.blocks(cold), strict=True)
+            for blocks in zip(
+                self.shorter.blocks(cold, later), self.longer.blocks(cold, later), strict=True
+            )
         ]
 
 

@@ -16,11 +16,13 @@ from gemmlab.sm.streams import Level, Stream
 def streams(
     visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1,
     written: float = 1.0, partial: float = 1.0, addition: float = 0.0,
+    stored: Level = Level.STORED,
 ) -> list[Stream]:  # fmt: skip
     """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`.
 
     written : as how many sectors one counts that is stored; partial : that is stored in part
     addition : as how many at least an atomic addition does
+    stored : the `Level` of what is stored
     """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
     cached = [_is_cached(i.opcode) for i in listing.instructions]
@@ -38,9 +40,9 @@ def streams(
                 rows[2, where, at - visit.start] = cost.sectors
                 rows[3, where, at - visit.start] = beyond[cost.warps]
             if cost.space == "tensor":
-                stored = np.rint(written * cost.sectors).astype(np.int32)
-                rows[2, where, at - visit.start] += stored
-                rows[3, where, at - visit.start] = beyond[cost.warps]
+                sectors = np.rint(written * cost.sectors).astype(np.int32)
+                rows[2, where, at - visit.start] += sectors
+                rows[3, where, at - visit.start] = int(stored)
             if cost.pieces is None:
                 continue
             asked, waits = _asked(cost, cache if cached[at] else None)
@@ -53,7 +55,8 @@ def streams(
                 asked = np.maximum(asked, addition * additions)
             rows[2, where, at - visit.start] += np.rint(asked).astype(np.int32)
             # L2 adds by itself. What is written takes the place of other lines, as what is read.
-            level = int(Level.L2) if cost.op == "atomic" else beyond[cost.warps]
+            of_op = {"atomic": int(Level.L2), "store": int(stored)}
+            level = of_op.get(cost.op, beyond[cost.warps])
             rows[3, where, at - visit.start] = np.where(waits, level, int(Level.L1))
         for row, warp in enumerate(visit.warps):
             parts[warp].append(rows[:, row])

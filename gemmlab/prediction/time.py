@@ -151,20 +151,25 @@ class Executed:
     together: float
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
-    def blocks(self, cold: bool) -> list[list[Stream]]:
+    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
         """The streams of each block; what L2 does not hold comes from device memory.
 
-        cold : the first round finds nothing in L2; later ones do if it keeps all arrays
+        cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
+            any of them stores takes the place of lines that nobody has written back.
+        later : these blocks are no first round
         """
+        kept = self.footprint <= (self.device.l2_bytes or 0)
         levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
-        if self.footprint <= (self.device.l2_bytes or 0):
-            levels[self.share.resident * self.warps * cold :] = int(Level.L2)
+        if kept:
+            first = self.share.resident * self.warps if cold and not later else 0
+            levels[first:] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
         cache = L1(L1_BYTES - taken)
         made = streams(
             self.visits, self.code, levels, cache,
             *(l2_gain(self) * weight(self.device)
               for weight in (written_sector, partial_sector, addition_sectors)),
+            stored=Level.L2 if kept and not cold else Level.STORED,
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
@@ -257,7 +262,7 @@ def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use:
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
-        blocks = [*blocks, *islice(cycle(executed.blocks(False)), missing)]
+        blocks = [*blocks, *islice(cycle(executed.blocks(cold, later=True)), missing)]
     return simulate(
         executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed, use),
         effects=effects,

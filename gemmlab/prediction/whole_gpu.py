@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from gemmlab.prediction.time import Executed
 
 
+NOBODY = -1  # in a row of sectors: a lane that takes no part
 QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
 
 
 def clock(executed: Executed, use: float = 1.0) -> float:
-    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more so the busier they are.
+    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more the busier they are.
 
-    use : the part of the time for which the Tensor Cores of an SM with blocks are busy
+    use : the part of the time for which the Tensor Cores of an SM with blocks are busy. Without it
+        the clock is that of few SMs.
     """
     known, device = facts(executed.device.name), executed.device
     names = {i.name for i in executed.code.instructions}
@@ -34,7 +37,7 @@ def clock(executed: Executed, use: float = 1.0) -> float:
     else:
         return device.clock
     lowest = float(np.interp(busy_sms(executed) / device.sms, QUARTERS, clocks))
-    return device.clock - (device.clock - lowest) * min(1.0, use / full)
+    return clocks[0] - (clocks[0] - lowest) * min(1.0, use / full)
 
 
 def busy_sms(executed: Executed) -> int:
@@ -47,7 +50,8 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
 
     L2 and device memory have clocks of their own, and give as much a second: device memory at the
     mean rate at which all arrays come. SMs without a block leave their share of it to others. What
-    several blocks ask for comes from there once, so that all of them together get more of it.
+    several blocks ask for comes from there once, so that all of them together get more of it; what
+    they store is each one's own.
     """
     known, device = facts(executed.device.name), executed.device
     slower = device.clock / clock(executed, use)
@@ -59,6 +63,11 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
         l2_latency=known.l2_latency_for_all,
         l2_bytes_per_cycle=slower * l2_share(executed) * l2_gain(executed),
         dram_bytes_per_cycle=of_memory * slower * asked_again(executed),
+        dram_stored_per_cycle=known.dram_stored_per_cycle
+        * device.sms
+        / busy
+        * slower
+        * stored_weight(executed),
     )
 
 
@@ -78,15 +87,34 @@ def l2_gain(executed: Executed) -> float:
 
 
 def asked_again(executed: Executed) -> float:
-    """How often blocks ask for what comes from device memory once, at least 1."""
+    """How often blocks read what comes from device memory once, at least 1."""
     if not executed.footprint:
         return 1.0
     mine, device = executed.share, executed.device
     kept = executed.footprint <= (device.l2_bytes or 0)
     count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
-    first = executed.blocks(True)[: mine.resident]
-    each = sum(int(s.sectors[s.levels == Level.DRAM].sum()) for b in first for s in b) / len(first)
-    return max(1.0, SECTOR * each * count / executed.footprint)
+    first = [s for block in executed.blocks(True)[: mine.resident] for s in block]
+    each = SECTOR * sum(int(s.sectors[s.levels == Level.DRAM].sum()) for s in first) / mine.resident
+    come = executed.footprint - stored_alone(executed) * math.prod(mine.grid)
+    return max(1.0, each * count / max(come, SECTOR))
+
+
+@lru_cache(maxsize=16)  # of a launch it is asked for at each clock
+def stored_alone(executed: Executed) -> int:
+    """Bytes that a block stores and does not read, the first of those that were executed."""
+    read, stored, boxes = set(), set(), 0
+    for cost in (cost for visit in executed.visits for _, cost in visit.costs):
+        its = cost.warps < executed.warps
+        if cost.space == "tensor":
+            boxes += int(cost.sectors[its].sum())
+        elif cost.space == "global" and cost.op in ("load", "store"):
+            (read if cost.op == "load" else stored).update(cost.pieces[its].ravel().tolist())
+    return SECTOR * (boxes + len(stored - read - {NOBODY}))
+
+
+def stored_weight(executed: Executed) -> float:
+    """As how many sectors one counts that an SM stores, by the time that L2 takes for it."""
+    return l2_gain(executed) * written_sector(executed.device)
 
 
 def written_sector(device: Device) -> float:

@@ -73,6 +73,7 @@ class Facts:
     l2_bytes_per_cycle: float = _quantity("B/cycle")  # where all SMs ask, each for other lines
     l2_bytes_at_most: float = _quantity("B/cycle")  # where few ask, or neighbours for the same
     dram_bytes_per_cycle: float = _quantity("B/cycle")  # while written lines leave L2 for others
+    dram_stored_per_cycle: float = _quantity("B/cycle")  # while each written line sends another one
 
     barrier_latency: int = _cycles()  # from the last warp that comes
     barrier_delay: int = _cycles()  # before a warp that comes waits

@@ -14,7 +14,7 @@ from gemmlab.sm.scoreboards import NEVER, complete, hold
 from gemmlab.sm.streams import Level
 
 SHARED, COPY, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
-L1, L2, DRAM = int(Level.L1), int(Level.L2), int(Level.DRAM)
+L1, L2, DRAM, STORED = map(int, Level)
 SECTOR = 32  # bytes
 
 
@@ -158,8 +158,9 @@ def shares(lsu, facts, sectors, level, t):
     began = max(lsu.share[0], float(t))
     lsu.share[0] = began + asked / facts.l2_bytes_per_cycle
     sent = lsu.share[0]
-    if level == DRAM:
+    if level in (DRAM, STORED):
+        rate = facts.dram_bytes_per_cycle if level == DRAM else facts.dram_stored_per_cycle
         first = max(lsu.share[1], float(t))
-        lsu.share[1] = first + asked / facts.dram_bytes_per_cycle
+        lsu.share[1] = first + asked / rate
         began, sent = max(began, first), max(sent, lsu.share[1])
     return began, sent

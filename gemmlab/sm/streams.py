@@ -10,11 +10,12 @@ import numpy as np
 
 
 class Level(IntEnum):
-    """Where a global access finds its data."""
+    """Where a global access finds its data, or that it stores what sends others to memory."""
 
     L1 = 0
     L2 = 1
     DRAM = 2
+    STORED = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from gemmlab.microbenchmarks import (
     beside_wgmma,
     cold,
     microbenchmark,
+    together,
 )
 from tests.support.timed_code import counted, listing, turn
 
@@ -25,7 +26,11 @@ FEW = 1 / 8  # copies for each instruction that counts, at most
 def test_a_turn_has_exactly_the_instructions_that_are_meant(loop):
     code = listing(loop.ptx(TARGET), TARGET)
     found = counted(turn(code, loop.passes), (*loop.code, *COPIES))
-    if loop in (*asynchronous.LOOPS, *beside_wgmma.LOOPS):  # neither fences nor waits are counted
+    if loop in (
+        *asynchronous.LOOPS,
+        *beside_wgmma.LOOPS,
+        *together.LOOPS,
+    ):  # neither fences nor waits are counted
         assert {name: found[name] for name in loop.code} == loop.code
         return
     found.subtract(CONTROL)

@@ -14,6 +14,7 @@ from gemmlab.microbenchmarks.loop import (
     each_warp,
     span,
 )
+from gemmlab.microbenchmarks.together import own_clock
 
 EVERY = (*LOOPS, *LAUNCHES)
 
@@ -87,6 +88,13 @@ def clocks(rows, blocks):
 def test_a_span_is_that_of_the_slowest_sm():
     two = clocks([(0, 10, 50, 0), (0, 12, 60, 0), (0, 1010, 1040, 1), (0, 1015, 1055, 1)], 2)
     assert span(two) == [50]
+
+
+def test_the_clock_is_that_of_whole_blocks():
+    """Of one block: 1000 cycles in 500 ns, by a second warp that waited for 100 ns before."""
+    two = clocks([(0, 10, 1000, 0), (0, 11, 1010, 0)], 1)
+    two["start_ns"], two["end_ns"] = [[100, 0]], [[590, 600]]
+    assert own_clock(two) == [1000, 2000]
 
 
 def test_each_warp_ends_so_long_after_the_first_start():

@@ -1,5 +1,6 @@
 """What is recorded of an H200: whole, of the kernels that are here, plausible; facts made of it."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -16,6 +17,7 @@ from gemmlab.microbenchmarks import (
     microbenchmark,
     results,
     running,
+    together,
 )
 from gemmlab.microbenchmarks.asynchronous import TILE
 from gemmlab.microbenchmarks.launch import COUNT
@@ -23,9 +25,10 @@ from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
 from gemmlab.sass.compiling import machine_code
 from gemmlab.sm.facts import facts
+from tests.support.paths import ROOT
 from tests.support.timed_code import assembled
 
-H200 = results.load("h200")
+H200, H100 = map(results.load, ("h200", "h100_sxm"))
 GPU = device("h200")
 RECORDED = ("h200", "h100_sxm")
 TARGET = "sm_90"
@@ -37,9 +40,12 @@ def cycles(name, warps=1):
 
 
 def test_every_microbenchmark_is_recorded_once():
-    """Those of decisions 017 to 019 are younger than the others, and in files of their own."""
+    """Those of decisions 017 to 020 are younger than the others, and in files of their own.
+
+    Of those of `together` an H100's times are there alone.
+    """
     younger = (*beside_products.LOOPS, *beside_wgmma.LOOPS)
-    older = [loop for loop in LOOPS if loop not in younger]
+    older = [loop for loop in LOOPS if loop not in (*younger, *together.LOOPS)]
     found = [(row.name, row.warps) for row in H200.loops]
     assert found == [(loop.name, warps) for loop in (*older, *younger) for warps in loop.warps]
     found = [(row.name, row.blocks) for row in H200.launches]
@@ -50,12 +56,22 @@ def test_every_microbenchmark_is_recorded_once():
     ]
 
 
-@pytest.mark.parametrize("row", [*H200.loops, *H200.launches], ids=lambda row: row.name)
+OF_TOGETHER = [row for row in H100.loops if EVERY[row.name] in together.LOOPS]
+
+
+def test_what_sms_do_together_is_recorded_of_an_h100():
+    assert [row.name for row in OF_TOGETHER] == [loop.name for loop in together.LOOPS]
+    assert {row.blocks for row in OF_TOGETHER} == {33, 66, 99, 132}
+
+
+@pytest.mark.parametrize(
+    "row", [*H200.loops, *H200.launches, *OF_TOGETHER], ids=lambda row: row.name
+)
 def test_what_was_timed_is_what_is_here(row):
     one = EVERY[row.name]
     assert row.ptx_sha256 == sha256(one.ptx(TARGET))[:DIGITS]
     assert len(row.ns) == running.SAMPLES
-    if row in H200.loops:
+    if EVERY[row.name] in LOOPS:
         assert row.instructions == one.count * one.turns
     else:
         assert (row.bytes, row.launches) == (one.bytes, one.in_a_row)
@@ -172,6 +188,55 @@ def test_the_tma_gets_more_from_l2_than_threads_do(name):
     assert f"{60 * TILE / one.each:.1f} bytes" in fact
     assert f"`{one.name}`" in fact
     assert recorded.provenance["date"][:10] in fact
+
+
+@pytest.mark.parametrize(("of", "fact"), [("hmma", "tensor_clocks"), ("wgmma", "wgmma_clocks")])
+def test_clocks_are_those_of_loops_that_multiply_tiles(of, fact):
+    """The medians of launches, by quarters of the SMs; on an H200 the last is an H100's."""
+    rows = [row for row in OF_TOGETHER if row.name.startswith(of)]
+    clocks = [float(np.median([launch[1] for launch in row.cycles])) for row in rows]
+    assert getattr(facts("h100_sxm"), fact) == tuple(1e6 * c for c in clocks)
+    said = facts("h100_sxm").sources[fact]
+    assert ", ".join(f"{c:.0f}" for c in clocks[:3]) + f" and {clocks[3]:.0f} MHz" in said
+    assert getattr(facts("h200"), fact)[-1] == getattr(facts("h100_sxm"), fact)[-1]
+    assert f"{clocks[3]:.0f} MHz" in facts("h200").sources[fact]
+
+
+@pytest.mark.parametrize(
+    ("of", "fact", "busy"), [("hmma", "tensor_use", 2 * 6), ("wgmma", "wgmma_use", 2 * 128)]
+)
+def test_so_busy_were_tensor_cores_then(of, fact, busy):
+    one = H100.loop(f"{of}_together_on_all_sms", 8)
+    assert getattr(facts("h100_sxm"), fact) == round(busy / one.each, 2)
+    assert f"{one.each:.2f} cycles" in facts("h100_sxm").sources[fact]
+
+
+def test_neighbours_that_want_the_same_get_more_from_l2():
+    """Nearly twice as much as where each wants something else; few SMs get about as much."""
+    pairs, alone, few = (
+        60 * TILE / H100.loop(name, 1).each
+        for name in ("tma_together_by_2", "tma_60_copies_all_sms", "tma_together_on_quarter_of_sms")
+    )
+    known = facts("h100_sxm")
+    assert known.l2_bytes_at_most == float(f"{pairs:.3g}") == facts("h200").l2_bytes_at_most
+    assert 1.6 * alone < pairs < 2 * alone
+    assert pairs == pytest.approx(few, rel=0.2)
+    for rate in (pairs, few):
+        assert f"{rate:.1f}" in known.sources["l2_bytes_at_most"]
+
+
+def test_the_decision_tells_what_sms_have_together():
+    text = (ROOT / "book/decisions/020-what-sms-have-together.md").read_text("utf-8")
+    copies = re.findall(r"\(`(tma_\w+)`\) \| ([\d.]+) \|", text)
+    assert len(copies) == 4
+    for name, told in copies:
+        rate = 60 * TILE / H100.loop(name, 1).each
+        assert float(told) == pytest.approx(rate, abs=0.051)
+    for of in ("hmma", "wgmma"):
+        (told,) = re.findall(rf"\(`{of}_together_on_…`\) \|([\d| ]+)\|", text)
+        rows = [row for row in OF_TOGETHER if row.name.startswith(of)]
+        clocks = [np.median([launch[1] for launch in row.cycles]) for row in rows]
+        assert list(map(int, told.split("|"))) == clocks
 
 
 @pytest.mark.parametrize("name", RECORDED)

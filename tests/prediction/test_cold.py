@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device, kernels
+from gemmlab.prediction.compiling import listing as compiled
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.rungs import execute_rung, predict_rung
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import predict_time
+from gemmlab.prediction.time import execute, predict_time
 from gemmlab.prediction.whole_gpu import (
     asked_again,
     clock,
     dram_time,
     sm_facts,
+    stored_alone,
+    stored_weight,
     stream_bandwidth,
     written_sector,
 )
@@ -69,7 +72,8 @@ def test_what_is_stored_takes_l2_longer_than_what_is_loaded():
 
 def test_l2_adds_by_itself_and_makes_room_for_the_rest():
     assert one_access("atomic", 4) == (4, Level.L2)
-    assert one_access("store", 4, 0) == (4, Level.DRAM)
+    assert one_access("store", 4, 0) == (4, Level.STORED)
+    assert one_access("store", 4, 0, stored=Level.L2) == (4, Level.L2)
 
 
 def test_bytes_come_more_slowly_until_l2_is_full_of_them():
@@ -105,24 +109,41 @@ def test_what_l2_keeps_comes_once_for_all_rounds():
     one = executed(Gemm(4096, 2048, 64))
     blocks, at_once = math.prod(one.share.grid), one.share.sms * one.share.resident
     assert blocks > at_once  # several rounds
+    stored = stored_alone(one) * blocks
+    assert stored == 4 * 4096 * 2048
     of_one_round, of_all = (
-        asked_again(replace(one, footprint=size)) * size
-        for size in (H200.l2_bytes // 8, H200.l2_bytes + 1)
+        asked_again(replace(one, footprint=size)) * (size - stored)
+        for size in (one.footprint, H200.l2_bytes + 1)
     )
     assert of_all / of_one_round == pytest.approx(blocks / at_once)
 
 
+@cuda.jit
+def doubled(x):
+    i = cuda.grid(1)
+    x[i] *= 2
+
+
+@pytest.mark.ptxas
+def test_what_is_read_and_stored_comes_from_memory_all_the_same():
+    """An array that is changed in place is read once, and C where beta is not 0."""
+    code = compiled(doubled, (np.zeros(8, np.float32),))
+    one = execute(code, H200, 1 << 12, 256, np.zeros(1 << 20, np.float32))
+    assert stored_alone(one) == 0
+    assert asked_again(one) == 1
+    written, changed = (executed(Gemm(128, 128, 64, beta=beta)) for beta in (0.0, 1.0))
+    assert (stored_alone(written), stored_alone(changed)) == (4 * 128 * 128, 0)
+
+
 @pytest.mark.ptxas
 def test_what_several_blocks_ask_for_comes_once():
-    """A block by itself asks for everything once, and stores C; of four, two have the same rows."""
+    """A block by itself asks for everything once; of four, two have the same rows of A or B.
+
+    What they store is each one's own.
+    """
     alone, four = executed(Gemm(128, 128, 2048)), executed(Gemm(256, 256, 2048))
-    stored = 4 * 128 * 128
-    longer = (written_sector(H200) - 1) * stored
-    assert asked_again(alone) == pytest.approx(1 + longer / alone.footprint, rel=0.01)
-    read = alone.footprint - stored  # by each block, of the same k
-    assert asked_again(four) == pytest.approx(
-        1 + (4 * longer + 2 * read) / four.footprint, rel=0.01
-    )
+    assert asked_again(alone) == pytest.approx(1, rel=0.02)
+    assert asked_again(four) == pytest.approx(2, rel=0.02)
     assert asked_again(replace(four, footprint=0)) == 1
 
 
@@ -132,10 +153,40 @@ def test_an_sm_is_one_of_many(n, blocks):
     """Those that have no block leave what they could have to the others."""
     one = executed(Gemm(n, n, 256))
     assert math.prod(one.share.grid) == blocks
-    known, slower = sm_facts(one), H200.clock / clock(one.code, H200)
-    assert slower == 1
+    known = sm_facts(one)
+    assert clock(one) == H200.clock
     assert known.l2_latency == SM.l2_latency_for_all > SM.l2_latency
     share = SM.dram_bytes_per_cycle * H200.sms / min(H200.sms, blocks)
     assert one.footprint < H200.l2_bytes
     assert known.dram_bytes_per_cycle == pytest.approx(share * asked_again(one))
-    assert known.l2_bytes_per_cycle == SM.l2_bytes_per_cycle
+    of_stores = SM.dram_stored_per_cycle * H200.sms / min(H200.sms, blocks)
+    assert known.dram_stored_per_cycle == pytest.approx(of_stores * stored_weight(one))
+    assert 1 < one.together < 2  # neighbours have columns of B in common, or rows of A
+    of_all = SM.l2_bytes_per_cycle * H200.sms / min(H200.sms, blocks) * one.together
+    assert known.l2_bytes_per_cycle == pytest.approx(min(of_all, SM.l2_bytes_at_most))
+    assert (known.l2_bytes_per_cycle == SM.l2_bytes_at_most) == (blocks == 4)
+
+
+@pytest.mark.ptxas
+def test_what_is_stored_takes_the_place_of_lines_in_every_round():
+    """What blocks of later rounds read is in L2, but L2 is full of what was written before."""
+    one = executed(Gemm(4096, 2048, 64))
+
+    def levels(**asked):
+        streams = [s for block in one.blocks(**asked) for s in block]
+        return {int(level) for s in streams for level in s.levels[s.sectors > 0]}
+
+    assert one.count == one.share.resident  # of the first round
+    assert levels(cold=True) == {Level.DRAM, Level.STORED}
+    assert levels(cold=True, later=True) == {Level.L2, Level.STORED}
+    assert levels(cold=False) == {Level.L2}
+
+
+@pytest.mark.ptxas
+def test_what_is_stored_gains_nothing_from_neighbours():
+    """Where they read half as much again, a sector that is stored counts as one and a half."""
+    one = executed(Gemm(2048, 2048, 256))
+    alone, both = (replace(one, together=often).blocks(cold=False)[0][0] for often in (1.0, 1.5))
+    stores = np.array([i.name == "STG" for i in one.code.instructions])[alone.instructions]
+    assert both.sectors[stores].sum() == pytest.approx(1.5 * alone.sectors[stores].sum(), rel=0.02)
+    assert (both.sectors[~stores] == alone.sectors[~stores]).all()

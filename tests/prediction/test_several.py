@@ -9,7 +9,13 @@ from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.launches import Share
 from gemmlab.prediction.rung_listings import arguments, usual
-from gemmlab.prediction.rungs import execute_rung, footprint, forecast_other, predict_rung
+from gemmlab.prediction.rungs import (
+    execute_rung,
+    footprint,
+    forecast_other,
+    forecast_rung,
+    predict_rung,
+)
 from gemmlab.prediction.streams import streams
 from gemmlab.prediction.time import Executed, forecast
 from gemmlab.prediction.whole_gpu import addition_sectors, clock, sm_facts
@@ -77,23 +83,50 @@ def test_an_addition_takes_l2_as_long_as_it_was_measured():
     assert one.sectors.tolist() == [3]
 
 
+SM = facts("h200")
+FFMA = "FFMA R0, R1, R2, R3"
+HMMA = "HMMA.16816.F32 R0, R4, R8, R0"
+HGMMA = "HGMMA.64x128x16.F32 R24, gdesc[UR20], R24, gsb0"
+
+
+def on_sms(opcode, sms, together=1.0):
+    """A launch of a block on each of so many SMs."""
+    code = listing(f"------ W- R- - S01  {opcode}")
+    share = Share((sms, 1, 1), 1, 1, H200.sms)
+    return Executed(code, H200, share, (), 1, 1, 0, 0, 0, together)
+
+
 @pytest.mark.parametrize(
     ("opcode", "hertz"),
-    [
-        ("FFMA R0, R1, R2, R3", H200.clock),
-        ("HMMA.16816.F32 R0, R4, R8, R0", facts("h200").tensor_clock),
-        ("HGMMA.64x128x16.F32 R24, gdesc[UR20], R24, gsb0", facts("h200").wgmma_clock),
-    ],
+    [(FFMA, H200.clock), (HMMA, SM.tensor_clocks[-1]), (HGMMA, SM.wgmma_clocks[-1])],
 )
 def test_tensor_cores_lower_the_clock_and_not_that_of_l2(opcode, hertz):
-    code = listing(f"------ W- R- - S01  {opcode}")
-    assert clock(code, H200) == hertz
-    one = Share((132, 1, 1), 1, 1, 132)  # a block on each SM
-    known = sm_facts(Executed(code, H200, one, (), 1, 1, footprint=0, touched=0, shared_bytes=0, together=1.0))
+    one = on_sms(opcode, 132)
+    assert clock(one) == hertz
     for rate in ("l2_bytes_per_cycle", "dram_bytes_per_cycle"):
-        assert getattr(known, rate) * hertz == pytest.approx(
-            getattr(facts("h200"), rate) * H200.clock
-        )
+        found = getattr(sm_facts(one), rate) * hertz
+        assert found == pytest.approx(getattr(SM, rate) * H200.clock)
+
+
+def test_the_clock_falls_with_the_use_of_tensor_cores_and_with_the_sms_that_use_them():
+    few, _, most, lowest = SM.wgmma_clocks
+    assert few == most > lowest
+    assert clock(on_sms(HGMMA, 132), use=0) == clock(on_sms(HGMMA, 1)) == few
+    assert clock(on_sms(HGMMA, 132), use=SM.wgmma_use / 2) == pytest.approx((few + lowest) / 2)
+    assert clock(on_sms(HGMMA, 132), use=1) == lowest
+    assert clock(on_sms(HGMMA, 99 + 11)) == pytest.approx(most - (most - lowest) / 3)
+    assert clock(on_sms(HMMA, 132), use=0.9) == SM.tensor_clocks[-1]  # as busy as they can be
+    assert clock(on_sms(FFMA, 132), use=0.9) == H200.clock
+
+
+@pytest.mark.ptxas
+def test_a_launch_takes_what_it_takes_at_its_own_clock():
+    """A product whose Tensor Cores wait for most of the time is not at the lowest one."""
+    problem, kernel = Gemm(2048, 2048, 256, dtype="float16"), kernels.mma_shared
+    found, executed = predict_rung(problem, H200, kernel), execute_rung(problem, H200, kernel)
+    assert 0 < found.tensor_use < SM.tensor_use
+    again = forecast_rung(problem, executed, use=found.tensor_use)
+    assert found.times["sm"] == again.times["sm"] < forecast_rung(problem, executed).times["sm"]
 
 
 @pytest.mark.parametrize(
@@ -110,16 +143,16 @@ def test_another_launch_has_to_do_with_what_it_accesses(kernel, accessed, monkey
     problem, found = Gemm(512, 512, 2048), []
     tiling = kernel.choose(None, problem, H200)
 
-    def seen(executed, **options):
+    def seen(executed, *asked, **options):
         found.append(executed.footprint)
-        return forecast(executed, **options)
+        return forecast(executed, *asked, **options)
 
     monkeypatch.setattr("gemmlab.prediction.rungs.forecast", seen)
     (further,) = (one for one in kernel.launches if one is not kernel)
     forecast_other(problem, H200, kernel, tiling, further)
     sizes = dict(zip("ABC", problem.array_bytes, strict=True))
     sizes["W"] = footprint(problem, kernel, tiling) - sum(problem.array_bytes)
-    assert found == [sum(sizes[name] for name in accessed)]
+    assert set(found) == {sum(sizes[name] for name in accessed)}
 
 
 @pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)

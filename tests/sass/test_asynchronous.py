@@ -16,6 +16,7 @@ from gemmlab.instructions import (
 from gemmlab.kernels import tma_stored, warp_specialised
 from gemmlab.prediction.compiling import listing
 from gemmlab.prediction.rungs import execute_rung
+from gemmlab.prediction.whole_gpu import stored_weight
 from gemmlab.sass.execution.asynchronous import Mbarrier
 from gemmlab.sass.execution.counting import counters
 from gemmlab.sass.execution.launch import launch
@@ -128,9 +129,8 @@ def test_the_tma_stores_all_of_c():
     )
     levels = {int(x) for b in executed.blocks(True) for s in b
               for x in s.levels[np.isin(s.instructions, storing)]}  # fmt: skip
-    assert levels == {Level.DRAM}  # where they take the place of lines to be written back
-    gpu = device("h200")
-    weighs = 16 * 128 // 32 * gpu.l2_bandwidth / gpu.l2_write_bandwidth
+    assert levels == {Level.STORED}  # where they take the place of lines to be written back
+    weighs = 16 * 128 // 32 * stored_weight(executed)
     assert set(asked) == {round(weighs)}  # as many sectors as L2 takes the time of
 
 

@@ -141,7 +141,7 @@ STORE, GROUP, FEW_LEFT, NONE_LEFT = range(4)
 
 @pytest.mark.parametrize(
     ("level", "rate"),
-    [(Level.L2, H200.l2_bytes_per_cycle), (Level.DRAM, H200.dram_bytes_per_cycle)],
+    [(Level.L2, H200.l2_bytes_per_cycle), (Level.STORED, H200.dram_stored_per_cycle)],
 )
 @pytest.mark.parametrize(
     ("order", "read"),

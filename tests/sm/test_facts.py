@@ -22,8 +22,11 @@ def test_each_fact_has_a_source():
 def test_a_file_takes_what_it_does_not_say_from_another():
     one, other = facts("h100_sxm"), facts("h200")
     differing = {name for name in UNITS if getattr(one, name) != getattr(other, name)}
-    memories = {"dram_latency", "l2_bytes_per_cycle", "dram_bytes_per_cycle"}
-    assert differing == memories | {"wgmma_clock"}
+    memories = {
+        *("dram_latency", "l2_bytes_per_cycle"),
+        *("dram_bytes_per_cycle", "dram_stored_per_cycle"),
+    }
+    assert differing == memories | {"tensor_clocks", "wgmma_clocks"}
 
 
 @pytest.mark.parametrize(

@@ -369,6 +369,21 @@ def test_device_memory_serves_an_sm_at_its_share():
     assert cycles(code, [one], "scoreboards") < n + H200.dram_latency + 20
 
 
+def test_device_memory_serves_loads_and_stores_in_turn():
+    """Each at its own rate, one after the other."""
+    n = 25
+    both = [
+        "------ W0 R- - S01  LDG.E.128 R4, desc[UR4][R2.64]",
+        "------ W- R- - S01  STG.E.128 desc[UR4][R2.64], R8",
+    ]
+    code = listing("\n".join([*both * n, "0----- W- R- - S01  MOV R0, R4"]))
+    one = stream(range(2 * n + 1), [4] * 2 * n + [0], [16] * 2 * n + [0])
+    one.levels[:-1] = [Level.DRAM, Level.STORED] * n
+    each = 512 / H200.dram_bytes_per_cycle, 512 / H200.dram_stored_per_cycle
+    share = (n - 1) * sum(each) + H200.dram_latency
+    assert cycles(code, [one], "scoreboards", "l2") == pytest.approx(share, abs=40)
+
+
 def test_what_is_on_its_way_comes_with_what_was_asked_for():
     """The second load asks L2 for nothing; one that begins when all has come finds it in L1."""
     code = listing(
