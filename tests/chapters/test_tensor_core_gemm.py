@@ -218,10 +218,10 @@ def test_what_the_rungs_wait_for():
     def copies(found):
         return [cost for cost in found.lines if cost.line.text.startswith("copy")]
 
-    products, *two = swizzled.lines[:3]
+    two = copies(swizzled)
+    (products,) = set(swizzled.lines[:3]) - set(two)
     assert products.line.text.startswith("multiply")
-    assert set(two) == set(copies(swizzled))
-    assert 0.5 < sum(cost.share for cost in two) < 0.56
+    assert 0.5 < sum(cost.share for cost in two) < 0.58
     for cost in two:
         assert cost.used["integer"] + cost.empty["lsu"] > cost.share / 2
     spent = [sum(c.used.get("integer", 0) for c in copies(s)) for s in (swizzled, ring)]
