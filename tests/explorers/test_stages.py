@@ -158,7 +158,7 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_where_the_prediction_from_code_is_furthest_off():
-    """Two blocks on an SM: within a tenth with four stages, a ninth off with one, a sixth with two."""
+    """Two blocks on an SM: four stages within a tenth, one a ninth off, two a sixth."""
     ratio = {}
     for stages in (1, 2, 4):
         tiling = ringed(TWO, stages)
