@@ -167,7 +167,9 @@ def forecast_rung(
             [f.result.cycles for f in found],
         )
     )
-    return replace(found[-1], times=times, tensor_use=busy / cycles)
+    # On a line through two short products a long one may take less than its Tensor Cores are busy.
+    times["sm"] *= max(1.0, busy / cycles)
+    return replace(found[-1], times=times, tensor_use=min(1.0, busy / cycles))
 
 
 def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:

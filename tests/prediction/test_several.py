@@ -129,6 +129,17 @@ def test_a_launch_takes_what_it_takes_at_its_own_clock():
     assert found.times["sm"] == again.times["sm"] < forecast_rung(problem, executed).times["sm"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [4096, 8192])
+def test_nobody_is_promised_more_than_tensor_cores_can_do(n):
+    """A long product is on a line through two short ones, which could lead anywhere."""
+    problem = Gemm(n, n, n, dtype="float16", out_dtype="float32")
+    found = predict_rung(problem, H200, kernels.tma_stored)
+    peak = H200.flop_per_cycle_per_sm["float16"] * H200.sms * SM.wgmma_clocks[0]
+    assert problem.flops / peak < found.times["sm"]
+    assert found.tensor_use <= 1
+
+
 @pytest.mark.parametrize(
     ("kernel", "accessed"),
     [
