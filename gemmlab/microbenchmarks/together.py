@@ -26,7 +26,7 @@ from gemmlab.microbenchmarks.asynchronous import (
 from gemmlab.microbenchmarks.global_memory import ZEROS_AT
 from gemmlab.microbenchmarks.loop import WARP, Loop, lines, registers, span, started
 
-QUARTERS = (1, 2, 3, 4)  # of the SMs
+# Quarters of the SMs, and how a name tells them.
 SMS = {1: "quarter_of_sms", 2: "half_of_sms", 3: "three_quarters_of_sms", 4: "all_sms"}
 WARPS = 2 * WARPGROUP
 ROOM, PIECE = A_BYTES + B_BYTES, 16_384  # of what is multiplied, and of a copy at most [B]
@@ -114,7 +114,7 @@ def _loop(
         lines([started(SUMS), _MADE, setup]),
         SUMS,
         warps=(WARPS,),
-        of_sms=quarters / max(QUARTERS),
+        of_sms=quarters / max(SMS),
         turns=300,
         data_bytes=1 << 26,
         shared_bytes=ROOM + PAST,
@@ -174,6 +174,6 @@ def _multiplied(a: tuple[str, ...], b: tuple[str, ...]) -> str:
 LOOPS = (
     copies(COPIES[-1], "tma_together_on_quarter_of_sms", " of a quarter of the SMs", 0.25),
     copies(COPIES[-1], "tma_together_by_2", " of every SM, the same of two neighbours", 1.0, PAIRS),
-    *(_wgmma(quarters) for quarters in QUARTERS),
-    *(_mma(quarters) for quarters in QUARTERS),
+    *(_wgmma(quarters) for quarters in SMS),
+    *(_mma(quarters) for quarters in SMS),
 )

@@ -212,7 +212,8 @@ def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
 
     forecast_at : makes a forecast of the use on which the clock depends
     """
-    return forecast_at(forecast_at(1.0).tensor_use)
+    lowest = forecast_at(1.0)
+    return forecast_at(lowest.tensor_use) if lowest.tensor_use else lowest
 
 
 def forecast(

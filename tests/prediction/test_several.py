@@ -1,6 +1,7 @@
 """Kernels of several launches, clocks by what code runs, additions that L2 takes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from gemmlab.prediction.rungs import (
     predict_rung,
 )
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import Executed, forecast
+from gemmlab.prediction.time import Executed, at_its_clock, forecast
 from gemmlab.prediction.whole_gpu import addition_sectors, clock, sm_facts
 from gemmlab.sass.execution.accesses import Cost
 from gemmlab.sass.execution.machine import Visit
@@ -129,13 +130,21 @@ def test_a_launch_takes_what_it_takes_at_its_own_clock():
     assert found.times["sm"] == again.times["sm"] < forecast_rung(problem, executed).times["sm"]
 
 
+@pytest.mark.parametrize(("tensor_use", "asked"), [(0.0, [1.0]), (0.4, [1.0, 0.4])])
+def test_only_a_launch_with_tensor_cores_is_simulated_again(tensor_use, asked):
+    seen = []
+    at_its_clock(lambda use: seen.append(use) or SimpleNamespace(tensor_use=tensor_use))
+    assert seen == asked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [4096, 8192])
 def test_nobody_is_promised_more_than_tensor_cores_can_do(n):
     """A long product is on a line through two short ones, which could lead anywhere."""
     problem = Gemm(n, n, n, dtype="float16", out_dtype="float32")
     found = predict_rung(problem, H200, kernels.tma_stored)
-    peak = H200.flop_per_cycle_per_sm["float16"] * H200.sms * SM.wgmma_clocks[0]
+    per_cycle = H200.flop_per_cycle_per_sm["float16"] * H200.sms
+    peak = per_cycle * clock(on_sms(HGMMA, 132), found.tensor_use)
     assert problem.flops / peak < found.times["sm"]
     assert found.tensor_use <= 1
 
@@ -163,7 +172,7 @@ def test_another_launch_has_to_do_with_what_it_accesses(kernel, accessed, monkey
     forecast_other(problem, H200, kernel, tiling, further)
     sizes = dict(zip("ABC", problem.array_bytes, strict=True))
     sizes["W"] = footprint(problem, kernel, tiling) - sum(problem.array_bytes)
-    assert set(found) == {sum(sizes[name] for name in accessed)}
+    assert found == [sum(sizes[name] for name in accessed)]
 
 
 @pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)
