@@ -11,7 +11,7 @@ from gemmlab.prediction.compiling import listing as compiled
 from gemmlab.prediction.l1 import L1
 from gemmlab.prediction.rungs import execute_rung, predict_rung
 from gemmlab.prediction.streams import streams
-from gemmlab.prediction.time import execute, predict_time
+from gemmlab.prediction.time import ALL, execute, predict_time, simulated
 from gemmlab.prediction.whole_gpu import (
     asked_again,
     clock,
@@ -180,6 +180,17 @@ def test_what_is_stored_takes_the_place_of_lines_in_every_round():
     assert levels(cold=True) == {Level.DRAM, Level.STORED}
     assert levels(cold=True, later=True) == {Level.L2, Level.STORED}
     assert levels(cold=False) == {Level.L2}
+
+
+@pytest.mark.ptxas
+def test_blocks_that_run_again_are_a_later_round(monkeypatch):
+    one, seen = executed(Gemm(4096, 2048, 64)), []
+    monkeypatch.setattr("gemmlab.prediction.time.simulate", lambda code, of, **_: seen.extend(of))
+    simulated(one, one.count + 1, True, ALL, 1.0)
+    first, again = (
+        {int(level) for s in seen[i] for level in s.levels[s.sectors > 0]} for i in (0, -1)
+    )
+    assert (first, again) == ({Level.DRAM, Level.STORED}, {Level.L2, Level.STORED})
 
 
 @pytest.mark.ptxas
