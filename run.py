@@ -349,7 +349,7 @@ def book(extra: "list[str]") -> int:
 
 def validate(extra: "list[str]") -> int:
     """Every check against hardware, in pieces that resume."""
-    return call("-m", "tests.hardware.validate", *extra)
+    return call("-m", "benchmarks.hardware.validate", *extra)
 
 
 def lint(extra: "list[str]") -> int:

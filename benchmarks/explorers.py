@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gemmlab import explorers
-from gemmlab.explorers.base import Explorer
+from gemmlab.explorers.shared.base import Explorer
 
 SIZES = [2**i for i in range(7, 13)]
 

@@ -13,8 +13,8 @@ numbers. Three times of a call, with all of scaling, splitting and multiplying:
   loop  of a call, where many follow each other and the last one is waited for
 
 Then what each thing takes that is queued for the last product of k = side. Prints the tables and
-writes OUT.json, which `gemmlab.records.matmul` reads; what ships is
-gemmlab/recorded/<device>/matmul.json, and `python -m book.readme` shows it.
+writes OUT.json, which `gemmlab.measure.records.matmul` reads; what ships is
+gemmlab/recorded/<device>/matmul.json, and `python -m benchmarks.readme` shows it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from typing import Any
 import numpy as np
 
 from gemmlab import matmul, matmul_choice
-from gemmlab.backends.gpu import flush, provenance
-from gemmlab.backends.timing import version
-from gemmlab.detection import detect
-from gemmlab.driver import gpu_status, numba_cuda
+from gemmlab.measure.backends.gpu import flush, provenance
+from gemmlab.measure.backends.timing import version
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, calling, queue
 from gemmlab.numerics import backward_error
-from gemmlab.records.matmul import Part, Product
-from gemmlab.records.tables import written
+from gemmlab.measure.records.matmul import Part, Product
+from gemmlab.measure.records.tables import written
 
 SIZES = (256, 512, 1024, 1536, 2048, 4096, 8192)
 ROWS = 32  # of C, whose errors are told

@@ -7,7 +7,7 @@ networks are used; none is left out where it goes badly. Of all kernels and tili
 that `gemmlab.predict` expects to be fastest. All take turns, A B C A B C …, with a cold L2, and are
 checked first. "picked" is what is expected to be the fastest, "best" what was. Processes compile
 and check side by side; one at a time computes on the GPU. Prints a table and writes OUT.json, which
-`gemmlab.records.networks` reads; what ships is gemmlab/recorded/<device>/networks.json.
+`gemmlab.measure.records.networks` reads; what ships is gemmlab/recorded/<device>/networks.json.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab import Gemm, kernels, predict
-from gemmlab.backends import gpu
-from gemmlab.backends.checking import check
-from gemmlab.backends.timing import DATA, version
-from gemmlab.detection import detect
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.checking import check
+from gemmlab.measure.backends.timing import DATA, version
+from gemmlab.here.detection import detect
 from gemmlab.device import Device
-from gemmlab.driver import gpu_status
+from gemmlab.here.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.kernels.tensor_core.pieces import are_aligned
+from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
 from gemmlab.model.occupancy import check_block
 from gemmlab.problem import Operands
-from gemmlab.recording import parse_kernels
-from gemmlab.records.networks import Layer, Timed
-from gemmlab.records.tables import written
+from gemmlab.measure.recording import parse_kernels
+from gemmlab.measure.records.networks import Layer, Timed
+from gemmlab.measure.records.tables import written
 from gemmlab.tiling import Tiling
 
 ROUNDS = 20

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from benchmarks.ladder import ROUNDS, compare, has_gpu
 from gemmlab import Gemm, kernels
-from gemmlab.detection import detect
+from gemmlab.here.detection import detect
 from gemmlab.product import LAYOUTS
-from gemmlab.recording import parse_kernels
+from gemmlab.measure.recording import parse_kernels
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ import ipywidgets as widgets
 from PIL import Image
 from traitlets import TraitError
 
-from gemmlab.explorers.base import Explorer
+from gemmlab.explorers.shared.base import Explorer
 
 MOST = 10  # values that a slider keeps; lists keep all of theirs
 ROUNDS = 3  # in which the controls of an explorer are set back

@@ -9,26 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gemmlab
-from gemmlab import (
-    doctor,
-    guide_figures,
-    held_out,
-    held_out_families,
-    microbenchmarks,
-    recording,
-    records,
-    sizes,
-)
+from gemmlab import doctor
+from benchmarks import guide_figures, held_out, held_out_families, microbenchmarks
+from gemmlab.measure import recording, records, sizes
 from gemmlab.architectures import name_of
-from gemmlab.detection import detect
+from gemmlab.here.detection import detect
 from gemmlab.device import RECORDED, Device, device
-from gemmlab.driver import gpu_status
-from gemmlab.microbenchmarks import results, running
-from gemmlab.prediction.compiling import lacking
+from gemmlab.here.driver import gpu_status
+from gemmlab.measure.records import microbenchmarks as results
+from benchmarks.microbenchmarks import running
+from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
-from gemmlab.records.series import FIGURES
-from gemmlab.sm.facts import facts
+from gemmlab.measure.records.series import FIGURES
+from gemmlab.compiled.sm.facts import facts
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 HANDED_OVER = {  # to run.py, with all their arguments
@@ -274,7 +268,7 @@ def _microbenchmarks(arguments: argparse.Namespace) -> int:
 
 
 def _listings(arguments: argparse.Namespace) -> int:
-    from gemmlab.prediction import recorded, rung_listings
+    from gemmlab.compiled.forecast import recorded, rung_listings
 
     if lacking():
         return _fail(f"--listings compiles the kernels: {lacking()}")

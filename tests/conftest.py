@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from gemmlab.driver import gpu_status
+from gemmlab.here.driver import gpu_status
 
 matplotlib.use("Agg")
 

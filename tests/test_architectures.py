@@ -9,7 +9,7 @@ from gemmlab.architectures import ARCHITECTURES, Architecture, architecture, of_
 from gemmlab.device import names
 from gemmlab.instructions.fragments import LAYOUTS
 from gemmlab.numerics import MMAS, TENSOR_CORES, tensor_core_of
-from tests.hardware.probes.instructions import INSTRUCTIONS
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 
 
 def test_the_list_is_in_order_and_by_name():

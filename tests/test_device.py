@@ -7,11 +7,11 @@ from importlib import resources
 
 import pytest
 
-from gemmlab import probe
-from gemmlab.detection import detect, gpu_status, host
+from gemmlab.here import probe
+from gemmlab.here.detection import detect, gpu_status, host
 from gemmlab.device import Device, device, names, parse, sources
-from gemmlab.driver import GpuStatus
-from gemmlab.probe import Rate
+from gemmlab.here.driver import GpuStatus
+from gemmlab.here.probe import Rate
 
 ALL = names()
 H200 = (resources.files("gemmlab") / "devices" / "h200.toml").read_text("utf-8")
@@ -155,7 +155,7 @@ def machine(monkeypatch):
     """Set what the driver answers, with the measurements of the CPU replaced by constants."""
     import sys
 
-    module = sys.modules["gemmlab.detection"]
+    module = sys.modules["gemmlab.here.detection"]
     monkeypatch.setattr(probe, "flop_rate", lambda dtype: Rate(1e11, f"measured here: {dtype}"))
     monkeypatch.setattr(probe, "bandwidth", lambda: Rate(2e10, "measured here: bandwidth"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from gemmlab import doctor
 from gemmlab.doctor import Environment, diagnose, environment, report
-from gemmlab.driver import GpuStatus
+from gemmlab.here.driver import GpuStatus
 
 PACKAGES = {
     "numpy": "2.4.6",

@@ -9,12 +9,13 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import plots, simulate
 from gemmlab.arguments import whole_number
-from gemmlab.explorers.base import Explorer
-from gemmlab.explorers.controls import Number, dropdown
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer
+from gemmlab.explorers.shared.controls import Number, dropdown
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
-from gemmlab.plots import number, style
+from gemmlab.plots import number
+from gemmlab.plots.shared import style
 from gemmlab.simt import cuda
 
 ELEMENTS = {number_format(name).bytes: name for name in ("float16", "float32", "float64")}

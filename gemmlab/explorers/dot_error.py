@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 
 from gemmlab import plots
 from gemmlab.architectures import architecture
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import NAMES, dropdown
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import NAMES, dropdown
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.numerics import (
     ACCUMULATIONS,
     FORMATS,
@@ -21,7 +21,8 @@ from gemmlab.numerics import (
     running_sums,
     tensor_core,
 )
-from gemmlab.plots import number, style
+from gemmlab.plots import number
+from gemmlab.plots.shared import style
 
 CORES = {f"{architecture(name).generation} ({name})": name for name in TENSOR_CORES}
 ANY = "sm_90"  # CUDA cores are alike in all of them

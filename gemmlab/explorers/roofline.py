@@ -5,12 +5,13 @@ from __future__ import annotations
 from gemmlab import plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import Size, dropdown, sizes_of
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
-from gemmlab.plots import number, si, style
+from gemmlab.plots import number, si
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 
 LARGEST = 14  # 2^14 = 16384

@@ -6,11 +6,12 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from gemmlab import plots
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import dropdown, real_field
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import dropdown, real_field
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.numerics import FORMATS, ROUNDINGS, Format, decode, encode, round_to, ulp
-from gemmlab.plots import number, style
+from gemmlab.plots import number
+from gemmlab.plots.shared import style
 
 BITS = 32
 CHOICES = [name for name, form in FORMATS.items() if 8 * form.bytes <= BITS]

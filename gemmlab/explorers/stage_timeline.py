@@ -7,14 +7,15 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import NAMES, dropdown
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import NAMES, dropdown
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.timeline import rung, simulated, times
-from gemmlab.plots import number, style
+from gemmlab.plots import number
+from gemmlab.plots.shared import style
 from gemmlab.plots.ring import TURNS
 from gemmlab.plots.slots import percent
-from gemmlab.prediction.rings import Doing, Ring, Turn, ring
+from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
 
 KERNELS = (*kernels.TENSOR_CORE_TMA, kernels.warp_specialised)
 STEPS = 16  # that can be chosen: two tiles of C
@@ -24,7 +25,7 @@ SHOWN = 16_000  # cycles
 @lru_cache(maxsize=8)
 def found(name: str) -> Ring:
     """The ring of a rung's block, from its compiled code."""
-    from gemmlab.prediction.whole_gpu import sm_facts
+    from gemmlab.compiled.forecast.whole_gpu import sm_facts
 
     executed = rung(name).executed
     one, run = executed[min(executed)], simulated(name, "").run

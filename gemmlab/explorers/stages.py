@@ -7,22 +7,24 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import kernels, plots, records
-from gemmlab.backends.stopping import limited
-from gemmlab.backends.trial import told
+from gemmlab import kernels, plots
+from gemmlab.measure import records
+from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends.trial import told
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.base import row
-from gemmlab.explorers.controls import NAMES, dropdown
-from gemmlab.explorers.job import Job
-from gemmlab.explorers.picture import Picture
-from gemmlab.explorers.running import Choice, Runner
-from gemmlab.measurement import Measurement
+from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.controls import NAMES, dropdown
+from gemmlab.explorers.shared.job import Job
+from gemmlab.explorers.shared.picture import Picture
+from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model.occupancy import resident_blocks
 from gemmlab.model.pipeline import Pipeline, stages_needed
 from gemmlab.model.step import Step, step
-from gemmlab.plots import si, style
-from gemmlab.prediction.compiling import lacking
+from gemmlab.plots import si
+from gemmlab.plots.shared import style
+from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -64,9 +66,9 @@ class Code(NamedTuple):
 @lru_cache(maxsize=32)
 def code(tiling: Tiling, device: Device, problem: Gemm = PROBLEM) -> Code:
     """Execute and simulate the compiled code of *mma_pipelined*; some seconds."""
-    from gemmlab.prediction.rungs import execute_rung, forecast_rung
-    from gemmlab.prediction.steps import steps
-    from gemmlab.sm.effects import Effects
+    from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
+    from gemmlab.compiled.forecast.steps import steps
+    from gemmlab.compiled.sm.effects import Effects
 
     executed = execute_rung(problem, device, KERNEL, tiling)
     blocks = next(iter(executed.values())).share.resident

@@ -6,18 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab import backends, kernels, plots
+from gemmlab.measure import backends
+from gemmlab import kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
-from gemmlab.explorers import offers
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import dropdown, offer
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import dropdown, offer
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
-from gemmlab.kernels.tensor_core.pieces import LINE, PIECE, in_rows, swizzled
-from gemmlab.measurement import Measurement
+from gemmlab.kernels.tensor_core.shared.shared_layouts import LINE, PIECE, in_rows, swizzled
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
-from gemmlab.plots import number, style
+from gemmlab.plots import number
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

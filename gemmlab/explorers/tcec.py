@@ -9,9 +9,9 @@ import ipywidgets as widgets
 import numpy as np
 
 from gemmlab import plots
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import NAMES, dropdown
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import NAMES, dropdown
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.policies import M, N, bound, simulated
 from gemmlab.numerics import (
     POLICIES,
@@ -21,7 +21,7 @@ from gemmlab.numerics import (
     forward_error,
     split_range,
 )
-from gemmlab.plots import style
+from gemmlab.plots.shared import style
 
 UNITS = {"Tensor Cores, FP16": "m16n8k16.f32.f16", "FP32 units": "simt"}
 PRODUCTS = {"1: not corrected": 1, "3: low·low left out": 3, "4: all": 4}

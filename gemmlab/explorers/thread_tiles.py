@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from gemmlab import backends, kernels, plots
-from gemmlab.backends import simulator
+from gemmlab.measure import backends
+from gemmlab import kernels, plots
+from gemmlab.measure.backends import simulator
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
-from gemmlab.explorers import offers
-from gemmlab.explorers.base import row
-from gemmlab.explorers.controls import Size, dropdown
-from gemmlab.explorers.picture import Picture
-from gemmlab.explorers.readout import expected, observed
-from gemmlab.explorers.running import Choice, Runner
+from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.controls import Size, dropdown
+from gemmlab.explorers.shared.picture import Picture
+from gemmlab.explorers.shared.readout import expected, observed
+from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
-from gemmlab.measurement import Measurement
-from gemmlab.plots import style
+from gemmlab.measure.measurement import Measurement
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from gemmlab import kernels, plots, records
+from gemmlab import kernels, plots
+from gemmlab.measure import records
 from gemmlab.arguments import whole_number
 from gemmlab.device import RECORDED
-from gemmlab.explorers.base import Explorer, row
-from gemmlab.explorers.controls import NAMES, Number, dropdown
-from gemmlab.explorers.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
+from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
-from gemmlab.measurement import Measurement
-from gemmlab.plots import number, si, style
+from gemmlab.measure.measurement import Measurement
+from gemmlab.plots import number, si
+from gemmlab.plots.shared import style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 from gemmlab.problem import Gemm
-from gemmlab.sm.result import SCHEDULERS, Reason
+from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 
 if TYPE_CHECKING:
-    from gemmlab.prediction.steps import LineCost, Steps
-    from gemmlab.prediction.time import Executed, Forecast
+    from gemmlab.compiled.forecast.steps import LineCost, Steps
+    from gemmlab.compiled.forecast.kernel import Executed, Forecast
 
 PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16
 LADDERS = kernels.LADDER, (*kernels.TENSOR_CORE, kernels.wgmma_pipelined)
@@ -69,8 +71,8 @@ class Rung(NamedTuple):
 @lru_cache(maxsize=16)
 def rung(name: str) -> Rung:
     """Execute the code of a rung; seconds for some."""
-    from gemmlab.prediction.rung_listings import usual
-    from gemmlab.prediction.rungs import execute_rung, forecast_rung
+    from gemmlab.compiled.forecast.rung_listings import usual
+    from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
 
     kernel = kernels.get(name)
     problem = usual(kernel, PROBLEM)
@@ -81,8 +83,8 @@ def rung(name: str) -> Rung:
 @lru_cache(maxsize=128)
 def simulated(name: str, left_out: str) -> Steps:
     """The steps of a rung without the effect of this name in `LEFT_OUT`."""
-    from gemmlab.prediction.steps import steps
-    from gemmlab.sm.effects import Effects
+    from gemmlab.compiled.forecast.steps import steps
+    from gemmlab.compiled.sm.effects import Effects
 
     names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
     chosen = rung(name)

@@ -19,7 +19,7 @@ A kernel makes a fragment from a rule, and sets an element, with no shared memor
             a[x] = 7.0                      # map
 
 Sources: PTX ISA 9.0, "Matrix Fragments for mma.*" and "ldmatrix" for those; WMMA's layouts are not
-documented: read from the hardware by `tests/hardware/checks/layouts.py`, and in agreement with
+documented: read from the hardware by `benchmarks/hardware/checks/layouts.py`, and in agreement with
 H. Ootomo's wmma_extension.
 """
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.detection import detect
-from gemmlab.driver import gpu_status, numba_cuda
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, products, queue
 from gemmlab.multiplication.choosing import Choice, fastest
 from gemmlab.multiplication.machines import Planning

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.backends.compiled import allow_shared
-from gemmlab.detection import detect
-from gemmlab.driver import numba_cuda
+from gemmlab.measure.backends.compiled import allow_shared
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels.kernel import Dim
 from gemmlab.multiplication import queue

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from gemmlab.driver import numba_cuda
+from gemmlab.here.driver import numba_cuda
 
 
 class Call(NamedTuple):

@@ -8,11 +8,11 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
-from gemmlab.plots.bars import bars
-from gemmlab.plots.beside import Row, beside
+from gemmlab.plots.shared.bars import bars
+from gemmlab.plots.shared.beside import Row, beside
 from gemmlab.plots.compare import counters, residual
-from gemmlab.plots.description import alt, describe
-from gemmlab.plots.figures import figure
+from gemmlab.plots.shared.description import alt, describe
+from gemmlab.plots.shared.figures import figure
 from gemmlab.plots.fragments import fragment
 from gemmlab.plots.ladder import ladder
 from gemmlab.plots.lanes import lane_map
@@ -26,7 +26,7 @@ from gemmlab.plots.sizes import size, sizes, value
 from gemmlab.plots.slots import slots
 from gemmlab.plots.speedups import speedups
 from gemmlab.plots.splits import splits
-from gemmlab.plots.style import number, provenance, si
+from gemmlab.plots.shared.style import number, provenance, si
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
 from gemmlab.plots.timeline import Span, timeline

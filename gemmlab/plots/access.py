@@ -17,8 +17,8 @@ from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Bbox
 
 from gemmlab.model.transactions import BANKS, LINE, SECTOR, WARP, WORD
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 from gemmlab.simt import Access
 
 COLUMNS = LINE // WORD  # words of a line, and as many banks

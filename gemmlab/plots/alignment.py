@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from gemmlab.numerics import tensor_core
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 KEPT, CUT, EMPTY = (0.72, 0.86, 0.95), (0.97, 0.75, 0.62), (1.0, 1.0, 1.0)
 PRECISION = 24  # bits of a float32 significand

@@ -12,11 +12,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import LogLocator
 
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.model.counters import TransactionCounters
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 from gemmlab.plots.sizes import SIZE, size
 
 Pair = tuple[Measurement, Prediction]

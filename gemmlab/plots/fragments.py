@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from gemmlab.plots import style
+from gemmlab.plots.shared import style
 from gemmlab.plots.lanes import LaneArtists, lane_map
 
 REGISTERS = LinearSegmentedColormap.from_list("registers", ["white", style.SKY])

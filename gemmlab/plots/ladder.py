@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from gemmlab.formats import number_format
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 HEIGHT = 0.62  # of a bar, of the distance between two
 

@@ -13,8 +13,8 @@ from matplotlib.colors import Colormap
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 MARKED = {
     "color": "white",

@@ -10,11 +10,11 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from gemmlab.device import LEVELS, Device
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.model.roofline import clocks, intensities
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 from gemmlab.plots.roofline import MEMORIES
 
 # L1 and shared memory are one unit of an SM, with one slope.

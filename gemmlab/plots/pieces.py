@@ -13,8 +13,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 PIECE, LINE = 8, 64  # elements of 2 bytes in a piece of 16 bytes, and in a line of 128
 PLACES = LINE // PIECE  # of a line, four banks each

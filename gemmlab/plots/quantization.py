@@ -15,10 +15,10 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model.quantization import Quantization
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 IDLE, ODD, EVEN, TAIL = range(4)  # what a place of a picture shows
 LOOKS = ListedColormap([to_rgba("white"), style.SKY, style.BLUE, style.ORANGE])

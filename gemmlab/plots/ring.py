@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots.timeline import WAIT, Span
-from gemmlab.prediction.rings import Ring
+from gemmlab.compiled.forecast.rings import Ring
 
 # What a stage goes through, and a consumer does: first what a `ring` has too, so that both pictures
 # have one colour for each.

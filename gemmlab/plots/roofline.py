@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from gemmlab.device import Device
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.model.roofline import slopes
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 # From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].
 INTENSITIES = (0.05, 2e4)

@@ -14,8 +14,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from gemmlab.model.schedule import Placed, busy, ends, sums_stored
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 HEIGHT = 0.8  # of a bar, of the distance between two rows
 HUES = (style.SKY, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW)  # of tiles, in turn

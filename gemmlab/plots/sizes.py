@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 from gemmlab.problem import Gemm
 
 # quantity -> (its name on the axis, unit)

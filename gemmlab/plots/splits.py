@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 QUANTITIES = {"time": "s", "sectors": ""}
 LOOKS = {"recorded": "s", "measured": "o", "counted": "^"}  # of marks, by where they come from

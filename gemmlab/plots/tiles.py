@@ -9,8 +9,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

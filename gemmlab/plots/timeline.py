@@ -9,8 +9,8 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from gemmlab.plots import style
-from gemmlab.plots.description import describe
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 WAIT = "wait"  # the one kind of span in which nothing is done; it is drawn as an empty, hatched bar
 LOOKS = ((style.SKY, ""), (style.ORANGE, "\\\\\\"), (style.GREEN, "..."), (style.PURPLE, "xxx"))

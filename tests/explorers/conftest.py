@@ -2,8 +2,8 @@
 
 import pytest
 
-from gemmlab.explorers import forecasts
-from gemmlab.explorers.base import Picture
+from gemmlab.explorers.shared import forecasts
+from gemmlab.explorers.shared.base import Picture
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gemmlab.explorers import canvas
+from gemmlab.explorers.shared import canvas
 
 
 def pixels(kind, *texts, clip=False):

@@ -9,11 +9,12 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from gemmlab import Gemm, Tiling, backends, device, kernels, plots, predict, records
+from gemmlab import Gemm, Tiling, device, kernels, plots, predict, records
+from gemmlab.measure import backends
 from gemmlab.device import names
 from gemmlab.explorers import KernelLab, Roofline
-from gemmlab.explorers.controls import Size
-from gemmlab.plots import style
+from gemmlab.explorers.shared.controls import Size
+from gemmlab.plots.shared import style
 from tests.support.waiting import SECONDS, until
 
 

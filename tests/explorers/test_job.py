@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from gemmlab.explorers import job as job_module
-from gemmlab.explorers.job import Job, Stopped
+from gemmlab.explorers.shared import job as job_module
+from gemmlab.explorers.shared.job import Job, Stopped
 from tests.support.waiting import SECONDS, until
 
 

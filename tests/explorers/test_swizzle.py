@@ -46,7 +46,7 @@ def test_every_run_lies_on_its_prediction(explorer):
 
 def test_a_run_is_kept(explorer, monkeypatch):
     chosen(explorer)
-    monkeypatch.setattr("gemmlab.backends.run", lambda *a, **b: pytest.fail("it ran again"))
+    monkeypatch.setattr("gemmlab.measure.backends.run", lambda *a, **b: pytest.fail("it ran again"))
     chosen(explorer, piece=3)
     (xs, ys) = explorer.dots["mma_shared"].get_data()
     assert (LENGTHS.index(64), 16.0) in list(zip(xs, ys, strict=True))

@@ -9,8 +9,8 @@ from gemmlab import kernels, records
 from gemmlab.explorers import Timeline
 from gemmlab.explorers.timeline import LADDERS, LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
 from gemmlab.plots import number, si
-from gemmlab.sm.effects import Effects
-from gemmlab.sm.result import SCHEDULERS
+from gemmlab.compiled.sm.effects import Effects
+from gemmlab.compiled.sm.result import SCHEDULERS
 
 LIGHT = "coalesced"  # its code is executed in a moment
 

@@ -13,7 +13,7 @@ from gemmlab import cuda, instructions, simulate
 from gemmlab.formats import to_memory
 from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
-from gemmlab.sass.compiling import assemble
+from gemmlab.compiled.sass.compiling import assemble
 from gemmlab.simt import UnsupportedError
 from gemmlab.simt.builtins.warpgroups import places
 from tests.support.asynchronous import STAGES, N, made

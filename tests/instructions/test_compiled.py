@@ -20,7 +20,7 @@ from gemmlab.instructions import (
     wmma_load_a_row,
 )
 from gemmlab.simt import UnsupportedError
-from tests.hardware.probes.instructions import INSTRUCTIONS, probe
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS, probe
 from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

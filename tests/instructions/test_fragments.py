@@ -7,7 +7,7 @@ import pytest
 
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
-from tests.hardware.probes.layouts import read_layout
+from benchmarks.hardware.probes.layouts import read_layout
 from tests.support.ptx import compiled
 
 

@@ -1,4 +1,4 @@
-"""Instructions simulated: what they do. That hardware does it too is in `tests/hardware`."""
+"""Instructions simulated: what they do. That hardware does it too is in `tests/benchmarks/hardware`."""
 
 import re
 
@@ -20,7 +20,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.instruction import Registers
 from gemmlab.simt import UnsupportedError
-from tests.hardware.probes.instructions import INSTRUCTIONS, KINDS, probe
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS, KINDS, probe
 from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

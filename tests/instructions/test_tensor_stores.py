@@ -5,7 +5,7 @@ import pytest
 
 from gemmlab import simulate
 from gemmlab.instructions import tensor_map
-from gemmlab.sass.compiling import assemble
+from gemmlab.compiled.sass.compiling import assemble
 from tests.support.asynchronous import made
 from tests.support.ptx import compiled
 

@@ -55,13 +55,13 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
         monkeypatch.setattr(module, "float32", pad)
         pads.append(source_hash(kernels.tiled))
     assert len({one, *pads}) == 3
-    monkeypatch.setattr(module, "float32", sys.modules["gemmlab.kernels.simt.fours"])
+    monkeypatch.setattr(module, "float32", sys.modules["gemmlab.kernels.simt.shared.vector_access"])
     with pytest.raises(TypeError, match="build mentions the module float32; import its functions"):
         source_hash(kernels.tiled)
 
 
 def test_source_hash_has_device_functions_whether_numba_is_there_or_not(monkeypatch):
-    from gemmlab.kernels.simt import copies
+    from gemmlab.kernels.simt.shared import tile_copies as copies
 
     one = source_hash(kernels.pipelined)
     plain = getattr(copies.inside, "py_func", copies.inside)  # as the stand-in leaves it

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
-from gemmlab.backends import gpu
+from gemmlab.measure.backends import gpu
 from gemmlab.formats import from_memory
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels import tma_stored, warp_specialised, wgmma_pipelined
@@ -125,7 +125,7 @@ def test_what_they_refuse():
 
 def test_as_many_blocks_stay_as_the_gpu_has_sms(monkeypatch):
     from gemmlab import device
-    from gemmlab.kernels.tensor_core import bands
+    from gemmlab.kernels.tensor_core.shared import rasterisation as bands
 
     problem = product(8192, 8192, 64)
     assert warp_specialised.launch(problem, SMALL)[0] == (device("h200").sms, 1)
@@ -139,8 +139,8 @@ def compiled(kernel, problem):
     """The opcodes of a kernel, and what it takes."""
     from numba.cuda import types
 
-    from gemmlab.prediction.compiling import _cubin
-    from gemmlab.sass.compiling import disassemble
+    from gemmlab.compiled.forecast.compiling import _cubin
+    from gemmlab.compiled.sass.compiling import disassemble
 
     of = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}
     given = types.Array(of[problem.dtype], 2, "C")

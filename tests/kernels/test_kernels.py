@@ -10,15 +10,15 @@ import pytest
 
 from gemmlab import device, kernels, simulate
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.simt.copies import aligned_by_fours
-from gemmlab.prediction import compiling
+from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours
+from gemmlab.compiled.forecast import compiling
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import UnsupportedError
 from gemmlab.tiling import Tiling
-from tests.support.edge_shapes import SCALES, edge_shapes
+from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from tests.support.rungs import arguments, check, simulated
-from tests.support.small_tilings import SMALL
+from benchmarks.samples.small_tilings import SMALL
 
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 SIMPLE = (kernels.naive, kernels.coalesced, kernels.tiled)

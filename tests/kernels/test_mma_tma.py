@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
-from gemmlab.backends import gpu
-from gemmlab.backends.simulator import launches
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.kernels import mma_tma
-from gemmlab.kernels.tensor_core.warps import ARITHMETIC
-from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rung_listings import compiled_rung
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
 from gemmlab.product import LAYOUTS
 from tests.support.releases import under_way_at_the_release
 from tests.support.rungs import simulated
@@ -100,8 +100,8 @@ def test_what_it_refuses():
 def test_everything_lives_in_registers(n, which, layout):
     from numba.cuda import types
 
-    from gemmlab.prediction.compiling import _cubin
-    from gemmlab.sass.compiling import disassemble
+    from gemmlab.compiled.forecast.compiling import _cubin
+    from gemmlab.compiled.sass.compiling import disassemble
 
     problem = gemm((4096, n, 4096), which, layout=layout)
     element = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}

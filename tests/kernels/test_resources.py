@@ -11,9 +11,9 @@ import pytest
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.architectures import name_of
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.prediction.compiling import ptx
-from gemmlab.prediction.rung_listings import compiled_rung
-from gemmlab.sass.compiling import assemble
+from gemmlab.compiled.forecast.compiling import ptx
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.sass.compiling import assemble
 
 pytestmark = pytest.mark.ptxas
 

@@ -14,7 +14,7 @@ from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
 from tests.support.changed import changed
-from tests.support.edge_shapes import SCALES
+from benchmarks.samples.edge_shapes import SCALES
 from tests.support.rungs import check, simulated
 
 KERNELS = pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda k: k.name)

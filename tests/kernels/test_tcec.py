@@ -9,8 +9,8 @@ import pytest
 from numpy import uint32
 
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
-from gemmlab.backends import gpu
-from gemmlab.backends.simulator import launches
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.instructions import (
     cvt_rn_f16x2_f32,
     cvt_rz_f16x2_f32,
@@ -18,11 +18,11 @@ from gemmlab.instructions import (
     unpack_f16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec import halves, products
+from gemmlab.kernels.tcec.shared import split_operands as halves, policy_products as products
 from gemmlab.kernels.tcec import tcec_fused as fused
 from gemmlab.kernels.tcec import tcec_registers as rung
-from gemmlab.kernels.tcec.splitting import SCALE
-from gemmlab.kernels.tensor_core.warps import STEP
+from gemmlab.kernels.tcec.shared.splitting import SCALE
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.numerics import (
     POLICIES,
     Policy,
@@ -32,12 +32,12 @@ from gemmlab.numerics import (
     split,
     split_range,
 )
-from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 from gemmlab.simt import HazardError
-from tests.support.edge_shapes import SCALES, edge_shapes
+from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from tests.support.releases import under_way_at_the_release
 
 STORED, REGISTERS, MMA_TMA, SPLIT, FUSED = kernels.TCEC
@@ -423,8 +423,8 @@ def test_three_accumulators_live_in_registers(tiling):
     """
     from numba.cuda import types
 
-    from gemmlab.prediction.compiling import _cubin
-    from gemmlab.sass.compiling import disassemble
+    from gemmlab.compiled.forecast.compiling import _cubin
+    from gemmlab.compiled.sass.compiling import disassemble
 
     matrix, part = (types.Array(t, 2, "C") for t in (types.float32, types.float16))
     maps = [types.Array(types.uint8, 1, "C")] * 4

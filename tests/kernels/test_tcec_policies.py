@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.backends import gpu
-from gemmlab.backends.simulator import launches
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.kernels.tcec import products, tcec_registers
+from gemmlab.kernels.tcec.shared import policy_products as products
+from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of
-from gemmlab.kernels.tcec.splitting import round_one, split_unscaled
+from gemmlab.kernels.tcec.shared.splitting import round_one, split_unscaled
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul
-from gemmlab.prediction.compiling import lacking
-from gemmlab.prediction.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
 from gemmlab.problem import Operands
 from gemmlab.product import LAYOUTS
 

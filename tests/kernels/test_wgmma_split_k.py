@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
-from gemmlab.backends import gpu
-from gemmlab.backends.simulator import launches
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.formats import from_memory
 from gemmlab.kernels import wgmma_split_k
 from gemmlab.kernels.split_k import wgmma_split_k as module
-from gemmlab.kernels.split_k.parts import WARPS
-from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.numerics import fused_dot_add
-from gemmlab.prediction.compiling import lacking, listing
-from gemmlab.prediction.rung_listings import compiled_launch
-from gemmlab.prediction.rungs import execute_rung, predict_rung
+from gemmlab.compiled.forecast.compiling import lacking, listing
+from gemmlab.compiled.forecast.rung_listings import compiled_launch
+from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
 from gemmlab.product import LAYOUTS
-from gemmlab.sass.execution.launch import launch
+from gemmlab.compiled.sass.execution.launch import launch
 from gemmlab.simt import HazardError
 from tests.support.changed import changed
-from tests.support.edge_shapes import SCALES
+from benchmarks.samples.edge_shapes import SCALES
 
 H200 = device("h200")
 SMALL, WIDE = Tiling((128, 64, 64), stages=2), Tiling((128, 256, 64), stages=3)

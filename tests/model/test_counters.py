@@ -7,7 +7,7 @@ import pytest
 
 from gemmlab import Gemm, cuda, instructions, kernels, predict, run, simulate
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.measurement import Measurement
+from gemmlab.measure.measurement import Measurement
 from gemmlab.model.counters import (
     INSTRUCTIONS,
     TRANSACTIONS,

@@ -1,7 +1,7 @@
 """The numbers of NVIDIA's Matrix Multiplication Background User's Guide, computed.
 
 What it measured (2 to 4 times from cuBLAS 10.2 to 11.0, the curves of its figures) follows from no
-model: `gemmlab.literature` keeps it. One statement does not follow: see figure 5.
+model: `gemmlab.model.literature` keeps it. One statement does not follow: see figure 5.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The numbers of Ootomo and Yokota's paper on shared memory and Tensor Cores (HPC Asia 2023).
 
-Measured are 54.2 and 51 TFLOP/s, kept in `gemmlab.literature`, and the ratios in its figures 4, 5
+Measured are 54.2 and 51 TFLOP/s, kept in `gemmlab.model.literature`, and the ratios in its figures 4, 5
 and 8. What is printed differently from what follows is tested as it follows: see equation 1, the
 ridge points, and table 1.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from gemmlab.device import device
 from gemmlab.formats import number_format
-from gemmlab.literature import published
+from gemmlab.model.literature import published
 from gemmlab.model.register_blocking import (
     WarpProduct,
     split_in_memory,

@@ -11,7 +11,7 @@ import gemmlab
 from gemmlab import kernels
 from gemmlab.multiplication import calling, machines, plans, queue
 from gemmlab.multiplication.plans import Block
-from gemmlab.prediction.compiling import ptx
+from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.tiling import Tiling
 from tests.support.fake_driver import TYPES, Driver, described
 from tests.support.fake_gpu import H200, installed

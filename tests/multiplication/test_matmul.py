@@ -8,7 +8,7 @@ import pytest
 
 import gemmlab
 from gemmlab import device, kernels
-from gemmlab.driver import gpu_status
+from gemmlab.here.driver import gpu_status
 from gemmlab.multiplication import arrays, choosing
 from gemmlab.multiplication.choosing import by_tensor_cores, by_units, cost, fastest
 from gemmlab.multiplication.panels import SIDE, fitting
@@ -300,7 +300,7 @@ Elsewhere.__module__ = "torch"
 @pytest.mark.gpu
 @pytest.mark.parametrize(("m", "n", "k"), [(1500, 1600, 1601), (64, 40, 33)])
 def test_device_arrays_of_numba(m, n, k):
-    from gemmlab.driver import numba_cuda
+    from gemmlab.here.driver import numba_cuda
 
     a, b = normal(m, k), normal(k, n)
     a[3, 5], a[7, 0], b[2, 8] = np.nan, np.inf, -np.inf

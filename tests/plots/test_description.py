@@ -9,8 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from PIL import Image
 
 from gemmlab import plots
-from gemmlab.plots.description import described
-from gemmlab.plots.figures import DENSITY
+from gemmlab.plots.shared.description import described
+from gemmlab.plots.shared.figures import DENSITY
 
 
 @pytest.fixture

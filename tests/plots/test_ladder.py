@@ -2,7 +2,7 @@
 
 import pytest
 
-from book import readme
+from benchmarks import readme
 from gemmlab import Gemm, Measurement, kernels, plots, predict
 
 N = 256

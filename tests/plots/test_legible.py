@@ -11,8 +11,8 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from gemmlab import plots
-from gemmlab.plots import style
-from gemmlab.plots.description import described
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import described
 from tests.plots.samples import DRAWINGS
 from tests.support.paths import ROOT
 

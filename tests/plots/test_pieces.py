@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import plots
-from gemmlab.kernels.tensor_core.pieces import in_rows, swizzled
+from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled
 
 ROWS, EACH = np.arange(16)[:, None], np.arange(8)
 

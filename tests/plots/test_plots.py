@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, plots, predict, run
-from gemmlab.plots import style
+from gemmlab.plots.shared import style
 from gemmlab.plots.sizes import ODD, joined
 
 

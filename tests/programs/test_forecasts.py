@@ -133,7 +133,7 @@ def test_arrays_of_the_device_become_arrays_of_the_host():
 
 @pytest.mark.parametrize("error", [RuntimeError("no end"), NotImplementedError("LDGMC")])
 def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
-    from gemmlab.prediction import time
+    from gemmlab.compiled.forecast import kernel as time
 
     def refuse(*arguments, **options):
         raise error
@@ -147,7 +147,7 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
 
 
 def test_options_that_change_the_code_are_handed_on(monkeypatch):
-    from gemmlab.prediction import time
+    from gemmlab.compiled.forecast import kernel as time
 
     seen = {}
 

@@ -6,25 +6,25 @@ import runpy
 import pytest
 from PIL import Image
 
-from book import readme
+from benchmarks import readme
 from gemmlab import cli, kernels, plots
 from gemmlab.kernels.hashing import source_hash
-from tests.prediction import ladder
-from tests.prediction.written import stored
+from benchmarks.forecast import ladder
+from benchmarks.forecast.written import stored
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_ladder_is_up_to_date():
-    assert readme.up_to_date(README) == README, "run: python -m book.readme"
+    assert readme.up_to_date(README) == README, "run: python -m benchmarks.readme"
     assert all(f"[{k.name}](gemmlab/kernels/simt/{k.name}.py)" in README for k in kernels.LADDER)
 
 
 def test_the_picture_is_up_to_date_and_sharp():
     words = plots.alt(readme.picture())
     with Image.open(readme.PICTURE) as picture:
-        assert picture.text["Description"] == words, "run: python -m book.readme"
+        assert picture.text["Description"] == words, "run: python -m benchmarks.readme"
         assert picture.width > 1600
     assert f"![{words}](book/images/ladder.png)" in README
 

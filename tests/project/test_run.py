@@ -67,7 +67,7 @@ def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
     monkeypatch.setattr(run, "set_up_cuda", lambda: calls.append("cuda"))
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 3)
     assert run.main(["validate", "ladder", "--seconds", "60"]) == 3
-    module = "tests.hardware.validate"
+    module = "benchmarks.hardware.validate"
     assert calls == ["lab", "cuda", ("-m", module, "ladder", "--seconds", "60")]
     assert importlib.util.find_spec(module)
 

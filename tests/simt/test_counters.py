@@ -7,7 +7,7 @@ from numpy import float32, int32
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from tests.simt.test_shared_memory import static_bytes
-from tests.support.language_kernels import (
+from benchmarks.samples.language_kernels import (
     calls,
     copy,
     double,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.simulator_work import WORKS
-from tests.simt import numba_simulator, speed
-from tests.support.page_tables import filled
+from benchmarks.simulator.work import WORKS
+from benchmarks.simulator import numba_simulator, speed
+from benchmarks.page_tables import filled
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "simulator.md"
@@ -22,9 +22,9 @@ CELLS = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", TEXT, re.S)
 
 def test_its_tables_are_up_to_date():
     pytest.importorskip("numba.cuda.simulator")
-    from tests.simt import guide
+    from benchmarks.simulator import guide
 
-    assert filled(TEXT, guide.TABLES) == TEXT, "run: python -m tests.simt.guide"
+    assert filled(TEXT, guide.TABLES) == TEXT, "run: python -m benchmarks.simulator.guide"
 
 
 def test_what_numbas_simulator_said_is_of_these_sources():
@@ -36,7 +36,7 @@ def test_what_numbas_simulator_said_is_of_these_sources():
         for name, path in files.items()
         if name not in known or known[name].measured["source_sha256"] != hashes[path]
     ]
-    assert not stale, "run: python -m tests.simt.numba_simulator"
+    assert not stale, "run: python -m benchmarks.simulator.numba_simulator"
     assert set(known) == set(files)
 
 
@@ -45,7 +45,7 @@ def test_times_are_of_these_works():
     known, now = speed.recorded(), speed.fingerprint()
     assert list(known) == list(WORKS)
     stale = [name for name, result in known.items() if result.measured["code_sha256"] != now]
-    assert not stale, "run: python -m tests.simt.speed"
+    assert not stale, "run: python -m benchmarks.simulator.speed"
     for name, result in known.items():
         here, there = (result.measured[where] for where in ("here", "there"))
         assert (here["size"], there["size"]) == (WORKS[name].size, WORKS[name].size_of_numba)

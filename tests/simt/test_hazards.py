@@ -15,7 +15,7 @@ from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import KINDS, Hazard
 from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Now
-from tests.support.language_kernels import copy, double, put
+from benchmarks.samples.language_kernels import copy, double, put
 from tests.support.launches import integers, line_of
 from tests.support.paths import ROOT
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from gemmlab.prediction.compiling import ptx
+from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.programs.in_place import _vectorize
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel

@@ -12,7 +12,7 @@ from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
 from gemmlab.simt import cuda as stand_in
 from gemmlab.simt.syntax.names import INTRINSICS
-from tests.support.language_kernels import (
+from benchmarks.samples.language_kernels import (
     LANGUAGE,
     LAUNCHES,
     clamp,

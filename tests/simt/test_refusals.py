@@ -12,9 +12,9 @@ import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
-from gemmlab.prediction.compiling import ptx
+from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.simt import UnsupportedError
-from tests.support.language_kernels import double
+from benchmarks.samples.language_kernels import double
 
 
 def _refused(statements, before=""):

@@ -1,8 +1,8 @@
-"""The works of `benchmarks.simulator_work`, at small sizes: right when run, wrong before."""
+"""The works of `benchmarks.simulator.work`, at small sizes: right when run, wrong before."""
 
 import pytest
 
-from benchmarks.simulator_work import WORKS
+from benchmarks.simulator.work import WORKS
 from gemmlab import simulate
 
 SMALL = {

@@ -8,8 +8,8 @@ import pytest
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.hazards import KINDS
-from tests.support.right_kernels import RIGHT, trials
-from tests.support.wrong_kernels import FILES, load
+from benchmarks.samples.right_kernels import RIGHT, trials
+from benchmarks.samples.wrong_kernels import FILES, load
 
 MAX_STEPS = 2000
 

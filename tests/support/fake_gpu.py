@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from gemmlab import device, simulate
-from gemmlab.backends import compiled, gpu, sensors
+from gemmlab.measure.backends import compiled, gpu, sensors
 
 H200 = device("h200")
 STATIC, REGISTERS = 2048, 40  # of every kernel that the stand-in compiles
@@ -118,7 +118,7 @@ def installed(monkeypatch):
     monkeypatch.setattr(gpu, "LOAD_SECONDS", 0.0)
     monkeypatch.setattr(gpu, "FLUSH_BYTES", 1024)
     monkeypatch.setattr(sensors, "sensors", lambda uuid: None)
-    monkeypatch.setattr("gemmlab.backends.choose", lambda kernel, backend: "gpu")
+    monkeypatch.setattr("gemmlab.measure.backends.choose", lambda kernel, backend: "gpu")
     yield host
     compiled._dispatcher.cache_clear()
     gpu._flush.cache_clear()

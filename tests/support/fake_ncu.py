@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.hardware.checks import counters
-from tests.hardware.profiler import TRIAL
-from tests.hardware.store import recorded
+from benchmarks.hardware.checks import counters
+from benchmarks.hardware.profiler import TRIAL
+from benchmarks.hardware.store import recorded
 
 
 def row(*cells):
@@ -13,7 +13,7 @@ def row(*cells):
 
 if __name__ == "__main__":
     module, launch, check, piece = sys.argv[-4:]
-    assert (module, launch) == ("-m", "tests.hardware.launch")
+    assert (module, launch) == ("-m", "benchmarks.hardware.launch")
     names = sys.argv[sys.argv.index("--metrics") + 1].split(",")
     of = {f"{m}.sum": name for name, several in counters.METRICS.items() for m in several}
     print("==PROF== Connected")

@@ -1,7 +1,7 @@
 """Listings written by hand, in the notation in which they are printed."""
 
-from gemmlab.sass.listing import Listing
-from gemmlab.sass.text import instructions
+from gemmlab.compiled.sass.listing import Listing
+from gemmlab.compiled.sass.text import instructions
 
 
 def listing(text: str) -> Listing:

@@ -1,4 +1,4 @@
-"""The lines of records as they stand in their files, read without `gemmlab.records`."""
+"""The lines of records as they stand in their files, read without `gemmlab.measure.records`."""
 
 import json
 import statistics

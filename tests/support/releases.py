@@ -1,6 +1,6 @@
 """Loads that a release of a stage may overtake, read off compiled code."""
 
-from gemmlab.sass.listing import Instruction, Listing
+from gemmlab.compiled.sass.listing import Instruction, Listing
 
 
 def under_way_at_the_release(code: Listing) -> list[Instruction]:

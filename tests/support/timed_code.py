@@ -3,8 +3,8 @@
 from collections import Counter
 from functools import cache
 
-from gemmlab.sass.compiling import Usage, assemble, disassemble
-from gemmlab.sass.listing import Instruction, Listing
+from gemmlab.compiled.sass.compiling import Usage, assemble, disassemble
+from gemmlab.compiled.sass.listing import Instruction, Listing
 
 
 @cache  # loops that differ in their lanes' addresses have one text

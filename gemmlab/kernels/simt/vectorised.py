@@ -15,8 +15,8 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
-from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.fours import FOUR, reading, tile_shapes, updating
+from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda

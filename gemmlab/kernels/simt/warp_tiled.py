@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import aligned_by_fours, copied, copyable, copying, elements_held
-from gemmlab.kernels.simt.fours import tile_shapes, updating
-from gemmlab.kernels.simt.warp_tiles import (
+from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours, copied, copyable, copying, elements_held
+from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
+from gemmlab.kernels.simt.shared.warp_tiles import (
     apart,
     computable,
     first_element,

@@ -17,11 +17,11 @@ from numpy import float16, float32, int32, uint16, uint32
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, on_device
-from gemmlab.kernels.split_k.along_k import BEYOND
-from gemmlab.kernels.split_k.along_k_mma import stored, summed
-from gemmlab.kernels.split_k.choosing import fastest, filled
-from gemmlab.kernels.split_k.pairs import adding_pairs
-from gemmlab.kernels.split_k.parts import (
+from gemmlab.kernels.split_k.shared.mainloop import BEYOND
+from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
+from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
+from gemmlab.kernels.split_k.shared.workspace_tiles import (
     WARPS,
     added,
     for_adders,
@@ -29,7 +29,7 @@ from gemmlab.kernels.split_k.parts import (
     stackable,
 )
 from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
-from gemmlab.kernels.tensor_core.pieces import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
     copyable,
     copying,
@@ -38,7 +38,7 @@ from gemmlab.kernels.tensor_core.pieces import (
     tile_shapes,
     variant,
 )
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     clearing,

@@ -19,14 +19,14 @@ from numpy import float32, int32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
-from gemmlab.kernels.simt.fours import FOUR
-from gemmlab.kernels.split_k.along_k_mma import summed, summing
-from gemmlab.kernels.split_k.choosing import fastest, filled
+from gemmlab.kernels.simt.shared.vector_access import FOUR
+from gemmlab.kernels.split_k.shared.mainloop_mma import summed, summing
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.split_k import launch
 from gemmlab.kernels.split_k.split_k_atomics import build_scaling, launch_scaling, scaled
-from gemmlab.kernels.tensor_core.pieces import inside, shared_bytes, variant
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     corner,

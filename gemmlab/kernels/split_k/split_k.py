@@ -17,13 +17,13 @@ from numpy import float32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, on_device
-from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.copies import copyable
+from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared.tile_copies import copyable
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.warp_tiles import computable, first_element
-from gemmlab.kernels.split_k.along_k import summed, summing
-from gemmlab.kernels.split_k.choosing import fastest
-from gemmlab.kernels.split_k.parts import (
+from gemmlab.kernels.simt.shared.warp_tiles import computable, first_element
+from gemmlab.kernels.split_k.shared.mainloop import summed, summing
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared.workspace_tiles import (
     WARPS,
     added,
     adders,

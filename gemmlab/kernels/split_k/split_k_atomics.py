@@ -18,13 +18,13 @@ from numpy import float32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
-from gemmlab.kernels.simt import fours
-from gemmlab.kernels.simt.fours import FOUR, moved, updating
+from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, updating
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.along_k import summed, summing
-from gemmlab.kernels.split_k.choosing import fastest
-from gemmlab.kernels.split_k.parts import moving, thread_groups
+from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
+from gemmlab.kernels.split_k.shared.mainloop import summed, summing
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared.workspace_tiles import moving, thread_groups
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split

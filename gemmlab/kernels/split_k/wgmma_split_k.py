@@ -38,12 +38,12 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
-from gemmlab.kernels.split_k.choosing import fastest, filled
-from gemmlab.kernels.split_k.partial_sums import added, adders, adding, matrices
-from gemmlab.kernels.split_k.parts import for_adders
-from gemmlab.kernels.tensor_core.accumulators import pairs_of_sums, updating
-from gemmlab.kernels.tensor_core.bands import staying
-from gemmlab.kernels.tensor_core.boxes import (
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
+from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
+from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
+from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
+from gemmlab.kernels.tensor_core.shared.rasterisation import staying
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     DEPTH,
     WORD,
     along_k,
@@ -52,8 +52,8 @@ from gemmlab.kernels.tensor_core.boxes import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.pieces import variant
-from gemmlab.kernels.tensor_core.ring import multiplying, turning
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
+from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -63,7 +63,7 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     shared_bytes,
     threads,
 )
-from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import Gemm

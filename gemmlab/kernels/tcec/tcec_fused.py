@@ -43,9 +43,9 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.four_groups import FEW, FEWEST, MANY, compile_options, launch
-from gemmlab.kernels.tcec.held import adding, clearing, joining
-from gemmlab.kernels.tcec.in_place import (
+from gemmlab.kernels.tcec.shared.four_groups import FEW, FEWEST, MANY, compile_options, launch
+from gemmlab.kernels.tcec.shared.held_sums import adding, clearing, joining
+from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
     carrying,
     copying,
@@ -58,12 +58,12 @@ from gemmlab.kernels.tcec.in_place import (
     splitting,
     tensor_maps,
 )
-from gemmlab.kernels.tcec.in_place_work import work_of
-from gemmlab.kernels.tcec.sums import variant
-from gemmlab.kernels.tensor_core.accumulators import updating
-from gemmlab.kernels.tensor_core.bands import corners
-from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, placing
-from gemmlab.kernels.tensor_core.ring import turning
+from gemmlab.kernels.tcec.shared.in_place_work import work_of
+from gemmlab.kernels.tcec.shared.product_sums import variant
+from gemmlab.kernels.tensor_core.shared.accumulators import updating
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing
+from gemmlab.kernels.tensor_core.shared.stages import turning
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS

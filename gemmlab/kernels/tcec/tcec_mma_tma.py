@@ -30,7 +30,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.halves import (
+from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
     SPLIT,
     copying_parts,
@@ -40,10 +40,10 @@ from gemmlab.kernels.tcec.halves import (
     with_maps,
     workspace,
 )
-from gemmlab.kernels.tcec.rows import fragments, starting, walking
-from gemmlab.kernels.tcec.sums import flops, joining
-from gemmlab.kernels.tensor_core.bands import corners
-from gemmlab.kernels.tensor_core.boxes import BLOCK, DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tcec.shared.fragment_rows import fragments, starting, walking
+from gemmlab.kernels.tcec.shared.product_sums import flops, joining
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.mma_tma import (
     CONSUMERS,
     REGISTERS,
@@ -52,8 +52,8 @@ from gemmlab.kernels.tensor_core.mma_tma import (
     fits,
     launch,
 )
-from gemmlab.kernels.tensor_core.pieces import swizzled
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,
     corner,

@@ -17,8 +17,8 @@ from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tcec.products import joining, multiplying, parting, run_of
-from gemmlab.kernels.tcec.quads import (
+from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, parting, run_of
+from gemmlab.kernels.tcec.shared.k_quads import (
     copied,
     copyable,
     copying,
@@ -26,10 +26,10 @@ from gemmlab.kernels.tcec.quads import (
     loading,
     placed,
 )
-from gemmlab.kernels.tcec.sums import variant
-from gemmlab.kernels.tensor_core.bands import place_in_bands
-from gemmlab.kernels.tensor_core.pieces import tile_shapes
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tcec.shared.product_sums import variant
+from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
+from gemmlab.kernels.tensor_core.shared.shared_layouts import tile_shapes
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,
     computable,

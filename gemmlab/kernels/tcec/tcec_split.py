@@ -31,7 +31,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.tcec.halves import (
+from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
     SPLIT,
     copying_parts,
@@ -41,12 +41,12 @@ from gemmlab.kernels.tcec.halves import (
     with_maps,
     workspace,
 )
-from gemmlab.kernels.tcec.sums import PRODUCTS, flops
-from gemmlab.kernels.tcec.warpgroup_tiles import multiplying_tiles
-from gemmlab.kernels.tensor_core.accumulators import update_c, updating
-from gemmlab.kernels.tensor_core.bands import corners
-from gemmlab.kernels.tensor_core.boxes import DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.ring import turning
+from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
+from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
+from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.shared.stages import turning
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.model.work import together

@@ -18,10 +18,10 @@ from numpy import float16, float32, uint32
 
 from gemmlab.instructions import shared_view, store_v4
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.simt.fours import FOUR, moved, reading
-from gemmlab.kernels.tcec.splitting import split_two
-from gemmlab.kernels.tcec.sums import are_aligned, flops, joining, multiplying, variant
-from gemmlab.kernels.tensor_core.pieces import (
+from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
+from gemmlab.kernels.tcec.shared.splitting import split_two
+from gemmlab.kernels.tcec.shared.product_sums import are_aligned, flops, joining, multiplying, variant
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
     PIECE,
     Place,
@@ -29,8 +29,8 @@ from gemmlab.kernels.tensor_core.pieces import (
     swizzled,
     tile_shapes,
 )
-from gemmlab.kernels.tensor_core.pieces import moved as pieces_moved
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import moved as pieces_moved
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,
     computable,

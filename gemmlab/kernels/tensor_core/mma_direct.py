@@ -16,8 +16,8 @@ from numpy import float32, uint32
 from gemmlab.instructions import layout as layout_of
 from gemmlab.instructions import pack_f16x2
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.pieces import inside, zero_of
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, zero_of
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     clearing,

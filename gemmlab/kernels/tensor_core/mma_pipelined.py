@@ -14,7 +14,7 @@ from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.pieces import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
     copied,
     copyable,
@@ -24,7 +24,7 @@ from gemmlab.kernels.tensor_core.pieces import (
     tile_shapes,
     variant,
 )
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     clearing,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.pieces import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     copied,
     copyable,
     copying,
@@ -22,7 +22,7 @@ from gemmlab.kernels.tensor_core.pieces import (
     tile_shapes,
     variant,
 )
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     clearing,

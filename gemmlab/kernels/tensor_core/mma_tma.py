@@ -32,8 +32,8 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.bands import corners, staying
-from gemmlab.kernels.tensor_core.boxes import (
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
     WORD,
@@ -45,8 +45,8 @@ from gemmlab.kernels.tensor_core.boxes import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.pieces import are_aligned, swizzled, variant
-from gemmlab.kernels.tensor_core.warps import (
+from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
+from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
     clearing,

@@ -41,7 +41,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Kernel
-from gemmlab.kernels.tensor_core.accumulators import (
+from gemmlab.kernels.tensor_core.shared.accumulators import (
     SLAB,
     WARP_ROWS,
     slab_stores,
@@ -49,8 +49,8 @@ from gemmlab.kernels.tensor_core.accumulators import (
     storing,
     update_c,
 )
-from gemmlab.kernels.tensor_core.bands import corners
-from gemmlab.kernels.tensor_core.boxes import (
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
     WORD,
@@ -60,8 +60,8 @@ from gemmlab.kernels.tensor_core.boxes import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.pieces import variant as of_operands
-from gemmlab.kernels.tensor_core.ring import multiplying, turning
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
+from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -70,7 +70,7 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
 )
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
-from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS

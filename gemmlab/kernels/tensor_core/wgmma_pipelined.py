@@ -28,9 +28,9 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.accumulators import update_c, updating
-from gemmlab.kernels.tensor_core.bands import place_in_bands
-from gemmlab.kernels.tensor_core.boxes import (
+from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
+from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
     along_k,
@@ -38,9 +38,9 @@ from gemmlab.kernels.tensor_core.boxes import (
     carrying,
     shape,
 )
-from gemmlab.kernels.tensor_core.pieces import variant
-from gemmlab.kernels.tensor_core.ring import multiplying
-from gemmlab.kernels.tensor_core.warps import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
+from gemmlab.kernels.tensor_core.shared.stages import multiplying
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.product import LAYOUTS

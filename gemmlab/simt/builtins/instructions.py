@@ -4,7 +4,7 @@ An access of 8 or 16 bytes is one request, and counted as hardware serves it; th
 moves are checked one by one. An asynchronous copy counts as the load and the store that it makes.
 Nsight Compute has its stores in no counter of stores, and as sectors of a 16-byte copy the distinct
 pairs of a line that it reads and a sector that it writes: the same where neighbouring lanes copy
-neighbouring 16 bytes. (Measured on an H200: tests/hardware/checks/wide_accesses.py.)
+neighbouring 16 bytes. (Measured on an H200: benchmarks/hardware/checks/wide_accesses.py.)
 """
 
 from __future__ import annotations

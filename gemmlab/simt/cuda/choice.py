@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from gemmlab.driver import gpu_status, numba_cuda
+from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.simt import cuda as stand_in
 
 

@@ -1,0 +1,28 @@
+"""Elements of a table that L2 cannot hold, at random places: y = table[index]."""
+
+import numpy as np
+from numpy import float32, int32
+
+from gemmlab import cuda
+from benchmarks.forecast.others.case import IRREGULAR, Case, Launch
+
+THREADS = 256
+
+
+def gather(table, index, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = table[index[i]]
+
+
+def launch(size):
+    rng = np.random.default_rng(11)
+    table, index = rng.random(2 * size, float32), rng.integers(0, 2 * size, size, int32)
+    return Launch(-(-size // THREADS), THREADS, (table, index, np.zeros(size, float32)))
+
+
+def check(table, index, y):
+    yield y, table[index]
+
+
+CASE = Case(gather, launch, check, size=30_000_000, small=1000, kind=IRREGULAR)

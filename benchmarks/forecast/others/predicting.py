@@ -1,0 +1,23 @@
+"""The predicted time of a kernel that is no GEMM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gemmlab.compiled.forecast.kernel import predict_time
+from benchmarks.forecast.others.case import Case
+
+
+def predicted(case: Case, device: str) -> dict[str, Any]:
+    """A row: the time, what decides it, and the time of each part of the GPU."""
+    grid, block, arguments = case.launch(case.size)
+    found = predict_time(case.kernel, grid, block, *arguments, device=device, **case.options)
+    return {
+        "kernel": case.name,
+        "source_sha256": case.source_sha256,
+        "seconds": found.seconds,
+        "by": found.bottleneck,
+        "times": dict(found.times),
+        "sampled": found.sampled,
+        "registers": found.listing.registers,
+    }

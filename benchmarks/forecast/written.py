@@ -1,0 +1,123 @@
+"""Files of predictions and of timings: written once, with their origin, and refused if edited.
+
+The first line says where the rows come from; each further line is a row, a JSON object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab.measure.backends.timing import version
+from gemmlab.kernels.hashing import tokens
+from benchmarks.microbenchmarks.running import ptxas_version
+from gemmlab.measure.records.lines import checksum, refusal
+from tests.support.paths import ROOT
+
+RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
+PREDICTOR = ("sass", "sm", "prediction", "model")  # parts of gemmlab that a prediction is made by
+SINCE = "_since"  # after the name of what later code predicts, once measurements are known
+DIGITS = 6  # of a number that is written
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a file says: its origin and its rows."""
+
+    provenance: Mapping[str, str]
+    rows: tuple[dict[str, Any], ...]
+
+
+def write(path: Path, provenance: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file; FileExistsError where it is there: what was predicted stays as it was."""
+    rounded = [_rounded(row) for row in rows]
+    head = {"provenance": provenance, "sha256": checksum(provenance, {"rows": rounded})}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "x", encoding="utf-8", newline="\n") as file:
+        for line in (head, *rounded):
+            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def read(path: Path) -> Written:
+    """What `write` wrote; RecordError for a file that was edited."""
+    head, *rows = map(json.loads, path.read_text("utf-8").splitlines())
+    found = checksum(head["provenance"], {"rows": rows})
+    if found != head["sha256"]:
+        raise refusal(path, f"edited: its content has sha256 {found}, not {head['sha256']}")
+    return Written(head["provenance"], tuple(rows))
+
+
+def stored(device: str, name: str) -> Written | None:
+    """What is recorded under a name; None where nothing is."""
+    path = RECORDED / device / f"{name}.jsonl"
+    return read(path) if path.exists() else None
+
+
+def latest(device: str, name: str) -> Written | None:
+    """What is recorded under a name, or predicted again since by later code."""
+    return stored(device, name + SINCE) or stored(device, name)
+
+
+def origin(device: str) -> dict[str, str]:
+    """By what, when and for which GPU something is predicted."""
+    return {
+        "device": device,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "predictor_sha256": predictor_sha256(),
+        "facts_sha256": facts_sha256(device),
+        **compilers(),
+    }
+
+
+def compilers() -> dict[str, str]:
+    """The versions of what makes a kernel's compiled code."""
+    return {
+        "numba_cuda": version("numba-cuda"),
+        "ptxas": ptxas_version(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def other_compilers(written: Written) -> str:
+    """Which tool makes other code here than where something was predicted; "" where none does."""
+    now, then = compilers(), written.provenance
+    others = [tool for tool in ("numba_cuda", "ptxas") if now[tool] != then[tool]]
+    return ", ".join(f"predicted with {tool} {then[tool]}, not {now[tool]}" for tool in others)
+
+
+def predictor_sha256() -> str:
+    """Hash of the code that predicts, without comments and layout."""
+    text = [tokens(import_module(name)) for name in _modules()]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _modules() -> list[str]:
+    """The modules of `PREDICTOR` by name."""
+    files = [path for part in PREDICTOR for path in (ROOT / "gemmlab" / part).rglob("*.py")]
+    names = [path.relative_to(ROOT).with_suffix("").parts for path in files]
+    return sorted(".".join(name).removesuffix(".__init__") for name in names)
+
+
+def facts_sha256(device: str) -> str:
+    """Hash of what the files of a device and of its SM say; of the device alone without an SM."""
+    files = (ROOT / "gemmlab" / part / f"{device}.toml" for part in ("devices", "sm/devices"))
+    said = [tomllib.loads(path.read_text("utf-8")) for path in files if path.exists()]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _rounded(value: Any) -> Any:
+    """The same with floats of `DIGITS` digits, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

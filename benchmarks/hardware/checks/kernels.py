@@ -1,0 +1,129 @@
+"""What every kernel of the course asks memory for: Nsight Compute's counters and the simulator's.
+
+A product of several tiles in each direction, with the tiling that the kernel chooses for it; the
+launches before and after the kernel's own count too. The simulator sees a copy by `cp.async` as a
+load and a store, `ldmatrix` as a load; the profiler has counters of their own for both.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+
+from gemmlab import Gemm, kernels, run
+from gemmlab.measure.backends import gpu
+from gemmlab.here.detection import detect
+from gemmlab.device import Device
+from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.compiled.forecast.rung_listings import usual
+from gemmlab.tiling import Tiling
+from benchmarks.hardware.check import Check, Comparison, Measured
+from benchmarks.hardware.profiler import NCU, profile
+
+NAME = "kernels"
+PRODUCT = Gemm(256, 256, 128)
+# Instructions and wavefronts of shared memory are counted by what Nsight Compute adds to the code:
+# the counters of the hardware also see what waits for others, such as the TMA.
+EXECUTED = "smsp__sass_inst_executed_op"
+WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op"
+REQUESTS, SECTORS = (f"l1tex__t_{kind}_pipe_lsu_mem_global_op" for kind in ("requests", "sectors"))
+METRICS = {
+    "global_load_requests": [f"{REQUESTS}_ld"],
+    "global_load_sectors": [f"{SECTORS}_ld"],
+    "global_store_requests": [f"{REQUESTS}_st"],
+    "global_store_sectors": [f"{SECTORS}_st"],
+    "global_atomic_requests": [f"{REQUESTS}_red"],
+    "global_atomic_sectors": [f"{SECTORS}_red"],
+    "shared_load_requests": [f"{EXECUTED}_shared_ld", f"{EXECUTED}_ldsm"],
+    "shared_store_requests": [f"{EXECUTED}_shared_st", f"{EXECUTED}_ldgsts"],
+    "shared_load_wavefronts": [f"{WAVEFRONTS}_ld", f"{WAVEFRONTS}_ldsm"],
+    "shared_store_wavefronts": [f"{WAVEFRONTS}_st", f"{WAVEFRONTS}_ldgsts"],
+    "tensor_copy_bytes": ["l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld"],
+    "tensor_store_bytes": ["l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st"],
+}
+LEAST = (9, 0)  # compute capability that has them all
+EACH_LOAD = ("shared_load_requests", "shared_load_wavefronts")
+MERGED = "the compiler merges four neighbouring loads of As into one of 16 bytes a lane"
+AHEAD = "one of 65 fragments that are loaded ahead is not loaded where no step follows"
+# A warp copies from four lines of A, 4 bytes a lane; what fills a tile's end takes one wavefront.
+LINES = "a copy of 4 bytes a lane takes a wavefront of shared memory for each line it reads"
+HALVES = "eight halves are two loads of 8 bytes a lane, which touch the same sectors"
+MORE = "copies of 16 bytes a lane take more wavefronts than stores to the same places"
+# Compiled ÷ simulated, where that is not 1, and why.
+COMPILED: Mapping[str, tuple[Mapping[str, Fraction], str]] = {
+    "tiled": (dict(zip(EACH_LOAD, (Fraction(5, 8), Fraction(3, 4)), strict=True)), MERGED),
+    "stream_k": (dict.fromkeys(EACH_LOAD, Fraction(64, 65)), AHEAD),
+    **dict.fromkeys(
+        ("mma_shared", "mma_swizzled"),
+        (dict.fromkeys(("global_load_requests", "global_load_sectors"), Fraction(2)), HALVES),
+    ),
+}
+# Measured ÷ compiled, of wavefronts of stores to shared memory, and why.
+COPIED: Mapping[str, tuple[Fraction, str]] = {
+    "pipelined": (Fraction(9, 5), LINES),
+    "split_k": (Fraction(13, 7), LINES),
+    "split_k_atomics": (Fraction(11, 5), LINES),
+    "stream_k": (Fraction(17, 14), LINES),
+    "mma_pipelined": (Fraction(8, 7), MORE),
+}
+
+
+def case(piece: str, device: Device) -> tuple[Kernel, Gemm, Tiling]:
+    """A kernel with its product and its tiling."""
+    kernel = kernels.get(piece)
+    problem = usual(kernel, PRODUCT)
+    return kernel, problem, kernel.choose(None, problem, device)
+
+
+def pieces(device: Device) -> Mapping[str, str]:
+    known = device.compute_capability >= LEAST
+    reason = "" if known else "needs compute capability {}.{}".format(*LEAST)
+    return {kernel.name: reason for kernel in kernels.GPU}
+
+
+def launch(piece: str) -> None:
+    kernel, problem, tiling = case(piece, detect())
+    operands = problem.operands()
+    gpu.Runner(kernel, problem, tiling, gpu.Matrices(problem)).compute(problem, operands)
+
+
+def measure(piece: str, device: Device) -> Measured:
+    launches = profile(NAME, piece, METRICS)
+    return {"counters": launches, "source_sha256": source_hash(kernels.get(piece))}
+
+
+@cache
+def simulated(piece: str, device: Device) -> Mapping[str, int]:
+    """The simulator's counters of all launches of a kernel."""
+    kernel, problem, tiling = case(piece, device)
+    return run(kernel, problem, backend="simulator", tiling=tiling).counters
+
+
+def hardware(measured: Measured) -> dict[str, int]:
+    """Measured counters, of all launches of a kernel."""
+    return {name: sum(one[name] for one in measured["counters"]) for name in METRICS}
+
+
+def compare(piece: str, measured: Measured, device: Device) -> Comparison:
+    found = Comparison()
+    kernel, counted = kernels.get(piece), simulated(piece, device)
+    found.equal("hash of the source", measured["source_sha256"], source_hash(kernel))
+    found.equal("launches", len(measured["counters"]), len(kernel.launches))
+    differs = dict(COMPILED[piece][0]) if piece in COMPILED else {}
+    if piece in COPIED:
+        differs["shared_store_wavefronts"] = COPIED[piece][0]
+    for name, total in hardware(measured).items():
+        found.equal(name, total, counted[name] * differs.get(name, 1))
+    return found
+
+
+CHECK = Check(
+    NAME,
+    "counters of the course's kernels: Nsight Compute's and the simulator's",
+    pieces,
+    measure,
+    compare,
+    tool=NCU,
+    launch=launch,
+    quick=("naive", "mma_swizzled", "tma_stored"),
+)

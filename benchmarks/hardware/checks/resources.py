@@ -1,0 +1,46 @@
+"""Every recorded tiling, compiled: blocks an SM holds by driver and model, and nothing spilled."""
+
+from collections.abc import Mapping
+
+from gemmlab import Gemm, Tiling, kernels
+from gemmlab.measure.backends import gpu
+from gemmlab.device import Device
+from gemmlab.kernels import Kernel
+from benchmarks.hardware.check import Check, Comparison, Measured
+
+PROBLEM = Gemm(256, 256, 256)
+
+
+def tilings() -> dict[str, tuple[Kernel, Tiling]]:
+    """Each rung with each of its own tilings, by name."""
+    return {
+        f"{kernel.name} {tiling}": (kernel, tiling)
+        for kernel in kernels.LADDER
+        for tiling in (kernel.default, *kernel.tilings)
+    }
+
+
+def pieces(device: Device) -> Mapping[str, str]:
+    return dict.fromkeys(tilings(), "")
+
+
+def measure(piece: str, device: Device) -> Measured:
+    kernel, tiling = tilings()[piece]
+    return gpu.Runner(kernel, PROBLEM, tiling, gpu.Matrices(PROBLEM)).resources
+
+
+def compare(piece: str, measured: Measured, device: Device) -> Comparison:
+    found = Comparison()
+    found.equal("blocks an SM", measured["blocks_per_sm"], measured["predicted_blocks_per_sm"])
+    found.equal("bytes of local memory a thread", measured["local_bytes"], 0)
+    return found
+
+
+CHECK = Check(
+    "resources",
+    "blocks of each recorded tiling that an SM holds: the driver's and the model's",
+    pieces,
+    measure,
+    compare,
+    quick=tuple(f"{kernel.name} {kernel.default}" for kernel in kernels.LADDER),
+)

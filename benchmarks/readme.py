@@ -1,0 +1,166 @@
+"""Write what README.md takes from the records: tables of ladders and of `matmul`, and a picture.
+
+Run it as ``python -m benchmarks.readme``. Rungs that are not recorded yet have no bar in the picture. The
+picture's alternative text is in its file and in the pages that show it. Predictions take minutes,
+and stand in a file of their own: ``python -m benchmarks.forecast.ladder readme FILE`` writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
+from gemmlab.plots import si
+from gemmlab.plots.shared.figures import DENSITY, Figure, png
+from gemmlab.plots.ladder import Speed
+from gemmlab.measure.records.matmul import matmul_times
+from benchmarks.forecast.written import stored
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "book" / "images" / "ladder.png"
+DEVICE, N = "h200", 4096
+PREDICTED = "readme_predicted"
+
+
+class Ladder(NamedTuple):
+    """A table of README.md: its mark there, its kernels, and the product that they are shown at."""
+
+    mark: str
+    rungs: tuple[kernels.Kernel, ...]
+    problem: Gemm
+
+
+SIMT = Ladder("ladder", kernels.LADDER, Gemm(N, N, N))
+LADDERS = (
+    SIMT,
+    Ladder("split-K", (kernels.pipelined, *kernels.SPLIT_K), Gemm(1024, 1024, 8192)),
+    Ladder(
+        "Tensor Cores",
+        (*kernels.TENSOR_CORE, *kernels.TENSOR_CORE_TMA, *kernels.HOPPER),
+        Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32"),
+    ),
+    Ladder(
+        "split-K on Tensor Cores",
+        (kernels.mma_pipelined, *kernels.TENSOR_CORE_SPLIT_K, *kernels.HOPPER_SPLIT_K),
+        Gemm(512, 512, 16384, dtype="float16", out_dtype="float32"),
+    ),
+    Ladder("TCEC", kernels.TCEC, Gemm(8192, 8192, 8192)),
+)
+
+
+def recorded(kernel: kernels.Kernel, problem: Gemm) -> Measurement | None:
+    """The measurement of a kernel with its own tiling; None where there is none."""
+    try:
+        return records.find(kernel, problem, kernel.choose(None, problem, DEVICE), DEVICE)
+    except LookupError:
+        return None
+
+
+def predicted(kernel: kernels.Kernel, problem: Gemm) -> float | None:
+    """What a rung's compiled code promises [FLOP/s]; None where it was not predicted."""
+    key = kernel.name, str(problem), str(kernel.choose(None, problem, DEVICE))
+    seconds = predictions().get(key)
+    return problem.flops / seconds if seconds else None
+
+
+@cache
+def predictions() -> dict[tuple[str, str, str], float]:
+    """The times that are predicted [s], by kernel, problem and tiling."""
+    rows = stored(DEVICE, PREDICTED).rows
+    return {(row["kernel"], row["problem"], row["tiling"]): row["seconds"] for row in rows}
+
+
+def source(kernel: kernels.Kernel) -> str:
+    """The file of a kernel, from the root of the project."""
+    return f"{kernel.build.__module__.replace('.', '/')}.py"
+
+
+def table(ladder: Ladder) -> str:
+    """The rungs at one product, as Markdown: rates, what was expected of them, and fractions."""
+    problem, gpu = ladder.problem, device(DEVICE)
+    yardstick = records.find(kernels.REFERENCE, problem, None, DEVICE)
+    peak = gpu.peak_of(problem.dtype)
+    lines = [
+        "| rung | idea | recorded | predicted | bound | of cuBLAS | of the peak |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for number, kernel in enumerate(ladder.rungs, 1):
+        name = f"{number} [{kernel.name}]({source(kernel)})"
+        lines.append(f"| {name} | {kernel.idea} | {_rates(kernel, problem, yardstick, peak)} |")
+    rate = yardstick.flops_per_second
+    lines.append(
+        f"| | cuBLAS: {kernels.REFERENCE.idea} | {rate / 1e12:.2f} TFLOP/s | | | "
+        f"| {rate / peak:.1%} |"
+    )
+    note = f"{problem}, {yardstick.source}, peak {si(peak, 'FLOP/s')}, L2 flushed before each run."
+    return "\n".join([*lines, "", note])
+
+
+def _rates(kernel: kernels.Kernel, problem: Gemm, yardstick: Measurement, peak: float) -> str:
+    """What was measured of a rung and what was expected, as cells of a row."""
+    seen, speed = recorded(kernel, problem), predicted(kernel, problem)
+    reached, of_library, of_peak = "not yet", "", ""
+    if seen is not None:
+        rate = seen.flops_per_second
+        reached = f"{rate / 1e12:.2f} TFLOP/s"
+        of_library, of_peak = f"{rate / yardstick.flops_per_second:.1%}", f"{rate / peak:.1%}"
+    promised = f"{speed / 1e12:.2f}" if speed else "not yet"
+    bound = predict(problem, DEVICE, kernel).flops_per_second / 1e12
+    return f"{reached} | {promised} | {bound:.2f} | {of_library} | {of_peak}"
+
+
+def matmul_table() -> str:
+    """What `gemmlab.matmul` takes beside cuBLAS, as Markdown."""
+    try:
+        times = matmul_times(DEVICE)
+    except LookupError:
+        return f"What it takes on an {device(DEVICE).title} is not recorded yet."
+    lines = [
+        "| product | by | GPU | of cuBLAS's speed | in a loop | Python, a call |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for x in times.products:
+        rate = x.flops / x.gpu / 1e12
+        lines.append(
+            f"| {x.name} | {x.kernel} | {rate:.1f} TFLOP/s | {x.cublas_gpu / x.gpu:.2f} × "
+            f"| {x.cublas_loop / x.loop:.2f} × | {x.host * 1e6:.0f} µs |"
+        )
+    told = "scaling and splitting included; cuBLAS SGEMM called by CuPy in the same run"
+    return "\n".join([*lines, "", f"{times.source}, {told}."])
+
+
+def up_to_date(readme: str) -> str:
+    """`readme` with its tables and the words of its picture as the records have them."""
+    tables = {ladder.mark: table(ladder) for ladder in LADDERS} | {"matmul": matmul_table()}
+    for mark, text in tables.items():
+        begin, end = f"<!-- {mark}: written by benchmarks/readme.py -->", f"<!-- end of {mark} -->"
+        before, rest = readme.split(begin)
+        _, after = rest.split(end)
+        readme = f"{before}{begin}\n{text}\n{end}{after}"
+    path = PICTURE.relative_to(ROOT).as_posix()
+    shown = f"![{plots.alt(picture())}]({path})"
+    return re.sub(rf"!\[[^\]]*\]\({re.escape(path)}\)", lambda _: shown, readme)
+
+
+def picture() -> Figure:
+    """The recorded speed of each rung, its prediction, cuBLAS and the peak."""
+    gpu = device(DEVICE)
+    rungs = [m for kernel in SIMT.rungs if (m := recorded(kernel, SIMT.problem)) is not None]
+    speeds = {m.kernel: predicted(kernels.get(m.kernel), SIMT.problem) for m in rungs}
+    expected = [Speed(kernel, speed) for kernel, speed in speeds.items() if speed]
+    yardstick = records.find(kernels.REFERENCE, SIMT.problem, None, DEVICE)
+    figure, (ax,) = plots.figure(width=9, height=1.9 + 0.45 * len(rungs))
+    figure.subplots_adjust(left=0.155)
+    plots.ladder(ax, rungs, yardstick, gpu.peak_of(SIMT.problem.dtype), expected)
+    plots.style.title(ax, f"The ladder, FP32, m = n = k = {N}")
+    plots.provenance(ax, yardstick.source)
+    return figure
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(up_to_date(readme.read_text("utf-8")), "utf-8")
+    PICTURE.write_bytes(png(picture(), DENSITY))

@@ -1,0 +1,293 @@
+"""How long a launch takes, from its compiled code: one SM is simulated, with the GPU around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+
+from gemmlab.architectures import name_of
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.model.transactions import SECTOR
+from gemmlab.compiled.forecast.compiling import listing as compiled
+from gemmlab.compiled.forecast.hand_out import most_blocks
+from gemmlab.compiled.forecast.l1 import L1
+from gemmlab.compiled.forecast.launches import Share, share
+from gemmlab.compiled.forecast.neighbours import asked_together, first_warps, neighbour
+from gemmlab.compiled.forecast.streams import streams
+from gemmlab.compiled.forecast.whole_gpu import (
+    addition_sectors,
+    clock,
+    dram_time,
+    l2_gain,
+    launch_latency,
+    partial_sector,
+    sm_facts,
+    written_sector,
+)
+from gemmlab.compiled.sass.execution.launch import dim, launch
+from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import SHARED_START
+from gemmlab.compiled.sass.listing import Listing
+from gemmlab.compiled.sm.effects import Effects
+from gemmlab.compiled.sm.facts import facts
+from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.program import program
+from gemmlab.compiled.sm.result import SCHEDULERS, Result
+from gemmlab.compiled.sm.simulation import simulate
+from gemmlab.compiled.sm.streams import Level, Stream
+from gemmlab.tiling import WARP
+
+L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
+ALL = Effects()
+ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
+LONGEST = 5_000_000  # steps that a sample may take to its end
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What compiled code says of a launch.
+
+    times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
+        is asked where that is less), and where it is known "l2", and "blocks": to hand them out
+    launch : what a launch takes that does nothing [s], 0 where that was not measured
+    others : of a kernel's further launches, whose `launch` is the time from one to the next
+    share : the blocks of one SM
+    sampled : how many of these were simulated
+    result : of the SM that was simulated: its issue slots, and why some were empty
+    tensor_use : part of the time for which the Tensor Cores of an SM with blocks are busy
+    """
+
+    device: str
+    listing: Listing = field(repr=False)
+    times: Mapping[str, float]
+    launch: float
+    share: Share
+    sampled: int
+    result: Result = field(repr=False)
+    tensor_use: float = 0.0
+    others: tuple[Forecast, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Predicted duration [s], as two events around the launch, or all launches, would tell."""
+        return self.launch + max(self.times.values()) + sum(other.seconds for other in self.others)
+
+    @property
+    def bottleneck(self) -> str:
+        """The part that needs longest, a key of `times`."""
+        return max(self.times, key=self.times.__getitem__)
+
+    def __str__(self) -> str:
+        """The time, and what the issue slots of the SM were used for."""
+        slots, done = self.result.slots, self.result
+        told = sorted({**done.used, **done.empty}.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{100 * n / slots:.0f}% {name}" for name, n in told[:5])
+        return f"{self.seconds:.4g} s on {self.device}, by {self.bottleneck}; slots: {parts}"
+
+
+def predict_time(
+    function: Callable,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    *arguments: Any,
+    device: str | Device = "h200",
+    shared_bytes: int = 0,
+    effects: Effects = ALL,
+    max_registers: int | None = None,
+    **options: Any,
+) -> Forecast:
+    """Predict how long a launch of a Numba-CUDA kernel takes on a GPU that need not be here.
+
+    The kernel is compiled for the GPU and executed for some of its blocks, with these arguments;
+    what its warps executed runs on a simulated SM. Of a large launch a sample of blocks stands for
+    the rest. The arguments stay as they are.
+
+    shared_bytes : dynamic, of a block; options : of `numba.cuda.jit`, such as fastmath
+    Raises ValueError for a device whose SM is not known and for a block that it cannot hold,
+    RuntimeError where the compiler's tools are missing or the sample does not end, and
+    NotImplementedError for an instruction whose meaning is not known.
+    """
+    target = known_device(device)
+    code = compiled(
+        function, arguments, name_of(target.compute_capability), max_registers,
+        **{"launch_bounds": math.prod(dim(block)), **options},
+    )  # fmt: skip
+    executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
+    return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+
+
+def known_device(device: str | Device) -> Device:
+    """The device; ValueError for one whose SM cannot be simulated."""
+    target = load_device(device)
+    facts(target.name)
+    return target
+
+
+@dataclass(frozen=True, eq=False)
+class Executed:
+    """The first blocks of an SM's share of a launch, and what their warps did.
+
+    footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
+    shared_bytes : of a block, static and dynamic
+    together : how often two neighbouring blocks ask for what comes from L2 once
+    """
+
+    code: Listing
+    device: Device
+    share: Share
+    visits: Sequence[Visit]
+    count: int
+    warps: int  # of a block
+    footprint: int
+    touched: int
+    shared_bytes: int
+    together: float
+
+    @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
+    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
+        """The streams of each block; what L2 does not hold comes from device memory.
+
+        cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
+            any of them stores takes the place of lines that nobody has written back.
+        later : these blocks are no first round
+        """
+        kept = self.footprint <= (self.device.l2_bytes or 0)
+        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
+        if kept:
+            first = self.share.resident * self.warps if cold and not later else 0
+            levels[first:] = int(Level.L2)
+        taken = self.share.resident * (self.shared_bytes + SHARED_START)
+        cache = L1(L1_BYTES - taken)
+        made = streams(
+            self.visits, self.code, levels, cache,
+            *(l2_gain(self) * weight(self.device)
+              for weight in (written_sector, partial_sector, addition_sectors)),
+            stored=Level.L2 if kept and not cold else Level.STORED,
+        )  # fmt: skip
+        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
+
+
+def execute(
+    code: Listing,
+    target: Device,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    *arguments: Any,
+    shared_bytes: int = 0,
+    rounds: int = ROUNDS,
+    first: int = 0,
+) -> Executed:
+    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
+
+    first : the number of its first block
+    """
+    grid, block = dim(grid), dim(block)
+    threads, used = math.prod(block), code.shared_bytes + shared_bytes
+    mine = share(target, grid, threads, used, code.registers)
+    count = min(mine.blocks, rounds * mine.resident)
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    beside = neighbour(mine, first)
+    machine = launch(
+        code, grid, block, *copies, shared_bytes=shared_bytes,
+        blocks=[*mine.places(count, first), *beside],
+    )  # fmt: skip
+    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
+    visits, warps = machine.run(LONGEST), -(-threads // WARP)
+    return Executed(
+        code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
+        touched=machine.memory.footprint, shared_bytes=used,
+        together=asked_together(visits, warps, (0, count)) if beside else 1.0,
+    )  # fmt: skip
+
+
+def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
+    """What a launch takes at the clock that its own use of Tensor Cores leaves.
+
+    forecast_at : makes a forecast of the use on which the clock depends
+    """
+    lowest = forecast_at(1.0)
+    return forecast_at(lowest.tensor_use) if lowest.tensor_use else lowest
+
+
+def forecast(
+    executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None,
+    use: float = 1.0,
+) -> Forecast:  # fmt: skip
+    """What blocks that were executed say of the launch.
+
+    Where they are too few to see how blocks follow each other, they run again.
+    cold : the first round finds nothing in L2
+    most : blocks of the SM that gets most; None to find out from when they end
+    use : of Tensor Cores, on which the clock depends
+    """
+    target, mine = executed.device, executed.share
+    enough = ROUNDS * mine.resident
+    if most is None:
+        sample = simulated(executed, min(mine.blocks, enough), cold, effects, use)
+        most = busiest(target, mine, sample.block_ends)
+    mine = replace(mine, blocks=most)
+    result = simulated(executed, min(most, enough), cold, effects, use)
+    all_blocks = math.prod(mine.grid)
+    blocks = executed.blocks(cold)
+    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
+    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
+    times = {"sm": cycles / clock(executed, use)}
+    if target.l2_bandwidth:
+        times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
+    times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
+    if target.block_interval:
+        times["blocks"] = target.block_interval * all_blocks
+    return Forecast(
+        target.name, executed.code, times, launch_latency(target), mine, executed.count, result,
+        tensor_cycles(executed, result) / result.cycles,
+    )  # fmt: skip
+
+
+def tensor_cycles(executed: Executed, result: Result) -> float:
+    """Cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
+    code = program(executed.code, facts(executed.device.name))
+    taken = np.where(code.kind == Kind.TENSOR, code.interval, 0)
+    return float((taken * result.issued).sum()) / SCHEDULERS
+
+
+@lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
+    """One SM with `count` blocks, of which those run again that were not executed."""
+    blocks = executed.blocks(cold)
+    missing = count - len(blocks)
+    if missing > 0:
+        blocks = [*blocks, *islice(cycle(executed.blocks(cold, later=True)), missing)]
+    return simulate(
+        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed, use),
+        effects=effects,
+    )  # fmt: skip
+
+
+def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
+    """Blocks of the SM that gets most, where it is known how far SMs are apart."""
+    if device.block_spread is None:
+        return share.blocks
+    return most_blocks(share, ends, device.block_spread)
+
+
+def total_cycles(result: Result, mine: Share) -> float:
+    """Cycles of all blocks of an SM, from those that were simulated.
+
+    Blocks start as others end: those that were not simulated take as long for each instruction as
+    all did from the first end of a block to the last start of one.
+    """
+    order = np.argsort(result.block_ends, kind="stable")
+    ends, issued = result.block_ends[order], result.issued_then[order]
+    rest = mine.blocks - len(ends)
+    if rest <= 0:
+        return float(ends[-1])
+    last = -1 - mine.resident
+    pace = (ends[last] - ends[0]) / (issued[last] - issued[0])
+    return float(ends[-1] + rest * pace * issued[-1] / len(ends))

@@ -1,0 +1,121 @@
+"""The tiles in which the library computes, and how long each takes: recorded, with their names.
+
+A row is a kernel of the library that computed two products which differ in k alone. The line
+through the two says what a step along k takes, and what all the rest does. They lie in
+gemmlab/recorded/<device>/library.json; `python -m benchmarks.forecast.library` measures them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from gemmlab.measure import records
+from gemmlab.model.alignment import WIDEST, row_alignment
+from gemmlab.model.quantization import Tile
+from gemmlab.problem import Gemm
+from gemmlab.measure.records.lines import checksum, refusal
+
+FILE = "library.json"
+COPIED, LOADED = 4, 2  # bytes: at least so much `cp.async` copies, and what is left for loads
+
+
+class Kind(NamedTuple):
+    """Products for which the library has kernels of their own.
+
+    aligned : 16 where the rows of all matrices begin at multiples of 16 bytes, which TMA needs, 4
+        where `cp.async` can copy them, else 2
+    """
+
+    dtype: str
+    layout: str
+    aligned: int
+
+
+def kind(problem: Gemm) -> Kind:
+    """The kind of a problem; the matrix counts whose rows are aligned worst."""
+    worst = min(row_alignment(problem))
+    aligned = WIDEST if worst >= WIDEST else COPIED if worst >= COPIED else LOADED
+    return Kind(problem.dtype, problem.layout, aligned)
+
+
+@dataclass(frozen=True)
+class TileTimes:
+    """A kernel of the library and two products that it computed.
+
+    name : as the driver knows it
+    tile : its rows and columns of C, as they are stored here
+    stays : its blocks compute one tile after the other, so that one begins while another ends
+    m, n, k : of the products, two k; seconds : of each, with a launch, from a cold L2 [s]
+    """
+
+    dtype: str
+    layout: str
+    aligned: int
+    name: str
+    tile: Tile
+    stays: bool
+    m: int
+    n: int
+    k: tuple[int, int]
+    seconds: tuple[float, float]
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.dtype, self.layout, self.aligned)
+
+    def waves(self, sms: int, m: int, n: int, split: int = 1) -> int:
+        """Tiles that the SM computes which has most of them, one after the other."""
+        tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * split
+        return -(-tiles // sms)
+
+    def step(self, sms: int) -> float:
+        """What a step of 1 along k takes in a tile [s]."""
+        (less, more), (sooner, later) = self.k, self.seconds
+        return (later - sooner) / (more - less) / self.waves(sms, self.m, self.n)
+
+    def begin(self, sms: int, launch: float) -> float:
+        """What a tile takes besides [s], or all that a block computes if it `stays`."""
+        waves = self.waves(sms, self.m, self.n)
+        rest = self.seconds[0] - launch - self.step(sms) * waves * self.k[0]
+        return max(0.0, rest / (1 if self.stays else waves))
+
+
+def tiles(device: str, root: str | Path = records.ROOT) -> dict[Kind, list[TileTimes]]:
+    """What is recorded of a device, by kind.
+
+    Raises LookupError for a device without such a file, and RecordError for one that was edited.
+    """
+    path = Path(root) / device / FILE
+    if not path.exists():
+        raise LookupError(
+            f"the library's tiles are not recorded on {device}; "
+            "`python -m benchmarks.forecast.library` in a clone measures them"
+        )
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, mtime_ns: int) -> dict[Kind, list[TileTimes]]:
+    content = json.loads(path.read_text("utf-8"))
+    found = checksum(content["provenance"], {"rows": content["rows"]})
+    if found != content["sha256"]:
+        raise refusal(path, f"edited: its content has sha256 {found}, not {content['sha256']}")
+    known: dict[Kind, list[TileTimes]] = {}
+    for row in content["rows"]:
+        pairs = {name: tuple(row[name]) for name in ("tile", "k", "seconds")}
+        one = TileTimes(**row | pairs)
+        known.setdefault(one.kind, []).append(one)
+    return known
+
+
+def text(provenance: dict[str, str], rows: list[TileTimes]) -> str:
+    """What a file holds, a row a line."""
+    plain = json.loads(json.dumps([asdict(row) for row in rows]))
+    said = checksum(provenance, {"rows": plain})
+    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in plain)
+    head = json.dumps(provenance, ensure_ascii=False)
+    return f'{{"provenance":{head},\n"rows":[\n{lines}\n],\n"sha256":"{said}"}}\n'

@@ -1,0 +1,137 @@
+"""Listings that come with gemmlab: the kernels' compiled code, for readers without the compiler.
+
+`recorded/<architecture>/<kernel>.json.gz` holds, of one kernel, a listing of each of its launches
+for each tiling that is recorded, with the versions of the tools that made them and the hash of the
+kernel's source. Of a source that has changed since there is no recorded listing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from gemmlab import kernels
+from gemmlab.measure import records
+from gemmlab.architectures import name_of
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.kernels.kernel import Kernel, Launched
+from gemmlab.problem import Gemm
+from gemmlab.compiled.sass.compiling import WHEELS, version
+from gemmlab.compiled.sass.listing import Line, Listing
+from gemmlab.compiled.sass.text import instructions
+from gemmlab.tiling import Tiling
+
+SCHEMA = 2
+RUNGS = kernels.GPU  # of which there are listings
+# The function that builds the launch, the tiling, what source and operands freeze of a problem and
+# a GPU, and the arithmetic.
+Key = tuple[str, str, str, str]
+
+
+def path_of(kernel: Kernel, architecture: str, root: Path = records.ROOT) -> Path:
+    """Where the listings of a kernel for an architecture, "sm_90" say, are kept."""
+    return root / architecture / f"{kernel.name}.json.gz"
+
+
+def key_of(
+    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Key:
+    """What tells the listings of one kernel apart: all that the compiler is given."""
+    frozen = {**kernel.variant(problem, capability), **one.variant(problem, capability)}
+    text = ", ".join(f"{name}={value!r}" for name, value in sorted(frozen.items()))
+    return one.build.__name__, str(tiling.unsplit), text, str(problem.arithmetic)
+
+
+def find(
+    one: Launched,
+    kernel: Kernel,
+    problem: Gemm,
+    tiling: Tiling,
+    capability: tuple[int, int],
+    root: Path = records.ROOT,
+) -> Listing | None:
+    """The recorded listing of a launch; None where there is none of this source for such a problem.
+
+    one : the launch, of `kernel.launches`
+    """
+    path = path_of(kernel, name_of(capability), root)
+    if not path.is_file() or provenance(path)["source_sha256"] != source_hash(kernel):
+        return None
+    return _read(path)[1].get(key_of(one, kernel, problem, tiling, capability))
+
+
+def provenance(path: Path) -> Mapping[str, str]:
+    """With what, when and of which source the listings of a file were made."""
+    return _read(path)[0]
+
+
+def tools() -> dict[str, str]:
+    """The versions of what makes a listing here; RuntimeError where the compiler is missing.
+
+    Python's is one: from another one's bytecode Numba makes other code of the same source.
+    """
+    packages = {"numba": "numba", "numba_cuda": "numba-cuda"}
+    found = {key: metadata.version(package) for key, package in packages.items()}
+    return {"python": platform.python_version()} | found | {name: version(name) for name in WHEELS}
+
+
+def text(kernel: Kernel, listings: Mapping[Key, Listing], tools: Mapping[str, str]) -> bytes:
+    """The contents of a kernel's file."""
+    known = {
+        "date": datetime.now(UTC).date().isoformat(),
+        **tools,
+        "source_sha256": source_hash(kernel),
+    }
+    entries = [{"of": key, **_packed(listing)} for key, listing in listings.items()]
+    whole = {"schema": SCHEMA, "kernel": kernel.name, "provenance": known, "listings": entries}
+    return gzip.compress(json.dumps(whole, ensure_ascii=False).encode(), mtime=0)
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path) -> tuple[Mapping[str, str], Mapping[Key, Listing]]:
+    whole = json.loads(gzip.decompress(path.read_bytes()))
+    if whole["schema"] != SCHEMA:
+        raise ValueError(f"{path}: schema {whole['schema']} is not known; it must be {SCHEMA}")
+    found = {tuple(entry["of"]): _unpacked(entry) for entry in whole["listings"]}
+    return whole["provenance"], found
+
+
+def _packed(listing: Listing) -> dict[str, Any]:
+    """A listing in JSON's types."""
+    table = list(dict.fromkeys(listing.lines))
+    return {
+        "architecture": listing.architecture,
+        "registers": listing.registers,
+        "local_bytes": listing.local_bytes,
+        "shared_bytes": listing.shared_bytes,
+        "functions": dict(listing.functions),
+        "constants": {str(bank): held.hex() for bank, held in listing.constants.items()},
+        "data": listing.data.hex(),
+        "pointers": listing.pointers,
+        "source": table,
+        "lines": [table.index(line) for line in listing.lines],
+        "code": str(listing),
+    }
+
+
+def _unpacked(entry: Mapping[str, Any]) -> Listing:
+    table = [line and Line(*line) for line in entry["source"]]
+    return Listing(
+        architecture=entry["architecture"],
+        instructions=instructions(entry["code"]),
+        registers=entry["registers"],
+        local_bytes=entry["local_bytes"],
+        shared_bytes=entry["shared_bytes"],
+        functions=entry["functions"],
+        constants={int(bank): bytes.fromhex(held) for bank, held in entry["constants"].items()},
+        data=bytes.fromhex(entry["data"]),
+        pointers=tuple((offset, place) for offset, place in entry["pointers"]),
+        lines=tuple(table[i] for i in entry["lines"]),
+    )

@@ -1,0 +1,117 @@
+"""The listings of the course's own kernels: recorded ones, and what the compiler makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from gemmlab.architectures import name_of
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.formats import number_format
+from gemmlab.instructions.tensor_maps import TensorMap
+from gemmlab.kernels.kernel import Kernel, Launched
+from gemmlab.compiled.forecast import recorded
+from gemmlab.compiled.forecast.compiling import listing, with_lines
+from gemmlab.problem import Gemm
+from gemmlab.compiled.sass.execution.asynchronous import standing_for
+from gemmlab.compiled.sass.listing import Listing
+from gemmlab.tiling import Tiling
+
+ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
+_COMPILED: dict[tuple, Listing] = {}  # here
+
+
+def rung_listing(
+    kernel: Kernel, problem: Gemm, tiling: Tiling | None = None, device: str | Device = "h200"
+) -> Listing:
+    """The listing of a rung for a problem, a tiling and a GPU.
+
+    Of several launches it is that of the one which multiplies. Raises what `launch_listing` raises.
+    """
+    target = load_device(device)
+    tiling = kernel.choose(tiling)
+    return launch_listing(kernel, kernel, problem, tiling, target.compute_capability)
+
+
+def launch_listing(
+    one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Listing:
+    """The listing of one launch of a kernel.
+
+    It is the recorded one if there is one of this source, so that all machines predict alike, and
+    else is compiled, once for all problems for which it is the same. Raises RuntimeError that says
+    how to get the tools where they are missing then.
+    """
+    found = recorded.find(one, kernel, problem, tiling, capability)
+    if found is not None:
+        return found
+    key = one, *recorded.key_of(one, kernel, problem, tiling, capability), capability
+    if key not in _COMPILED:
+        _COMPILED[key] = compiled_launch(one, kernel, problem, tiling, capability)
+    return _COMPILED[key]
+
+
+def compiled_rung(
+    kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
+) -> Listing:
+    """What the compiler that is here makes of a rung; RuntimeError where there is none."""
+    return compiled_launch(kernel, kernel, problem, tiling, capability)
+
+
+def compiled_launch(
+    one: Launched,
+    kernel: Kernel,
+    problem: Gemm,
+    tiling: Tiling,
+    capability: tuple[int, int],
+    compiled: Callable[..., Listing] = listing,
+) -> Listing:
+    """What it makes of one launch of a kernel.
+
+    compiled : how, `listing` or `with_lines`
+    """
+    options = {
+        "launch_bounds": math.prod(one.launch(problem, tiling)[1]),
+        **one.compile(tiling),
+    }
+    return compiled(
+        one.function(problem, tiling, capability), arguments(kernel, problem, tiling),
+        name_of(capability), options.pop("max_registers", None), **options,
+    )  # fmt: skip
+
+
+def usual(kernel: Kernel, like: Gemm = ANY) -> Gemm:
+    """`like` in the formats that a rung is shown in: float32, or float16 to float32."""
+    if like.arithmetic in kernel.arithmetic:
+        return like
+    return replace(like, dtype="float16", out_dtype="float32")
+
+
+def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
+    """What is recorded of a rung, compiled here: its launches in each tiling with measurements."""
+    problem = usual(kernel)
+    return {
+        recorded.key_of(one, kernel, problem, tiling, capability): compiled_launch(
+            one, kernel, problem, tiling, capability, with_lines
+        )
+        for tiling in kernel.tilings or (kernel.default,)
+        for one in kernel.launches
+    }
+
+
+def arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
+    """Scalars and arrays of zeros, which take no memory until they are written to."""
+    alpha, beta = problem.scalars()
+    a, b, c = map(np.zeros, problem.shapes, problem.memory)
+    shared = (
+        np.zeros(w.shape, number_format(w.dtype).memory) for w in kernel.workspace(problem, tiling)
+    )
+    given = (
+        *(alpha, *kernel.operands(problem, tiling, a, b), beta, *kernel.result(problem, tiling, c)),
+        *kernel.scratch(problem, tiling, *shared),
+    )
+    return tuple(standing_for(x) if isinstance(x, TensorMap) else x for x in given)

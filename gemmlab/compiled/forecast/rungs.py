@@ -1,0 +1,218 @@
+"""The time of the course's own kernels, from their compiled code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.formats import number_format
+from gemmlab.kernels.kernel import Kernel, Launch
+from gemmlab.compiled.forecast.periods import longer, repeats
+from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
+from gemmlab.compiled.forecast.kernel import (
+    ALL,
+    Executed,
+    Forecast,
+    at_its_clock,
+    busiest,
+    execute,
+    forecast,
+    known_device,
+)
+from gemmlab.compiled.forecast.whole_gpu import dram_time
+from gemmlab.problem import Gemm
+from gemmlab.compiled.sass.listing import Listing
+from gemmlab.compiled.sm.effects import Effects
+from gemmlab.tiling import Tiling
+
+SHORT = 8  # steps along k after which a loop is in its stride
+SIMULATED = 2, 5  # periods: blocks are in or out of step by then
+ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
+
+
+def predict_rung(
+    problem: Gemm,
+    device: str | Device,
+    kernel: Kernel,
+    tiling: Tiling | None = None,
+    effects: Effects = ALL,
+) -> Forecast:
+    """Predict the time of a rung of the ladder from its compiled code.
+
+    The blocks of a product are alike, so that one round of resident blocks is executed and stands
+    for all. Where k is long two shorter products are executed, whose difference is a period of the
+    loop: some more periods are simulated, beyond which each one takes the same. The first round
+    waits for device memory, if L2 keeps the matrices for the later ones. What further launches
+    take is added, and the time from one to the next.
+    Raises what `predict` and `predict_time` raise.
+    """
+    target = known_device(device)
+    tiling = kernel.choose(tiling, problem, target)
+    executed = execute_rung(problem, target, kernel, tiling)
+    found = at_its_clock(lambda use: forecast_rung(problem, executed, effects, use))
+    others = [forecast_other(problem, target, kernel, tiling, one, effects)
+              for one in kernel.launches if one is not kernel]  # fmt: skip
+    return replace(found, others=tuple(others))
+
+
+def forecast_other(
+    problem: Gemm,
+    device: Device,
+    kernel: Kernel,
+    tiling: Tiling,
+    one: Launch,
+    effects: Effects = ALL,
+) -> Forecast:
+    """What a launch takes before or after the one that multiplies; `launch` is the time between.
+
+    Of all arrays it has to do with those alone that its blocks access: a split with A, B and the
+    workspace, a sum with the workspace and C. What the launch before it wrote is in L2, if that
+    holds it.
+    """
+    code = launch_listing(one, kernel, problem, tiling, device.compute_capability)
+    executed = execute(
+        code, device, *one.launch(problem, tiling), *arguments(kernel, problem, tiling),
+        shared_bytes=one.dynamic_shared_bytes(problem, tiling),
+    )  # fmt: skip
+    executed = replace(executed, footprint=executed.touched)
+    cold = one in kernel.before
+    found = at_its_clock(lambda use: forecast(executed, cold, effects, use=use))
+    return replace(found, launch=device.launch_interval or found.launch)
+
+
+def execute_rung(
+    problem: Gemm, device: str | Device, kernel: Kernel, tiling: Tiling | None = None
+) -> dict[int, Executed]:
+    """Execute one round of blocks: k -> what was done, for `problem.k` or for two that are shorter.
+
+    Of several launches it is the one that multiplies. Raises what `predict_rung` raises.
+    """
+    target = known_device(device)
+    tiling = kernel.choose(tiling, problem, target)
+    kernel.check_problem(problem)
+    code = rung_listing(kernel, problem, tiling, target)
+    period = _period(kernel, tiling) * _parts(problem, kernel, tiling)
+    shorter = [problem.k % period + period * n for n in (1, 2)]
+    depths = shorter if problem.k > shorter[1] else [problem.k]
+    return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
+
+
+def execute_whole(
+    problem: Gemm, code: Listing, device: Device, kernel: Kernel, tiling: Tiling
+) -> Executed:
+    """Execute one round of blocks of a product, with all of its k."""
+    executed = execute(
+        code, device, *kernel.launch(problem, tiling), *arguments(kernel, problem, tiling),
+        rounds=1,
+        first=longest_share(problem, kernel, tiling) % device.sms,
+        shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
+    )  # fmt: skip
+    return replace(executed, footprint=footprint(problem, kernel, tiling))
+
+
+def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """The block that takes longest: where equal shares of all steps end anywhere, one of two tiles.
+
+    It begins twice and stores twice. Where no share has parts of two tiles all blocks are alike.
+
+    >>> from gemmlab import kernels
+    >>> tiling = Tiling(block=(128, 128, 8), warp=(64, 32), thread=(8, 8), stages=3, split=7)
+    >>> longest_share(Gemm(256, 256, 4096), kernels.stream_k, tiling)
+    3
+    """
+    if not kernel.splits or kernel.work(problem, tiling).pieces:
+        return 0
+    blocks, tiles = math.prod(kernel.launch(problem, tiling)[0]), math.prod(tiling.grid(problem))
+
+    def divided(block: int) -> int:
+        """How far inside of its share a tile ends, in parts of a tile."""
+        end = -block * tiles % blocks
+        return max(0, min(end, tiles - end))
+
+    return max(range(blocks), key=divided)
+
+
+def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """Bytes of all arrays, the workspace among them."""
+    shared = kernel.workspace(problem, tiling)
+    return sum(problem.array_bytes) + sum(
+        math.prod(w.shape) * number_format(w.dtype).bytes for w in shared
+    )
+
+
+def forecast_rung(
+    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL, use: float = 1.0
+) -> Forecast:
+    """What `execute_rung` says of a problem; `use` of Tensor Cores, on which the clock depends."""
+    runs = _simulated(problem, executed)
+    share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
+    found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
+    most = busiest(device, share, _ends(found, list(runs), problem.k))
+    if most != share.blocks:
+        found = [forecast(run, effects=effects, most=most, use=use) for run in runs.values()]
+    times = {
+        name: extended([f.times[name] for f in found], list(runs), problem.k)
+        for name in found[-1].times
+    }
+    times["dram"] = dram_time(moved(problem), device)
+    busy, cycles = (
+        extended(of, list(runs), problem.k)
+        for of in (
+            [f.tensor_use * f.result.cycles for f in found],
+            [f.result.cycles for f in found],
+        )
+    )
+    # On a line through two short products a long one may take less than its Tensor Cores are busy.
+    times["sm"] *= max(1.0, busy / cycles)
+    return replace(found[-1], times=times, tensor_use=min(1.0, busy / cycles))
+
+
+def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
+    """When the blocks of an SM end at `k`, from runs that are shorter."""
+    ends = [np.sort(f.result.block_ends) for f in found]
+    return extended(ends, sizes, k)
+
+
+def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
+    """The products to simulate by k: what was executed, with more periods where it has two.
+
+    It is the problem itself where that has no more periods than `SIMULATED`. What was executed
+    stays where a longer loop does other things than a shorter one.
+    """
+    if len(executed) == 1 or not repeats(*executed.values()):
+        return executed
+    (k, short), (after, long) = executed.items()
+    wanted = (problem.k - k) // (after - k)
+    counts = SIMULATED if wanted > max(SIMULATED) else (wanted,)
+    return {k + (after - k) * n: longer(short, long, n) for n in counts}
+
+
+def moved(problem: Gemm) -> int:
+    """Bytes to move where each array is moved once, and C twice where it is read, too."""
+    return problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
+
+
+def extended(values: list, sizes: list[int], k: int) -> Any:
+    """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
+    if len(values) == 1:
+        return values[0]
+    return values[0] + (values[1] - values[0]) * (k - sizes[0]) / (sizes[1] - sizes[0])
+
+
+def _period(kernel: Kernel, tiling: Tiling) -> int:
+    """Elements along k after which a loop does the same again: at least `SHORT` steps, mostly."""
+    step = math.lcm(tiling.block[2] * kernel.period(tiling), ALIGNED)
+    return step * max(1, SHORT * tiling.block[2] // step)
+
+
+def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
+    """Steps along k for which blocks that divide it get a whole number more each."""
+    if not kernel.splits:
+        return 1
+    pieces = kernel.work(problem, tiling).pieces or math.prod(kernel.launch(problem, tiling)[0])
+    return pieces // math.gcd(pieces, math.prod(tiling.grid(problem)))

@@ -1,0 +1,158 @@
+"""What an SM has of what all SMs share: the clock, L2, device memory; and what launching takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gemmlab.device import Device
+from gemmlab.model.transactions import SECTOR
+from gemmlab.compiled.sm.facts import Facts, facts
+from gemmlab.compiled.sm.streams import Level
+
+if TYPE_CHECKING:
+    from gemmlab.compiled.forecast.kernel import Executed
+
+
+NOBODY = -1  # in a row of sectors: a lane that takes no part
+QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
+
+
+def clock(executed: Executed, use: float = 1.0) -> float:
+    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more the busier they are.
+
+    use : the part of the time for which the Tensor Cores of an SM with blocks are busy. Without it
+        the clock is that of few SMs.
+    """
+    known, device = facts(executed.device.name), executed.device
+    names = {i.name for i in executed.code.instructions}
+    if "HGMMA" in names:
+        clocks, full = known.wgmma_clocks, known.wgmma_use
+    elif "HMMA" in names:
+        clocks, full = known.tensor_clocks, known.tensor_use
+    else:
+        return device.clock
+    lowest = float(np.interp(busy_sms(executed) / device.sms, QUARTERS, clocks))
+    return clocks[0] - (clocks[0] - lowest) * min(1.0, use / full)
+
+
+def busy_sms(executed: Executed) -> int:
+    """SMs that have blocks."""
+    return min(executed.device.sms, math.prod(executed.share.grid))
+
+
+def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
+    """The facts of an SM among others that do the same, at the clock of such `use`.
+
+    L2 and device memory have clocks of their own, and give as much a second: device memory at the
+    mean rate at which all arrays come. SMs without a block leave their share of it to others. What
+    several blocks ask for comes from there once, so that all of them together get more of it; what
+    they store is each one's own.
+    """
+    known, device = facts(executed.device.name), executed.device
+    slower = device.clock / clock(executed, use)
+    busy = busy_sms(executed)
+    moved = executed.footprint or SECTOR
+    of_memory = moved / dram_time(moved, device) / device.clock / busy
+    return replace(
+        known,
+        l2_latency=known.l2_latency_for_all,
+        l2_bytes_per_cycle=slower * l2_share(executed) * l2_gain(executed),
+        dram_bytes_per_cycle=of_memory * slower * asked_again(executed),
+        dram_stored_per_cycle=known.dram_stored_per_cycle
+        * device.sms
+        / busy
+        * slower
+        * stored_weight(executed),
+    )
+
+
+def l2_share(executed: Executed, asked: float = 1.0) -> float:
+    """Bytes that an SM gets from L2 in a cycle, where what comes is asked for so often."""
+    known, device = facts(executed.device.name), executed.device
+    of_all = known.l2_bytes_per_cycle * device.sms
+    return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
+
+
+def l2_gain(executed: Executed) -> float:
+    """How much more an SM reads from L2, because what two neighbours ask for comes once.
+
+    It has no more for what it stores.
+    """
+    return l2_share(executed, executed.together) / l2_share(executed)
+
+
+def asked_again(executed: Executed) -> float:
+    """How often blocks read what comes from device memory once, at least 1."""
+    if not executed.footprint:
+        return 1.0
+    mine, device = executed.share, executed.device
+    kept = executed.footprint <= (device.l2_bytes or 0)
+    count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
+    first = [s for block in executed.blocks(True)[: mine.resident] for s in block]
+    each = SECTOR * sum(int(s.sectors[s.levels == Level.DRAM].sum()) for s in first) / mine.resident
+    come = executed.footprint - stored_alone(executed) * math.prod(mine.grid)
+    return max(1.0, each * count / max(come, SECTOR))
+
+
+@lru_cache(maxsize=16)  # of a launch it is asked for at each clock
+def stored_alone(executed: Executed) -> int:
+    """Bytes that a block stores and does not read, the first of those that were executed."""
+    read, stored, boxes = set(), set(), 0
+    for cost in (cost for visit in executed.visits for _, cost in visit.costs):
+        its = cost.warps < executed.warps
+        if cost.space == "tensor":
+            boxes += int(cost.sectors[its].sum())
+        elif cost.space == "global" and cost.op in ("load", "store"):
+            (read if cost.op == "load" else stored).update(cost.pieces[its].ravel().tolist())
+    return SECTOR * (boxes + len(stored - read - {NOBODY}))
+
+
+def stored_weight(executed: Executed) -> float:
+    """As how many sectors one counts that an SM stores, by the time that L2 takes for it."""
+    return l2_gain(executed) * written_sector(executed.device)
+
+
+def written_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
+    if not (device.l2_bandwidth and device.l2_write_bandwidth):
+        return 1.0
+    return device.l2_bandwidth / device.l2_write_bandwidth
+
+
+def partial_sector(device: Device) -> float:
+    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
+    if not (device.l2_bandwidth and device.l2_partial_writes):
+        return 1.0
+    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
+
+
+def launch_latency(device: Device) -> float:
+    """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
+    return device.launch_latency or 0.0
+
+
+def dram_time(moved: float, device: Device) -> float:
+    """Time to move so many bytes, when L2 is full of lines that were written [s].
+
+    Until it has given them up, each line that comes sends another one to memory.
+    """
+    first = min(moved, device.l2_bytes or 0)
+    rate = facts(device.name).dram_bytes_per_cycle * device.sms * device.clock
+    return first / rate + (moved - first) / stream_bandwidth(device)
+
+
+def stream_bandwidth(device: Device) -> float:
+    """What reading and writing reach together where that was measured, else the peak [B/s]."""
+    return device.dram_copy_bandwidth or device.dram_bandwidth

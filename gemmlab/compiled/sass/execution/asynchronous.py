@@ -1,0 +1,220 @@
+"""What goes on while a warp does other things: mbarriers, copies by the TMA, `wgmma`.
+
+Copies are complete as soon as they begin, and neither they nor products have values here: which
+instructions follow does not depend on them. Who must wait for whom does depend on mbarriers, so
+that these are followed to the letter: lanes wait until the phase is complete.
+Source: PTX ISA 9.0, section "mbarrier".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmlab.instructions.tensor_maps import ROW, TensorMap
+from gemmlab.model.transactions import SECTOR
+from gemmlab.compiled.sass.execution.accesses import Cost, Watch, sum_of
+from gemmlab.compiled.sass.execution.memory import Memory
+from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
+from gemmlab.compiled.sass.operands import Register, parse
+from gemmlab.tiling import WARP
+
+MAP = 128  # bytes of a tensor map
+MOST = 1 << 20  # arrivals: an mbarrier holds this less those that are expected, and twice that
+_PARTS = re.compile(r"(?P<before>\w*)(?P<address>\[[^\]]*\])(?P<map>\[[^\]]*\])?$")
+
+
+@dataclass
+class Mbarrier:
+    """An mbarrier of a block: arrivals and bytes that its phase waits for, and phases complete.
+
+    number : in the order in which those of the block are made
+    """
+
+    number: int
+    count: int
+    pending: int = 0
+    bytes: int = 0
+    complete: int = 0
+
+    def __post_init__(self) -> None:
+        self.pending = self.count
+
+    def add(self, arrivals: int, bytes_: int) -> bool:
+        """Take arrivals, and expect bytes (less than 0: they have come); whether that completes."""
+        self.pending -= arrivals
+        self.bytes += bytes_
+        if self.pending or self.bytes:
+            return False
+        self.pending, self.complete = self.count, self.complete + 1
+        return True
+
+    def is_past(self, parity: int) -> bool:
+        """Whether the phase of this parity is complete, and the next one not."""
+        return self.complete & 1 != parity
+
+
+def _text(o: Operands) -> re.Match[str]:
+    """The operand with the address: what is written, where, and the tensor map behind it."""
+    text = next(text for text in o.instruction.operands if "[" in text)
+    return _PARTS.match(text)
+
+
+def _word(o: Operands, text: str) -> Callable[[], np.ndarray]:
+    register = parse(text)
+    return lambda: o.state.registers[register.file][register.index]
+
+
+def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], tuple[int, int]]:
+    """(bytes, address) of a box of the tensor map that an instruction names, by the lane that asks.
+
+    The first four bytes of what stands for a tensor map say how many rows a box has.
+    """
+    source = sum_of(o, parse(_text(o)["map"][:-1] + ".64]"))
+
+    def of(lane: np.ndarray) -> tuple[int, int]:
+        maps = np.broadcast_to(source(), o.state.lanes)
+        array, at = memory.place("global", maps[lane], lane, 4)
+        return int(array[at][0]) * ROW, int(maps[lane][0])
+
+    return of
+
+
+def _warps(o: Operands, mask: Mask) -> Iterator[tuple[int, np.ndarray]]:
+    """Each warp that takes part, with those of its lanes that do."""
+    on = np.ones(o.state.lanes, bool) if mask is None else mask
+    for warp in np.flatnonzero(on.reshape(-1, WARP).any(1)):
+        yield int(warp), warp * WARP + np.flatnonzero(on[warp * WARP : (warp + 1) * WARP])
+
+
+def noted(op: str, warp: int, barrier: Mbarrier, amount: int, sectors: int = 0) -> Cost:
+    """What a warp asks of an mbarrier."""
+    one, none = np.array([warp]), np.zeros(1, np.int64)
+    return Cost("mbarrier", op, one, none, none + sectors, mbarrier=barrier.number, amount=amount)
+
+
+def syncs(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """SYNCS: an mbarrier is made (EXCH), threads arrive, and may expect bytes (ARRIVE)."""
+    flags = o.instruction.modifiers
+    address = sum_of(o, parse(_text(o)["address"]))
+    value = _word(o, o.instruction.operands[-1])
+
+    def run(mask: Mask) -> None:
+        at, given = (np.broadcast_to(v, o.state.lanes) for v in (address(), value()))
+        for warp, lanes in _warps(o, mask):
+            place = int(memory.blocks[lanes[0]]), int(at[lanes[0]])
+            if "EXCH" in flags:
+                count = MOST - (int(given[lanes[0]]) >> 1)
+                mine = [key for key in memory.mbarriers if key[0] == place[0]]
+                memory.mbarriers[place] = Mbarrier(len(mine), count)
+                watch(noted("init", warp, memory.mbarriers[place], count))
+                continue
+            bytes_ = 0 if "A1T0" in flags else int(given[lanes].sum())
+            watch(noted("arrive", warp, memory.mbarriers[place], bytes_ or len(lanes)))
+            memory.change(place, len(lanes), bytes_)
+
+    return run
+
+
+def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts."""
+    register: Register = parse(_text(o)["address"]).registers[0]
+    rows, box = o.state.registers["UR"], _box(o, memory)
+    dimensions = next(int(m[0]) for m in o.instruction.modifiers if m in ("1D", "2D", "3D"))
+
+    def run(mask: Mask) -> None:
+        # shared memory, mbarrier, coordinates
+        barriers, *at = rows[register.index + 1 :][: 1 + dimensions]
+        for warp, lanes in _warps(o, mask):
+            bytes_, of = box(lanes[:1])
+            place = int(memory.blocks[lanes[0]]), int(barriers[lanes[0]])
+            barrier = memory.mbarriers[place]
+            asked = noted("copy", warp, barrier, bytes_, bytes_ // SECTOR)
+            watch(asked._replace(box=(of, *(int(row[lanes[0]]) for row in at))))
+            memory.change(place, 0, -bytes_)
+
+    return run
+
+
+def tensor_store(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """UTMASTG: a box of a matrix from shared memory."""
+    box = _box(o, memory)
+
+    def run(mask: Mask) -> None:
+        for warp, lanes in _warps(o, mask):
+            one, none = np.array([warp]), np.zeros(1, np.int64)
+            watch(Cost("tensor", "store", one, none, none + box(lanes[:1])[0] // SECTOR))
+
+    return run
+
+
+def standing_for(one: TensorMap) -> np.ndarray:
+    """What stands for a tensor map in memory."""
+    found = np.zeros(MAP, np.uint8)
+    found[:4].view(np.uint32)[0] = one.rows
+    return found
+
+
+def elect(o: Operands) -> Step:
+    """ELECT: the predicate holds in the first lane of each warp alone."""
+    write = o.to_predicate(0)
+
+    def run(mask: Mask) -> None:
+        first = np.zeros(o.state.lanes, bool)
+        for _, lanes in _warps(o, mask):
+            first[lanes[0]] = True
+        write(first, mask)
+
+    return run
+
+
+def set_registers(o: Operands) -> Step:
+    """USETMAXREG: the registers are there."""
+    if not o.is_predicate(0):
+        return lambda mask: None
+    write = o.to_predicate(0)
+    return lambda mask: write(True, mask)
+
+
+class Waits:
+    """Lanes that wait for phases of mbarriers."""
+
+    def __init__(self, memory: Memory, go_on: Callable[[int, np.ndarray, int], None]) -> None:
+        """go_on(at, lanes, steps) : lets lanes go on at an instruction."""
+        self.memory, self.go_on = memory, go_on
+        self.waiting: list[tuple] = []
+        memory.completed = self.release
+
+    def wait(self, o: Operands, lanes: np.ndarray, after: int, steps: int, watch: Watch) -> None:
+        """SYNCS.PHASECHK.TRYWAIT: lanes go on once the phase of a parity is complete."""
+        found = _text(o)
+        holds = parse(found["before"])
+        row = o.state.predicates[holds.file][holds.index]
+        at = np.broadcast_to(sum_of(o, parse(found["address"]))(), o.state.lanes)
+        parities = _word(o, o.instruction.operands[-1])() >> np.uint32(31)
+        for warp, of_warp in _warps(o, lanes):
+            place = int(self.memory.blocks[of_warp[0]]), int(at[of_warp[0]])
+            parity = int(parities[of_warp[0]])
+            watch(noted("wait", warp, self.memory.mbarriers[place], 1 + parity))
+            self.waiting.append((place, parity, of_warp, row, after, steps))
+        for place in {entry[0] for entry in self.waiting}:
+            self.release(place)
+
+    def release(self, place: tuple[int, int]) -> None:
+        """Let those go on for whom the mbarrier at a place is past the phase."""
+        barrier, still = self.memory.mbarriers[place], []
+        gone: dict[tuple[int, int], np.ndarray] = {}
+        for entry in self.waiting:
+            where, parity, of_warp, row, after, steps = entry
+            if where != place or not barrier.is_past(parity):
+                still.append(entry)
+                continue
+            row[of_warp] = True
+            mask = gone.setdefault((after, steps), np.zeros(len(row), bool))
+            mask[of_warp] = True
+        self.waiting = still
+        for (after, steps), mask in gone.items():
+            self.go_on(after, mask, steps)

@@ -1,0 +1,159 @@
+"""Where lanes go: branches, calls, ends, and the places where they wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gemmlab.compiled.sass.execution.groups import Group, Groups, Meeting
+from gemmlab.compiled.sass.execution.state import Operands, State, warps_with
+from gemmlab.compiled.sass.listing import Instruction, Listing
+from gemmlab.tiling import WARP
+
+Direct = Callable[[Instruction, Group, np.ndarray], None]
+
+
+class Directions:
+    """Instructions that direct lanes: what each does with those for which its guard holds."""
+
+    def __init__(self, listing: Listing, state: State, alive: np.ndarray, room: int) -> None:
+        """`alive` are the lanes that there are, `room` the lanes of a block."""
+        self.state, self.alive, self.room = state, alive, room
+        self.functions = listing.functions
+        self.index = {i.address: at for at, i in enumerate(listing.instructions)}
+        self.groups = Groups()
+        lanes = len(alive)
+        self.convergence = {f"B{i}": Meeting(lanes, WARP) for i in range(16)}
+        self.warp_sync, self.block_sync = Meeting(lanes, WARP), Meeting(lanes, room)
+        self.returns = np.zeros(lanes, np.int64)  # where lanes that wait go on
+        self.votes = np.zeros(lanes, bool)  # of BAR.RED, and how they are counted
+        self.reduction = "POPC"
+        self.result = np.zeros(lanes, np.uint32)  # of the block's last BAR.RED
+        self.meanings: dict[str, Direct] = {
+            "BRA": self._branch, "EXIT": self._exit, "BSSY": self._expect, "BSYNC": self._meet,
+            "BREAK": self._leave, "WARPSYNC": self._sync_warp, "BAR": self._sync_block,
+            "CALL": self._call, "RET": self._return, "YIELD": self._yield,
+        }  # fmt: skip
+
+    def of(self, instruction: Instruction) -> Direct | None:
+        """What an instruction does, if it directs lanes; a try that waits has a name of its own."""
+        waits = "TRYWAIT" in instruction.modifiers
+        return self.meanings.get("TRYWAIT" if waits else instruction.name)
+
+    def on(self, group: Group, at: int, lanes: np.ndarray) -> None:
+        """Let lanes of a group go on at an instruction."""
+        self.groups.add(at, lanes, group.steps)
+
+    def _past(self, group: Group, lanes: np.ndarray) -> None:
+        """Let lanes go on behind the instruction."""
+        self.on(group, group.at + 1, lanes)
+
+    def _target(self, instruction: Instruction) -> int:
+        label = instruction.operands[-1].strip("`()")
+        address = self.functions.get(label)
+        return self.index[int(label, 16) if address is None else address]
+
+    def _branch(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if (
+            "DIV" in instruction.modifiers
+        ):  # taken where a warp's lanes are apart: here they are not
+            taking = np.zeros_like(taking)
+        self.on(group, self._target(instruction), taking)
+        self._past(group, group.lanes & ~taking)
+
+    def _call(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if "REL" not in instruction.modifiers:
+            raise NotImplementedError(f"{instruction}: calls of functions elsewhere")
+        self._branch(instruction, group, taking)
+
+    def _return(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        where = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+        for address in np.unique(where[taking]):
+            self.on(group, self.index[int(address)], taking & (where == address))
+        self._past(group, group.lanes & ~taking)
+
+    def _exit(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        self.alive &= ~taking
+        self._past(group, group.lanes & ~taking)
+        self._release(group)
+
+    def _expect(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BSSY: these lanes of the warp will meet."""
+        meeting = self.convergence[instruction.operands[0]]
+        meeting.expected = np.where(warps_with(taking), taking, meeting.expected)
+        self._past(group, group.lanes)
+
+    def _leave(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BREAK: these lanes will not come."""
+        self.convergence[instruction.operands[-1]].expected &= ~taking
+        self._past(group, group.lanes)
+        self._release(group)
+
+    def _meet(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        self._wait(self.convergence[instruction.operands[0]], group, taking)
+
+    def _yield(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """Lanes that wait for these to converge go on: they may hold what these wait for.
+
+        Source: US patent application 2016/0019066, "Execution of divergent threads using a
+        convergence barrier".
+        """
+        warps = warps_with(taking)
+        for meeting in self.convergence.values():
+            gone = meeting.waiting & warps
+            meeting.waiting &= ~gone
+            meeting.expected &= ~gone
+            self._go_on(group, gone)
+        self._past(group, group.lanes)
+
+    def _sync_warp(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if "COLLECTIVE" in instruction.modifiers:
+            raise NotImplementedError(f"{instruction}: lanes of a warp that come one by one")
+        warps, expected = warps_with(taking), taking
+        if instruction.operands:
+            named = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+            of_warp = np.repeat(np.where(taking, named, 0).reshape(-1, WARP).max(1), WARP)
+            lane = np.tile(np.arange(WARP, dtype=np.uint32), len(taking) // WARP)
+            expected = (of_warp >> lane & 1).astype(bool)
+        elif "ALL" in instruction.modifiers:
+            expected = warps
+        self.warp_sync.expected = np.where(warps, expected, self.warp_sync.expected)
+        self._wait(self.warp_sync, group, taking)
+
+    def _sync_block(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        flags = instruction.modifiers
+        if "SYNC" not in flags and "RED" not in flags:
+            raise NotImplementedError(str(instruction))
+        if "RED" in flags:
+            holds = Operands(instruction, self.state).predicate(len(instruction.operands) - 1)()
+            np.copyto(self.votes, holds, where=taking)
+            self.reduction = next(f for f in ("POPC", "AND", "OR") if f in flags)
+        self.block_sync.expected[:] = True
+        self._wait(self.block_sync, group, taking)
+
+    def _wait(self, meeting: Meeting, group: Group, lanes: np.ndarray) -> None:
+        meeting.waiting |= lanes
+        self.returns[lanes] = group.at + 1
+        self._past(group, group.lanes & ~lanes)
+        self._release(group)
+
+    def _release(self, group: Group) -> None:
+        """Let those go on whose partners have come."""
+        for meeting in (self.warp_sync, self.block_sync, *self.convergence.values()):
+            gone = meeting.complete(self.alive)
+            if meeting is self.block_sync:
+                self._count_votes(gone)
+            self._go_on(group, gone)
+
+    def _go_on(self, group: Group, lanes: np.ndarray) -> None:
+        """Let lanes go on that waited."""
+        for at in np.unique(self.returns[lanes]):
+            self.on(group, int(at), lanes & (self.returns == at))
+
+    def _count_votes(self, gone: np.ndarray) -> None:
+        """The result of BAR.RED for the blocks that go on."""
+        votes, on = (v.reshape(-1, self.room) for v in (self.votes, gone))
+        count = (votes & on).sum(1)
+        value = {"POPC": count, "AND": count == on.sum(1), "OR": count > 0}[self.reduction]
+        np.copyto(self.result, np.repeat(value.astype(np.uint32), self.room), where=gone)

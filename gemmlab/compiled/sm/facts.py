@@ -1,0 +1,139 @@
+"""What an SM needs for an instruction, in cycles: facts of a GPU, each with its source.
+
+One file of `gemmlab/compiled/sm/devices` describes the SM of one GPU; `facts` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+FOLDER = Path(__file__).parent / "devices"
+
+
+def _cycles(**options: float) -> float:
+    return field(metadata={"unit": "cycle"}, **options)
+
+
+def _quantity(unit: str) -> float:
+    return field(metadata={"unit": unit})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Latencies, rates and sizes of one SM.
+
+    An interval is how long a pipe of one scheduler is busy with an instruction; a latency is the
+    time from an instruction to one that waits for its result.
+    """
+
+    fma_interval: int = _cycles()
+    wide_interval: int = _cycles()  # of IMAD with a product of 64 bits
+    alu_interval: int = _cycles()
+    fp64_interval: int = _cycles()
+    xu_interval: int = _cycles()
+    uniform_interval: int = _cycles()
+    tensor_interval: int = _cycles()
+    tensor_short_interval: int = _cycles()  # of HMMA with 8 pairs of half precision
+    conversion_interval: int = _cycles()  # of I2F
+    of_all_interval: int = _cycles()  # of a pipe that all schedulers share
+    of_all_queue: int = _cycles()  # of work that may be before it
+    store_interval: int = _cycles()  # of a scheduler's way to the LSU, each register that is stored
+    wide_stall: float = _quantity("")  # cycles for each of a wide product's stall count
+
+    fp64_latency: int = _cycles()
+    xu_latency: int = _cycles()
+    tensor_latency: int = _cycles()
+    wgmma_columns: int = _quantity("column/cycle")  # of B, of a product of 64 rows and 16 of k
+    wgmma_latency: int = _cycles()  # from its last column to the end of the wait for it
+    wgmma_reads: float = _quantity("column/cycle")  # of B, by a warpgroup from shared memory
+    # The SMs' clock while a quarter, a half, three quarters and all of them multiply tiles.
+    tensor_clocks: tuple[float, ...] = _quantity("Hz")  # by `mma.sync`
+    wgmma_clocks: tuple[float, ...] = _quantity("Hz")
+    tensor_use: float = _quantity("")  # part of the time for which Tensor Cores were busy then
+    wgmma_use: float = _quantity("")
+    constant_latency: int = _cycles()
+    special_latency: int = _cycles()
+    reduction_latency: int = _cycles()
+
+    shared_latency: int = _cycles()  # of a load of one wavefront and one register
+    l1_latency: int = _cycles()
+    l2_latency: int = _cycles()  # where one SM alone asks for its lines
+    l2_latency_for_all: int = _cycles()  # where all SMs ask
+    dram_latency: int = _cycles()
+    copy_latency: int = _cycles()  # more, where a load goes to shared memory
+    register_latency: int = _cycles()  # more, for each further register of a lane
+    wavefront_latency: int = _cycles()  # more, for each further wavefront
+    operands_latency: int = _cycles()  # from the LSU's start to where address and data are read
+    lsu_queue: int = _quantity("instruction")  # before the LSU, of one scheduler
+    lsu_wavefront: int = _cycles()  # of one scheduler's way to the LSU, each wavefront
+    l2_bytes_per_cycle: float = _quantity("B/cycle")  # where all SMs ask, each for other lines
+    l2_bytes_at_most: float = _quantity("B/cycle")  # where few ask, or neighbours for the same
+    dram_bytes_per_cycle: float = _quantity("B/cycle")  # while written lines leave L2 for others
+    dram_stored_per_cycle: float = _quantity("B/cycle")  # while each written line sends another one
+
+    barrier_latency: int = _cycles()  # from the last warp that comes
+    barrier_delay: int = _cycles()  # before a warp that comes waits
+    barrier_interval: int = _cycles()  # of each warp that comes
+    mbarrier_latency: int = _cycles()  # from an arrival to the end of the wait for it
+
+    operand_window: int = _cycles()  # in which an instruction reads all its operands
+    shared_reads: int = _quantity("register/cycle")  # that HMMA and others read by the same way
+
+    branch_latency: int = _cycles()  # from a branch that is taken to its target
+    line_bytes: int = _quantity("B")  # of instructions that are fetched together
+    branch_interval: int = _cycles()  # of each such branch of a scheduler
+    line_latency: int = _cycles()  # from there to the line after the target's
+    near_lines: int = _quantity("line")  # in a scheduler's own cache of instructions
+    near_miss: int = _cycles()  # more, where a branch leads out of it
+    far_sets: int = _quantity("set")  # of the SM's cache of instructions
+    far_ways: int = _quantity("line")
+    far_interval: float = _cycles()  # of each line that the SM's cache lacks
+    far_latency: int = _cycles()  # from there until it has it
+    ahead: int = _quantity("line")  # fetched before a warp needs them
+
+    sources: Mapping[str, str] = field(default=None, repr=False, compare=False)
+
+
+UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
+
+
+@cache
+def facts(name: str) -> Facts:
+    """The facts of the SM of a device; ValueError for a device that has none.
+
+    A file that begins with `like` names another one, from which it takes what it does not say.
+
+    >>> facts("h200").fma_interval
+    2
+    """
+    names = sorted(path.stem for path in FOLDER.glob("*.toml"))
+    if name not in names:
+        raise ValueError(f"no facts of the SM of {name!r}; there are those of {', '.join(names)}")
+    return parse(name, (FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def parse(name: str, text: str) -> Facts:
+    """Read a file of facts; ValueError for a number without its unit and a source."""
+    import tomllib
+
+    raw = tomllib.loads(text)
+    if "like" in raw:
+        raw = tomllib.loads((FOLDER / f"{raw.pop('like')}.toml").read_text("utf-8")) | raw
+    if set(raw) != set(UNITS):
+        differing = ", ".join(sorted(set(raw) ^ set(UNITS)))
+        raise ValueError(f"{name}.toml: missing or unknown: {differing}")
+    for key, entry in raw.items():
+        if set(entry) != {"value", "unit", "source"} or not entry["source"].strip():
+            raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
+        if entry["unit"] != UNITS[key]:
+            raise ValueError(f"{name}.toml: {key} is in {UNITS[key]!r}, not in {entry['unit']!r}")
+    values = {
+        key: tuple(value) if isinstance(value := entry["value"], list) else value
+        for key, entry in raw.items()
+    }
+    origin = {key: entry["source"] for key, entry in raw.items()}
+    return Facts(**values, sources=MappingProxyType(origin))

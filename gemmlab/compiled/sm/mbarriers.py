@@ -1,0 +1,104 @@
+"""Mbarriers: phases that threads' arrivals and copied bytes complete, and the TMA that copies.
+
+The TMA takes copies one after the other, at the SM's share of L2. When a copy begins it is known
+when its bytes have come; with the last arrival it is known when the phase is complete.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmlab.compiled.sm.compiled import compiled
+from gemmlab.compiled.sm.memory import shares
+from gemmlab.compiled.sm.pipes import Unit
+from gemmlab.compiled.sm.result import SCHEDULERS
+from gemmlab.compiled.sm.scoreboards import NEVER
+from gemmlab.compiled.sm.streams import Level
+
+INIT, EXPECTS, WAIT = int(Unit.MBARRIER_INIT), int(Unit.MBARRIER_EXPECTS), int(Unit.MBARRIER_WAIT)
+BULK = int(Unit.BULK)
+L2 = int(Level.L2)
+
+
+class Mbarriers(NamedTuple):
+    """Of each place for a block and number of an mbarrier.
+
+    count : arrivals of a phase; pending, bytes : what this phase still waits for
+    complete : phases that are complete, or of which it is known when they will be
+    opens : the cycle in which the last of these is; latest : of what has come in this phase
+    cause : the instruction that has come last
+    opened : by cycle, as far as cycles are shown, whether a phase is complete from then on
+    """
+
+    count: np.ndarray
+    pending: np.ndarray
+    bytes: np.ndarray
+    complete: np.ndarray
+    opens: np.ndarray
+    latest: np.ndarray
+    cause: np.ndarray
+    opened: np.ndarray
+
+
+def idle_mbarriers(places: int, numbers: int, shown: int) -> Mbarriers:
+    """Mbarriers that nobody has made; of `shown` cycles it is kept which of them open."""
+    rest = (np.zeros((places, numbers), np.int64) for _ in range(7))
+    return Mbarriers(*rest, opened=np.zeros((places, numbers, shown), np.bool_))
+
+
+@compiled
+def ask(mbarriers, lsu, schedulers, code, flow, facts, place, i, position, t):
+    """An instruction makes an mbarrier, arrives at one, or begins a copy, in cycle t."""
+    number, amount, unit = flow.mbarriers[position], flow.amounts[position], code.unit[i]
+    if amount == 0 or unit == WAIT:
+        return
+    at = place, number
+    if unit == INIT:
+        mbarriers.count[at] = amount
+        mbarriers.pending[at] = amount
+        mbarriers.bytes[at] = 0
+        mbarriers.complete[at] = 0
+        mbarriers.opens[at] = t
+        mbarriers.latest[at] = t
+    elif unit == BULK:
+        level = flow.levels[position]
+        _, sent = shares(lsu, facts, flow.sectors[position], level, t)
+        mbarriers.bytes[at] -= amount
+        done = int(sent) + (facts.l2_latency if level == L2 else facts.dram_latency)
+        come(mbarriers, schedulers, at, i, done)
+    elif unit == EXPECTS:
+        mbarriers.pending[at] -= 1
+        mbarriers.bytes[at] += amount
+        come(mbarriers, schedulers, at, i, t + facts.mbarrier_latency)
+    else:
+        mbarriers.pending[at] -= amount
+        come(mbarriers, schedulers, at, i, t + facts.mbarrier_latency)
+
+
+@compiled
+def come(mbarriers, schedulers, at, i, cycle):
+    """Something that a phase waits for comes in a cycle; with the last of it the phase is known."""
+    mbarriers.latest[at] = max(mbarriers.latest[at], cycle)
+    mbarriers.cause[at] = i
+    if mbarriers.pending[at] == 0 and mbarriers.bytes[at] == 0:
+        mbarriers.complete[at] += 1
+        mbarriers.opens[at] = mbarriers.latest[at]
+        mbarriers.pending[at] = mbarriers.count[at]
+        if mbarriers.opens[at] < mbarriers.opened.shape[2]:
+            mbarriers.opened[at[0], at[1], mbarriers.opens[at]] = True
+        for scheduler in range(SCHEDULERS):
+            schedulers.next[scheduler] = min(schedulers.next[scheduler], mbarriers.opens[at])
+
+
+@compiled
+def passes(mbarriers, flow, place, position, t):
+    """The cycle from which a wait for a parity is over, as known in cycle t; `NEVER` if it is not.
+
+    The phase before the last one that is known is over until that one is complete.
+    """
+    at = place, flow.mbarriers[position]
+    if mbarriers.complete[at] & 1 != flow.amounts[position] - 1:
+        return mbarriers.opens[at]
+    return t if mbarriers.opens[at] > t else NEVER

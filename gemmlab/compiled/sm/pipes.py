@@ -1,0 +1,204 @@
+"""Where an instruction runs, how long it keeps that place busy, and when its result is there.
+
+A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
+interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
+queues in turn. A barrier is a unit of the SM, too. An instruction that only starts something
+(LDGSTS, copies by the TMA) goes to a `Unit` and is done when that says so, by
+a scoreboard or by a barrier in shared memory; the scheduler's loop needs to know no more of it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.compiled.sass.listing import Instruction
+from gemmlab.compiled.sm.facts import Facts
+from gemmlab.tiling import WARP
+
+WARPS = WARPGROUP // WARP  # each reads a part of what the product of a warpgroup needs
+
+
+class Pipe(IntEnum):
+    """Arithmetic pipes of a scheduler. FMA is two: IMAD runs on the heavy one alone."""
+
+    NONE = -1
+    FMA_HEAVY = 0
+    FMA_LITE = 1
+    ALU = 2
+    FP64 = 3
+    XU = 4
+    UNIFORM = 5
+    TENSOR = 6
+    OF_ALL = 7  # one for all schedulers: constants, special registers
+
+
+class Unit(IntEnum):
+    """Who does what is not done by a pipe."""
+
+    NONE = 0
+    SHARED = 1  # LSU, shared memory
+    GLOBAL = 2  # LSU, L1 and what is behind it
+    COPY = 3  # likewise, to shared memory
+    COPIES = 4  # LDGDEPBAR: a scoreboard for the copies so far
+    WAIT = 5  # DEPBAR: until at most so many are under way
+    BARRIER = 6
+    ARRIVAL = 7  # a barrier for which the warp does not wait
+    MBARRIER_INIT = 8
+    MBARRIER_ARRIVAL = 9
+    MBARRIER_EXPECTS = 10  # an arrival, and bytes that are to come
+    MBARRIER_WAIT = 11
+    BULK = 12  # the TMA, which copies
+    BULK_STORE = 13  # and which stores
+    BULK_STORES = 14  # UTMACMDFLUSH: a scoreboard until the stores so far have been read
+
+
+class Kind(IntEnum):
+    """What an issue slot is used for, in the words of a picture."""
+
+    FMA = 0
+    INTEGER = 1
+    FP64 = 2
+    SPECIAL = 3
+    TENSOR = 4
+    SHARED = 5
+    GLOBAL = 6
+    COPY = 7
+    BARRIER = 8
+    BRANCH = 9
+    UNIFORM = 10
+    OTHER = 11
+
+
+class Use(NamedTuple):
+    """What an instruction takes: a pipe (or the other one) for an interval, or a unit.
+
+    matrices : cycles for which a product keeps shared memory busy
+    """
+
+    kind: Kind
+    pipe: Pipe = Pipe.NONE
+    other: Pipe = Pipe.NONE
+    interval: int = 1
+    latency: int = 1
+    unit: Unit = Unit.NONE
+    matrices: int = 0
+
+
+OPCODES = {
+    "fma": "FFMA FADD FMUL HFMA2 HADD2 HMUL2 FFMA32I FADD32I FMUL32I",
+    "product": "IMAD IDP",
+    "alu": """
+        ISETP FSETP ICMP SEL FSEL LOP3 IADD3 IADD VIADD LEA SHF SHL SHR MOV PRMT SGXT BMSK PLOP3
+        VIMNMX IMNMX FMNMX VIADDMNMX VIMNMX3 FMNMX3 IABS P2R R2P CS2R LEPC HSETP2 HSET2 HMNMX2
+        FSWZADD I2FP F2FP VABSDIFF VABSDIFF4 I2IP FCHK VOTE VOTEU MATCH R2UR""",
+    "fp64": "DFMA DADD DMUL DSETP",
+    "special": "MUFU F2I F2F FRND POPC FLO BREV I2I F2IP",
+    "conversion": "I2F",
+    "reduction": "REDUX CREDUX",
+    "tensor": "HMMA IMMA DMMA BMMA QMMA",
+    "constant": "LDC ULDC LDCU",
+    "register": "S2R S2UR B2R R2B",
+    "shared": "LDS STS LDSM STSM ATOMS SHFL",
+    "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX",
+    "copy": "LDGSTS",
+    "copies": "LDGDEPBAR",
+    "wait": "DEPBAR WARPGROUP",
+    "warpgroup": "HGMMA QGMMA",
+    "mbarrier": "SYNCS",
+    "bulk": "UTMALDG UBLKCP",
+    "bulk store": "UTMASTG",
+    "bulk stores": "UTMACMDFLUSH",
+    "barrier": "BAR",
+    "branch": """
+        BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
+        ENDCOLLECTIVE BMOV""",
+}
+GROUPS = {name: group for group, names in OPCODES.items() for name in names.split()}
+
+
+def is_wide(instruction: Instruction) -> bool:
+    """Whether it is a product of integers of which more than the lower 32 bits are needed."""
+    return instruction.name == "IMAD" and bool({"WIDE", "HI"} & set(instruction.modifiers))
+
+
+def use(instruction: Instruction, facts: Facts) -> Use:
+    """What an instruction takes; one that is not known takes its issue slot alone.
+
+    >>> from gemmlab.compiled.sm.facts import facts
+    >>> use(Instruction(0, "", "IMAD.WIDE.U32", ()), facts("h200")).pipe.name
+    'FMA_HEAVY'
+    """
+    f, none = facts, Pipe.NONE
+    match GROUPS.get(instruction.name, instruction.name[:1]):
+        case "fma":
+            return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
+        case "product":
+            interval = f.wide_interval if is_wide(instruction) else f.fma_interval
+            return Use(Kind.INTEGER, Pipe.FMA_HEAVY, none, interval)
+        case "alu":
+            return Use(Kind.INTEGER, Pipe.ALU, none, f.alu_interval)
+        case "fp64":
+            return Use(Kind.FP64, Pipe.FP64, none, f.fp64_interval, f.fp64_latency)
+        case "special":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.xu_latency)
+        case "conversion":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.conversion_interval, f.xu_latency)
+        case "reduction":
+            return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.reduction_latency)
+        case "tensor":
+            short = instruction.opcode == "HMMA.1688.F32"
+            interval = f.tensor_short_interval if short else f.tensor_interval
+            return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, f.tensor_latency)
+        case "warpgroup":  # it goes on while the warp does
+            columns = _columns(instruction)
+            interval, late = columns // f.wgmma_columns, f.wgmma_latency
+            read = round(columns / WARPS / f.wgmma_reads)
+            use_of = Use(Kind.TENSOR, Pipe.TENSOR, none, interval, interval + late)
+            return use_of._replace(matrices=read)
+        case "mbarrier":
+            return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
+        case "bulk":
+            return Use(Kind.COPY, unit=Unit.BULK)
+        case "bulk store":
+            return Use(Kind.GLOBAL, unit=Unit.BULK_STORE)
+        case "bulk stores":
+            return Use(Kind.GLOBAL, unit=Unit.BULK_STORES)
+        case "constant":
+            return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
+        case "register":
+            return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.special_latency)
+        case "shared":
+            return Use(Kind.SHARED, unit=Unit.SHARED)
+        case "global":
+            return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
+        case "copy":
+            return Use(Kind.COPY, unit=Unit.COPY)
+        case "copies":
+            return Use(Kind.COPY, unit=Unit.COPIES)
+        case "wait" if "DEPBAR" in instruction.opcode:
+            return Use(Kind.OTHER, unit=Unit.WAIT)
+        case "barrier":
+            arrives = "ARV" in instruction.modifiers
+            return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
+        case "branch":
+            return Use(Kind.BRANCH)
+        case "U":  # UIADD3, UMOV, ...: one for the whole warp
+            return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
+    return Use(Kind.OTHER)
+
+
+def _columns(instruction: Instruction) -> int:
+    """Columns of a product of a warpgroup, "64x256x16" say."""
+    shape = next(m for m in instruction.modifiers if m.startswith("64x"))
+    return int(shape.split("x")[1])
+
+
+def _of_mbarrier(instruction: Instruction) -> Unit:
+    flags = instruction.modifiers
+    if "EXCH" in flags:
+        return Unit.MBARRIER_INIT
+    if "TRYWAIT" in flags:
+        return Unit.MBARRIER_WAIT
+    return Unit.MBARRIER_ARRIVAL if "A1T0" in flags else Unit.MBARRIER_EXPECTS

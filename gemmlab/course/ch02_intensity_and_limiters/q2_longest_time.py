@@ -1,0 +1,204 @@
+"""Exercise 02.2: the time that arithmetic and each memory need, and the longest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.device import Device, device
+from gemmlab.course.judging import quantities
+from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging.verdict import Diagnosis, Finding
+
+Moved = Mapping[str, float]
+Case = tuple[Device, str, float, Moved]
+
+# Each resource takes longest in some: arithmetic in the first, DRAM in the second, L2, shared.
+CASES: tuple[Case, ...] = (
+    (device("v100"), "float32", 2e12, {"dram": 1e9}),
+    (device("v100"), "float16", 2e9, {"dram": 3e9}),
+    (device("h200"), "float32", 1e12, {"dram": 4e10, "l2": 1.5e11}),
+    (device("h200"), "float32", 6e11, {"dram": 1e9, "l2": 7e10, "shared": 7e11}),
+    (device("a100_80gb"), "tf32", 5e13, {"dram": 3e10, "l2": 2e11, "shared": 2e12}),
+    (device("a100_80gb"), "float16", 1e12, {"dram": 5e10, "l2": 1e11, "shared": 3e11}),
+    (device("t4"), "float16", 4e12, {"dram": 2e10, "shared": 5e11}),
+)
+
+
+def seconds(device, dtype, flops, moved):
+    """The least time of a launch [s]."""
+    # [answer] return ...
+    arithmetic = flops / device.peak_of(dtype)
+    return max(arithmetic, *(b / device.bandwidth_of(level) for level, b in moved.items()))
+    # [end]
+
+
+def _times(target: Device, dtype: str, flops: float, moved: Moved) -> tuple[float, ...]:
+    """What arithmetic needs [s], and then each memory."""
+    memories = (count / target.bandwidth_of(level) for level, count in moved.items())
+    return flops / target.peak_of(dtype), *memories
+
+
+def reference(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    """The longest of all times [s]."""
+    return max(_times(target, dtype, flops, moved))
+
+
+def _of_times(combined: Callable[[tuple[float, ...]], float]) -> Callable[..., float]:
+    return lambda *case: combined(_times(*case))
+
+
+def _all_from_dram(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    return max(flops / target.peak_of(dtype), sum(moved.values()) / target.dram_bandwidth)
+
+
+def _each_from_dram(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    return max(flops / target.peak_of(dtype), max(moved.values()) / target.dram_bandwidth)
+
+
+def _in_float32(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    return reference(target, "float32", flops, moved)
+
+
+def _fma_counted_twice(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    return reference(target, dtype, 2 * flops, moved)
+
+
+INSTEAD = {
+    "times-added": _of_times(sum),
+    "math-then-memory": _of_times(lambda times: times[0] + max(times[1:])),
+    "shortest": _of_times(min),
+    "math-only": _of_times(lambda times: times[0]),
+    "math-forgotten": _of_times(lambda times: max(times[1:])),
+    "dram-only": _of_times(lambda times: max(times[:2])),
+    "one-bandwidth": _all_from_dram,
+    "one-bandwidth each": _each_from_dram,
+    "peak-of-float32": _in_float32,
+    "operations-doubled": _fma_counted_twice,
+    "speed-not-time": lambda *case: case[2] / reference(*case),
+    "upside-down": lambda *case: 1 / min(_times(*case)),
+}
+
+
+def _drawn_anew() -> list[Case]:
+    """Two launches with any resource in the lead."""
+    rng, found = np.random.default_rng(), []
+    for name in ("v100", "h200"):
+        target = device(name)
+        flops = float(rng.uniform(0.2, 1)) * 1e-3 * target.peak_of("float16")
+        moved = {
+            level: float(rng.uniform(0.2, 1)) * 1e-3 * target.bandwidth_of(level)
+            for level in ("dram", "l2", "shared")
+        }
+        found.append((target, "float16", flops, moved))
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Device):
+        return value.name
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f'"{level}": {count:.3g}' for level, count in value.items()) + "}"
+    return f'"{value}"' if isinstance(value, str) else f"{value:.3g}"
+
+
+def judge(answer: Any) -> Finding:
+    """Every launch on its device."""
+    found = quantities.judge(
+        "seconds", answer, CASES, reference, INSTEAD, _shown, fresh=_drawn_anew()
+    )
+    if found is None:
+        text = f"{len(CASES)} launches and two drawn anew; arithmetic or any memory may lead"
+        return Finding("passed", (("Checked", text),))
+    return replace(found, diagnosis=found.diagnosis.split()[0])
+
+
+TASK = Task(
+    name="02.2",
+    title="The longest of all times",
+    section="chapter 02, Which memory sets the time?",
+    asked="seconds(device, dtype, flops, moved) is the least time of a launch in seconds: "
+    "arithmetic and every memory work at the same time.",
+    prompt="""
+    A launch computes `flops` operations in the format `dtype`, and moves the bytes in `moved`: a
+    dictionary whose keys are some of `"dram"`, `"l2"` and `"shared"`, such as
+    `{"dram": 1e9, "shared": 7e11}`.
+
+    Write `seconds(device, dtype, flops, moved)`: the time that it takes at least, if arithmetic and
+    all memories work at the same time. `device.peak_of(dtype)` is a peak in FLOP/s, and
+    `device.bandwidth_of("l2")` a bandwidth in B/s.
+
+    `q2.check(seconds)` asks for several launches on several devices.
+    """,
+    judge=judge,
+    answers=(seconds,),
+    diagnoses={
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "How long does arithmetic take alone, and how long DRAM alone?",
+            "```python\ntimes = [flops / ...]\nfor level, count in moved.items():\n"
+            "    times.append(count / ...)\nreturn ...(times)\n```",
+        ),
+        "times-added": Diagnosis(
+            "The times are added; these parts of the chip work at the same time.",
+            "Two people carry at the same time, one for 3 minutes and one for 5. When are both "
+            "done?",
+            "return …(times)",
+        ),
+        "math-then-memory": Diagnosis(
+            "Arithmetic waits for memory here; both work at the same time.",
+            "While data of later elements is under way, what do the FMA units do?",
+            "return …(arithmetic, longest of the memories)",
+        ),
+        "shortest": Diagnosis(
+            "The shortest time is taken; the launch is done when the last part is.",
+            "Can a launch be over while one of its memories still delivers?",
+            "return …(times)",
+        ),
+        "math-only": Diagnosis(
+            "Only the arithmetic counts.",
+            "How long does each memory need for its bytes?",
+            "for level, count in moved.items(): count / …",
+        ),
+        "math-forgotten": Diagnosis(
+            "Only the memories count.",
+            "How long would it take if all data lay in registers?",
+            "flops / device.…",
+        ),
+        "dram-only": Diagnosis(
+            "Only DRAM counts among the memories; here another one takes longer.",
+            "Which keys has `moved` in the case that fails?",
+            "for level, count in moved.items(): count / device.bandwidth_of(…)",
+        ),
+        "one-bandwidth": Diagnosis(
+            "All bytes are divided by the bandwidth of DRAM; each memory has its own.",
+            "How fast are L2 and shared memory of this device?",
+            "count / device.bandwidth_of(…)",
+        ),
+        "peak-of-float32": Diagnosis(
+            "The peak is that of float32 whatever the format is.",
+            "What does `device.peak_of` take?",
+            "flops / device.peak_of(…)",
+        ),
+        "operations-doubled": Diagnosis(
+            "Operations are counted twice: `flops` has two for each FMA already.",
+            "In which unit is `flops`, and in which the peak?",
+            "flops / device.peak_of(dtype)",
+        ),
+        "speed-not-time": Diagnosis(
+            "That is the speed that the roof allows [FLOP/s]; the time was asked for.",
+            "In which unit is your result?",
+            "seconds = flops / speed",
+        ),
+        "upside-down": Diagnosis(
+            "Rates are divided by amounts: that is one over a time.",
+            "What unit has (B/s) / B?",
+            "amount / rate",
+        ),
+    },
+    praise="The slowest resource sets the time, and which one that is depends on the program: it "
+    "may ask one memory for far more than another.",
+)

@@ -1,0 +1,155 @@
+"""Exercise 05.1: at the ragged edge no warp multiplies what C does not need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy import float32
+
+from gemmlab.course.judging import budgets, kernels_on_trial
+from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging.kernels_on_trial import Trial
+from gemmlab.course.judging.matrices import Case, case
+from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+CASES = (
+    case(1, 1, 1, tile=2),
+    case(3, 2, 1, tile=4),
+    case(2, 3, 5, alpha=2, beta=0.5, tile=2),
+    case(4, 4, 8, tile=4),
+    Case(Gemm(3, 5, 17), tile=4, large=True),
+    case(9, 6, 5, alpha=-1, beta=2, tile=4),
+    case(9, 16, 8, tile=8),
+    case(17, 9, 13, beta=1, tile=8),
+    case(20, 32, 32, tile=8),
+)
+
+
+def build_guarded(T):
+    """The kernel for tiles of T×T elements."""
+
+    def kernel(alpha, A, B, beta, C):
+        As = cuda.shared.array((T, T), float32)
+        Bs = cuda.shared.array((T, T), float32)
+        m, n = C.shape
+        k = A.shape[1]
+        x = cuda.threadIdx.x
+        y = cuda.threadIdx.y
+        row = cuda.blockIdx.y * T + y
+        col = cuda.blockIdx.x * T + x
+
+        acc = float32(0)
+        for start in range(0, k, T):
+            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+            cuda.syncthreads()
+            # Multiply the two tiles, but only where C needs the product.
+            # [answer]
+            if row < m and col < n:
+                for p in range(min(T, k - start)):
+                    acc += As[y, p] * Bs[p, x]
+            # [end]
+            cuda.syncthreads()
+
+        if row < m and col < n:
+            C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
+
+    return kernel
+
+
+@dataclass(frozen=True)
+class Work:
+    """Products of warps in one launch, by the words that their lanes load from shared memory.
+
+    needed : k for each warp that has an element of C; beyond_c : of warps that have none
+    executed : of all; a warp has as many as the lane that has most
+    """
+
+    trial: Trial
+    needed: float
+    executed: float
+    beyond_c: float
+
+    @property
+    def wasted(self) -> float:
+        return self.executed - self.needed
+
+
+def work(trial: Trial) -> Work:
+    """What each warp multiplied; those that have an element of C are those that store one."""
+    shares = trial.report.shares
+    products = _by_warp(budgets.of_shared(shares, "load") / (2 * budgets.FLOAT))
+    with_c = _by_warp(shares.of("store", "C")) > 0
+    needed = int(with_c.sum()) * trial.run.case.problem.k
+    return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
+
+
+def _by_warp(of_threads: np.ndarray) -> np.ndarray:
+    """The largest of each warp's lanes, (blocks, warps)."""
+    blocks, threads = of_threads.shape
+    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
+    return padded.reshape(blocks, -1, WARP).max(axis=2)
+
+
+def judge(answer: Any) -> Finding:
+    """Values and hazards on every case, the usual budgets, and then products that C needs not."""
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    if isinstance(trials, Finding):
+        return trials
+    works = [work(trial) for trial in trials]
+    worst = max(works, key=lambda w: (w.wasted, w.needed))
+    facts = (
+        ("Most wasteful case", str(worst.trial.run.case)),
+        ("Its products, by whole warps", f"{worst.executed:g}; needed: {worst.needed:g}"),
+    )
+    found = budgets.judge(trials, facts)
+    if found.diagnosis == "passed" and worst.wasted > 0:
+        beyond_c = any(w.beyond_c for w in works)
+        return replace(found, diagnosis="products-beyond-c" if beyond_c else "products-beyond-k")
+    return found
+
+
+TASK = Task(
+    name="05.1",
+    title="Only what C needs",
+    section="chapter 05, Which products does nobody need?",
+    asked="build_guarded(T) returns a tiled kernel in which no warp multiplies for elements "
+    "outside of C, nor for steps beyond k.",
+    prompt="""
+    The kernel of chapter 4 multiplies in every thread and fills what hangs over with zeros. Write
+    the multiplication so that a warp none of whose lanes has an element of C does not multiply at
+    all, and that nobody multiplies beyond k.
+
+    The budget: k products for each warp that has an element of C, and none for others. A warp
+    counts whole, however many of its lanes work; a product takes a word of As and one of Bs.
+    """,
+    judge=judge,
+    answers=(build_guarded,),
+    diagnoses={
+        **KERNEL,
+        "not-attempted": Diagnosis(
+            "The skeleton is unchanged.",
+            "Which threads have an element of C, and how many products does the last step have?",
+            "```python\nif row < m and ...:\n    for p in range(min(T, ...)):\n"
+            "        acc += As[y, p] * Bs[p, x]\n```",
+        ),
+        "products-beyond-c": Diagnosis(
+            "The result is right, but warps multiply that have no element of C.",
+            "For which threads is the sum never stored, and what stops them from adding it up?",
+            "```python\nif row < m and ...:\n    for p in range(...):\n        acc += ...\n```",
+        ),
+        "products-beyond-k": Diagnosis(
+            "The result is right, but the last step along k multiplies zeros.",
+            "How many columns of A are left in the step that begins at `start`?",
+            "```python\nfor p in range(min(T, ...)):\n```",
+        ),
+    },
+    praise="All threads copy and wait, and only those that C needs multiply. A warp with one "
+    "useful lane still takes the time of a whole one.",
+)

@@ -1,0 +1,122 @@
+"""Judging a kernel that turns arrays into an array: hazards first, then the first wrong element."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging.launches import Launch, fault, launched, threads_of
+from gemmlab.course.judging.plain import difference
+from gemmlab.course.judging.verdict import FAILING, Finding
+from gemmlab.simt import Report
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A learner's kernel, which `build(*sizes)` returns; each launch builds it anew."""
+
+    build: Callable
+    parameters: tuple[str, ...]
+    sizes: tuple[Any, ...]
+
+
+def built(build: Callable, parameters: list[str], *args: Any) -> Kernel:
+    """The kernel that `build` returns; whether it does, `launch` says."""
+    return Kernel(build, tuple(parameters), args)
+
+
+def launch(
+    kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], case: str, *arguments: Any
+) -> Report | Finding:
+    """The report of one simulated launch, or why there is none.
+
+    The last of the arrays is the result, and holds it afterwards. The others may only be read: they
+    stay as they are here, and a kernel that stores to one of them is found out.
+    """
+    asked = Launch(kernel.sizes, grid, block, arguments)
+    item = next(launched(kernel.build, list(kernel.parameters), [asked]))
+    if isinstance(item, Finding):
+        return replace(item, facts=((FAILING, case), *item.facts))
+    pairs = [
+        (name, before, after)
+        for name, before, after in zip(kernel.parameters, arguments, item.arguments, strict=True)
+        if isinstance(before, np.ndarray)
+    ]
+    *inputs, (_, result, computed) = pairs
+    changed = next(filter(None, (difference(*pair) for pair in inputs)), "")
+    if changed and not item.report.hazards:
+        facts = ((FAILING, case), ("You changed", changed))
+        return Finding("inputs-changed", facts, {"changed": changed})
+    result[...] = computed
+    return item.report
+
+
+def of_cases(
+    one: Callable[[Any, int], tuple[Report | None, Finding | None, str]],
+    cases: Sequence[Any],
+    anew: Any,
+) -> Finding | tuple[Report, str]:
+    """What is wrong in the first case that is not right; else the last one's report and words.
+
+    one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
+        words; anew : the sizes of a case that is drawn for this check, with operands of its own
+    """
+    for seed, sizes in enumerate(cases):
+        report, found, case = one(sizes, seed)
+        if found:
+            return found
+    _, found, _ = one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30)))
+    return found.anew if found else (report, case)
+
+
+def hazard(report: Report, case: str) -> Finding | None:
+    """What `fault` finds in a launch: "outside", "two-writers", "never-ends"; None for nothing."""
+    first = fault(report)
+    if first is None:
+        return None
+    diagnosis = {
+        "out-of-bounds": "outside",
+        "global-race": "two-writers",
+        "same-value": "two-writers",
+        "step-limit": "never-ends",
+        "deadlock": "never-ends",
+    }.get(first.kind, "wrong-values")
+    facts = (
+        (FAILING, case),
+        (f"Hazard, {first.kind}", first.message),
+        ("Where", f"line {first.line}: {first.code}"),
+    )
+    details = {
+        "kind": first.kind,
+        "line": first.line,
+        "code": first.code,
+        "threads": threads_of(first),
+        "array": getattr(first, "array", ""),
+        "ops": getattr(first, "ops", ()),
+    }
+    return Finding(diagnosis, facts, details)
+
+
+def different(name: str, expected: np.ndarray, got: np.ndarray, case: str) -> Finding | None:
+    """The first element that is not exactly as expected; None where all are."""
+    wrong = ~(got == expected)
+    if not wrong.any():
+        return None
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    values = float(expected[index]), float(got[index])
+    where = f"{name}[{', '.join(map(str, index))}]"
+    facts = (
+        (FAILING, case),
+        ("First wrong element", f"{where}: expected {values[0]:g}, got {values[1]:g}"),
+    )
+    details = {"index": index, "expected": values[0], "got": values[1]}
+    return Finding("wrong-values", facts, details)
+
+
+def joins_with_or(report: Report) -> bool:
+    """Whether the kernel has an `or`."""
+    return any(isinstance(node, ast.Or) for node in ast.walk(report.source.tree))

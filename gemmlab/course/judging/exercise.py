@@ -1,0 +1,124 @@
+"""Exercises: a task, the attempts at it, and a verdict on each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.course.judging import source
+from gemmlab.course.judging.general_diagnoses import about
+from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
+from gemmlab.markdown import Markdown
+
+
+@dataclass(frozen=True)
+class Task:
+    """The statement of an exercise.
+
+    asked : what is asked for, in one sentence; prompt : the whole of it, in Markdown
+    section : where the course explains it
+    judge : the answers -> what was found; never raises, whatever the answers are
+    answers : functions that solve it, whose marked lines the skeleton leaves out
+    diagnoses : what may be wrong, beside `general_diagnoses.GENERAL`, or in place of it
+    praise : what a right answer has shown
+    """
+
+    name: str
+    title: str
+    section: str
+    asked: str
+    prompt: str
+    judge: Callable[..., Finding]
+    answers: tuple[Callable, ...]
+    diagnoses: Mapping[str, Diagnosis]
+    praise: str
+
+
+class Exercise:
+    """One learner's work on a task: `check`, then `hint` as often as needed, then `solution`."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.verdicts: list[Verdict] = []
+        self._hinted: list[str] = []  # the diagnosis that each hint so far was about
+
+    def __repr__(self) -> str:
+        return f"<Exercise {self.task.name}: {self.task.title}>"
+
+    @property
+    def prompt(self) -> Markdown:
+        """The problem, in Markdown."""
+        t = self.task
+        return Markdown(f"**Exercise {t.name}. {t.title}**\n\n{inspect.cleandoc(t.prompt)}")
+
+    @property
+    def skeleton(self) -> str:
+        """The code to start from: it runs, and does nothing yet."""
+        return "\n\n\n".join(source.skeleton(a) for a in self.task.answers)
+
+    @property
+    def called(self) -> str:
+        """The name that the notebooks give it: q1 for the first exercise of a chapter."""
+        return f"q{self.task.name.partition('.')[2]}"
+
+    def check(self, *answers: Any) -> Verdict:
+        """Judge the answers, one for each function of the skeleton; never raises."""
+        wanted = [a.__name__ for a in self.task.answers]
+        if len(answers) != len(wanted):
+            told = f"{len(answers)} answers; use {self.called}.check({', '.join(wanted)})"
+            found = Finding("wrong-type", (("Found", told),))
+        else:
+            answers = tuple(map(source.unwrapped, answers))
+            found = source.wrong_type(self.task.answers, answers)
+            if found is None and all(map(source.unchanged, self.task.answers, answers)):
+                found = Finding("not-attempted")
+            found = found or self.task.judge(*answers)
+        verdict = self._verdict(found)
+        self.verdicts.append(verdict)
+        return verdict
+
+    def hint(self) -> Markdown:
+        """The next hint on what the last check found: a question, your own run, a partial solution.
+
+        Hints start again from the question when the diagnosis changes.
+        """
+        last = self.verdicts[-1] if self.verdicts else self._verdict(Finding("not-attempted"))
+        solution = f"`{self.called}.solution()`"
+        if last.passed:
+            return Markdown(f"Passed: there is nothing left to hint at. {solution} shows one way.")
+        rung = self._hinted.count(last.diagnosis) + 1
+        self._hinted.append(last.diagnosis)
+        explained = about(last.diagnosis, last.details, self.task.diagnoses)
+        facts = last.facts if last.attempted else ()
+        rungs = [
+            explained.question,
+            "What happened in your run:\n\n" + "\n".join(f"- {a}: {b}" for a, b in facts[1:-2])
+            if facts
+            else "",
+            explained.partial,
+        ]
+        rungs = [text for text in rungs if text]
+        text = rungs[min(rung, len(rungs)) - 1]
+        end = "" if rung < len(rungs) else f"\n\nThat was the last hint on this: {solution}."
+        return Markdown(f"**Hint {min(rung, len(rungs))} of {len(rungs)}.**\n\n{text}{end}")
+
+    def solution(self) -> Markdown:
+        """One right answer, as code to read."""
+        code = "\n\n\n".join(source.solution(a) for a in self.task.answers)
+        return Markdown(f"```python\n{code}\n```\n\n{self.task.praise}")
+
+    def _verdict(self, found: Finding) -> Verdict:
+        passed, hint = found.diagnosis == "passed", f"try {self.called}.hint()"
+        asked = ("Asked", self.task.asked)
+        if passed:
+            facts = (asked, *found.facts, ("Shown", self.task.praise))
+        elif found.diagnosis == "not-attempted":
+            start = "replace each ... of" if "..." in self.skeleton else "change"
+            facts = (asked, *found.facts, ("Next", f"{start} the skeleton; {hint}"))
+        else:
+            cause = about(found.diagnosis, found.details, self.task.diagnoses).cause
+            more = f"see {self.task.section}, or {hint}"
+            facts = (asked, *found.facts, ("Likely cause", cause), ("Next", more))
+        return Verdict(self.task.name, passed, found.diagnosis, facts, found.details)

@@ -1,0 +1,246 @@
+"""Judging a learner's kernel on the simulator: values, hazards and traffic, smallest case first."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging import matrices
+from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging.launches import Launch, Launched, fault, launched, threads_of
+from gemmlab.course.judging.matrices import Case, Run
+from gemmlab.course.judging.plain import difference
+from gemmlab.course.judging.verdict import Finding
+from gemmlab.problem import Gemm
+from gemmlab.simt import Hazard, Report
+from gemmlab.simt.report.notes import Note
+from gemmlab.tiling import Tiling
+
+PARAMETERS = ["alpha", "A", "B", "beta", "C"]
+Grid = Callable[[Tiling, Gemm], tuple[int, ...]]  # (x, y) or (x, y, z), of a tiling and a problem
+
+
+def _product(case: Case) -> tuple[Any, ...]:
+    """α, A, B, β and C, as most kernels take them."""
+    p, (a, b, c) = case.problem, case.operands()
+    return c.dtype.type(p.alpha), a, b, c.dtype.type(p.beta), c
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a learner's kernel takes, and what its arguments say afterwards.
+
+    sizes : what `build` is called with; the side of the case's tile if nothing else is said
+    parameters : their names, A and B among them; arguments : of a case
+    result : of a case, from the arguments after the launch: αAB + βC where the kernel is right
+    telling : the diagnosis that the arguments of a wrong trial speak for, empty where there is none
+    """
+
+    parameters: Sequence[str] = tuple(PARAMETERS)
+    arguments: Callable[[Case], tuple[Any, ...]] = _product
+    result: Callable[[Case, tuple[Any, ...]], np.ndarray] = lambda case, after: after[-1]
+    telling: Callable[[Trial], str] = lambda trial: ""
+    sizes: Callable[[Case], tuple[int, ...]] = lambda case: (case.tile,)
+
+
+PRODUCT = Form()  # C ← αAB + βC by one launch
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One launch of a learner's kernel."""
+
+    run: Run
+    tiling: Tiling
+    launched: Launched
+    form: Form = PRODUCT
+
+    @property
+    def report(self) -> Report:
+        """What the simulator counted and found."""
+        return self.launched.report
+
+    @property
+    def fault(self) -> Hazard | Note | None:
+        """The first thing that it did wrong, as `launches.fault` has it."""
+        return fault(self.report)
+
+    @property
+    def changed(self) -> str:
+        """Where A or B is not what it was before the launch; empty where they are."""
+        after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
+        a, b, before = after["A"], after["B"], self.run.operands
+        return difference("A", before.a, a) or difference("B", before.b, b)
+
+    @property
+    def returns_early(self) -> bool:
+        """Whether the kernel has a return above one of its barriers."""
+        nodes = list(ast.walk(self.report.source.tree))
+        left = [n.lineno for n in nodes if isinstance(n, ast.Return)]
+        waits = [n.lineno for n in nodes if getattr(n, "attr", "") == "syncthreads"]
+        return bool(left and waits) and min(left) < max(waits)
+
+    @property
+    def right(self) -> bool:
+        """Whether the values are right and nothing else is wrong."""
+        return not self.fault and not self.changed and not self.run.wrong.any()
+
+
+def judge(
+    build: Callable,
+    cases: tuple[Case, ...],
+    tiling: Callable[[int], Tiling],
+    grid: Grid = Tiling.grid,
+    form: Form = PRODUCT,
+) -> Finding | list[Trial]:
+    """The trials, if every one is right; else what is wrong with the smallest case that is not.
+
+    grid : blocks of the launch; a block for each tile if nothing else is said
+    form : of a kernel that is not a whole product
+    After `cases` comes one more, drawn anew, which the list of trials leaves out.
+    """
+    trials: list[Trial] = []
+    every = (*cases, matrices.drawn_anew(cases))
+    launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
+    tried = launched(build, list(form.parameters), launches)
+    for case, item in zip(every, tried, strict=False):
+        failed = any(not t.right for t in trials)
+        if isinstance(item, Finding):
+            if failed:
+                break
+            return _without_trial(case, item)
+        trials.append(Trial(_run(case, item, form), tiling(case.tile), item, form))
+        if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
+            break
+    for trial in trials:
+        if trial.fault:
+            return _hazard(trial, trial.fault)
+        if trial.changed:
+            return _changed(trial)
+        if trial.run.wrong.any():
+            if trial.run.case.anew:
+                return _wrong_values(trial, [trial.run]).anew
+            known = [t.run for t in trials[: len(cases)] if not t.fault]
+            return _wrong_values(trial, known)
+    return trials[:-1]
+
+
+def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
+    """Build the kernel and simulate it on one case; a Finding where that cannot be done."""
+    item = next(launched(build, PARAMETERS, [_launch(case, tiling)]))
+    if isinstance(item, Finding):
+        return _without_trial(case, item)
+    return Trial(_run(case, item), tiling, item)
+
+
+def _launch(
+    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, form: Form = PRODUCT
+) -> Launch:  # fmt: skip
+    (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
+    blocks = grid(tiling, case.problem)
+    return Launch(form.sizes(case), blocks, (bn // tn, bm // tm), form.arguments(case))
+
+
+def _run(case: Case, item: Launched, form: Form = PRODUCT) -> Run:
+    result = form.result(case, item.arguments).astype(np.float64)
+    return Run(case, case.operands(), result)
+
+
+def _without_trial(case: Case, found: Finding) -> Finding:
+    """The finding for a case that could not be simulated to its end."""
+    p = case.problem
+    facts = (case.fact, *found.facts)
+    unset = found.details.get("error") == "NameError" and any(
+        "before it is assigned" in text for _, text in found.facts
+    )
+    diagnosis = "accumulator-not-zeroed" if unset else found.diagnosis
+    found = Finding(diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
+    return found.anew if case.anew else found
+
+
+# ------------------------------------------------------------------------------------ in words
+
+
+def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
+    """The fault of a trial, and the first wrong value if there is one."""
+    problem = trial.run.case.problem
+    facts: tuple[tuple[str, str], ...] = (trial.run.case.fact,)
+    details: dict[str, Any] = {"shape": (problem.m, problem.n, problem.k)}
+    if trial.run.wrong.any():
+        facts, details = matrices.first_wrong(trial.run)
+        facts += (_owner(trial, details),)
+    details |= {
+        "kind": hazard.kind,
+        "line": hazard.line,
+        "code": hazard.code,
+        "hazard_block": hazard.block,
+        "threads": threads_of(hazard),
+    }
+    facts += (
+        (f"Hazard, {hazard.kind}", hazard.message),
+        ("Where", f"line {hazard.line}: {hazard.code}"),
+    )
+    diagnosis = _of_hazard(hazard)
+    if diagnosis == "tile-not-filled" and trial.returns_early:
+        diagnosis = "early-return"
+    return Finding(diagnosis, facts, details)
+
+
+def _changed(trial: Trial) -> Finding:
+    p = trial.run.case.problem
+    facts = (trial.run.case.fact, ("You changed", trial.changed))
+    return Finding("inputs-changed", facts, {"shape": (p.m, p.n, p.k), "changed": trial.changed})
+
+
+def _of_hazard(hazard: Hazard | Note) -> str:
+    """The diagnosis that a hazard, or a note, stands for."""
+    if isinstance(hazard, Note):
+        return "two-writers"
+    if hazard.kind == "shared-race":
+        if hazard.ops[0] == "read":
+            return "barrier-before-reading"
+        return "barrier-after-reading" if hazard.ops == ("write", "read") else "two-writers"
+    if hazard.kind == "uninitialised-read":
+        return "accumulator-not-zeroed" if hazard.space == "local" else "tile-not-filled"
+    if hazard.kind == "out-of-bounds":
+        outside = {"A": "load-outside", "B": "load-outside"}
+        outside |= {"C": "store-outside", "W": "store-outside"}  # W: a workspace
+        return outside.get(hazard.array, "tile-outside")
+    return {
+        "divergent-barrier": "barrier-not-reached",
+        "global-race": "two-writers",
+        "step-limit": "never-ends",
+        "deadlock": "never-ends",
+    }.get(hazard.kind, "wrong-values")
+
+
+def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
+    """Which block and thread the launch gives the wrong element to.
+
+    Where blocks are not tiles, the block is any that takes the tile.
+    """
+    i, j = details["index"]
+    bm, bn, _ = trial.tiling.block
+    height, width = bm // trial.tiling.thread[0], bn // trial.tiling.thread[1]
+    details["block"], details["thread"] = (j // bn, i // bm), (j % bn % width, i % bm % height)
+    a_block_each = trial.report.grid[:2] == trial.tiling.grid(trial.run.case.problem)
+    whose = "block" if a_block_each else "whoever takes tile"
+    text = f"{whose} (x, y) = {details['block']}, thread (x, y) = {details['thread']}"
+    return "In charge of it", text
+
+
+def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
+    facts, details = matrices.first_wrong(trial.run)
+    facts += (_owner(trial, details),)
+    if told := trial.form.telling(trial):
+        return Finding(told, facts, details)
+    problem = trial.run.case.problem
+    stored = trial.report.counters["global_store_bytes"] // problem.memory[2].itemsize
+    if stored < problem.m * problem.n and trial.run.untouched:
+        facts += (("Stored", f"{stored} of the {problem.m * problem.n} elements of C"),)
+        return Finding("not-written", facts, details | {"stored": stored})
+    return Finding(matrices.explain(runs, KERNEL), facts, details)

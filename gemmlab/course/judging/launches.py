@@ -1,0 +1,111 @@
+"""Building a learner's kernel and launching it on the simulator, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gemmlab.course.judging import guard, intact, source
+from gemmlab.course.judging.apart import apart
+from gemmlab.course.judging.plain import copied
+from gemmlab.course.judging.verdict import Finding
+from gemmlab.simt import Hazard, Report, simulate
+from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.report.notes import Note
+
+SECONDS = 10.0  # of building and simulating once; it takes some hundredths
+MAX_STEPS = 5_000  # loop iterations of one launch; the largest case takes a few hundred
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch to be made.
+
+    sizes : what `build` is called with; grid, block : as (x, y), or (x,)
+    arguments : of the kernel; the arrays stay as they are
+    trace : lines whose accesses are kept, as `simulate` takes them
+    """
+
+    sizes: tuple[Any, ...]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    trace: str | tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that was made: what it did, and the arguments after it."""
+
+    report: Report
+    arguments: tuple[Any, ...]
+
+
+def fault(report: Report) -> Hazard | Note | None:
+    """What a launch did wrong: its first hazard, else the first note of writers of the same value.
+
+    In an exercise each element is one thread's work, so that two writers are a fault even where
+    their values agree.
+    """
+    same = (note for note in report.notes if note.kind == "same-value")
+    return next(iter(report.hazards), None) or next(same, None)
+
+
+def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:
+    """The threads that a hazard or a note names, as (x, y, z)."""
+    return (found.thread,) if isinstance(found, Note) else found.threads
+
+
+def launched(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[Launched | Finding]:
+    """Each launch of the kernel that `build` returns, or why there is none."""
+    for item in apart(partial(here, build, parameters, launches), SECONDS):
+        yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
+
+
+def here(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[Launched | Finding]:
+    """The same without a process of its own: for one that has begun."""
+    before = intact.parts()
+    for launch in launches:
+        yield _one(build, parameters, launch, before)
+
+
+def _one(
+    build: Callable, parameters: list[str], launch: Launch, before: intact.Parts
+) -> Launched | Finding:
+    kernel = built(build, parameters, launch.sizes, before)
+    if isinstance(kernel, Finding):
+        return kernel
+    arguments = copied(launch.arguments)
+    try:
+        report = simulate(
+            kernel, launch.grid, launch.block, *arguments,
+            on_hazard="collect", max_steps=MAX_STEPS, shares=True, trace=launch.trace,
+        )  # fmt: skip
+    except Exception as error:
+        return guard.fault(error)
+    report.watchers.clear()
+    return Launched(report, arguments)
+
+
+def built(
+    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: intact.Parts
+) -> Callable | Finding:
+    """The kernel that `build` returns, as a plain function; for a process of its own."""
+    called = guard.call(build, *sizes)
+    if called.fault:
+        return called.fault
+    other = intact.replaced(before)
+    if other:
+        return Finding("tampers", (("Replaced", other),), {"replaced": other})
+    kernel = source.unwrapped(called.value)
+    wrong = source.parameters_wrong(kernel, parameters)
+    if wrong:
+        call = f"{getattr(build, '__name__', 'build')}({', '.join(map(str, sizes))})"
+        return Finding("wrong-type", (("Found", f"{call} returned: {wrong}"),))
+    return kernel

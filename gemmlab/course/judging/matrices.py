@@ -1,0 +1,242 @@
+"""Test cases for answers that compute C ← αAB + βC, and explanations of wrong results."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging import evidence
+from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
+from gemmlab.problem import Gemm, Operands
+
+SEED = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem with operands on which right float32 arithmetic is exact.
+
+    tile : side T of the learner's tile, 1 where there is none
+    large : A and B hold odd numbers of 11 … 15: sums leave what float16 holds exactly, 2048
+    seed : of the operands
+    anew : whether it was drawn for this check alone
+    """
+
+    problem: Gemm
+    tile: int = 1
+    large: bool = False
+    seed: int = SEED
+    anew: bool = False
+
+    def __str__(self) -> str:
+        p = self.problem
+        text = f"m={p.m}, n={p.n}, k={p.k}, alpha={p.alpha:g}, beta={p.beta:g}"
+        return text + (f", T={self.tile}" if self.tile > 1 else "")
+
+    @property
+    def fact(self) -> tuple[str, str]:
+        """The case as a fact of a verdict."""
+        return DRAWN_ANEW if self.anew else FAILING, str(self)
+
+    def operands(self) -> Operands:
+        """A, B and C of whole numbers; C is full of NaN where β = 0."""
+        p = self.problem
+        rng = np.random.default_rng(self.seed)
+        if self.large:
+            a, b, c = (rng.choice([11, 13, 15], s) for s in p.shapes)
+        else:  # no zeros: each product matters
+            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in p.shapes)
+        a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
+        return Operands(a, b, p.poisoned(c))
+
+
+def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 1) -> Case:
+    """A case with small whole numbers."""
+    return Case(Gemm(m, n, k, alpha, beta), tile)
+
+
+DRAWN = 7  # sizes to draw from
+SMALLEST = 5  # of them, in units
+
+
+def _unknown(known: Sequence[int], unit: int) -> Iterator[int]:
+    """Multiples of `unit` that are not known."""
+    return (size for size in itertools.count(SMALLEST * unit, unit) if size not in known)
+
+
+def drawn_anew(cases: Sequence[Case]) -> Case:
+    """A case that nobody can know before: sizes, factors and operands are drawn for each check.
+
+    Its n and k are multiples of what those of all `cases` are multiples of. No case has its m,
+    none its n, and none its k: a size that is known by heart is of no use.
+    """
+    rng = np.random.default_rng()
+    known = [(c.problem.m, c.problem.n, c.problem.k) for c in cases]
+    unit = math.gcd(*(size for _, n, k in known for size in (n, k)))
+    m, n, k = (
+        int(rng.choice(list(itertools.islice(_unknown(sizes, of), DRAWN))))
+        for sizes, of in zip(zip(*known, strict=True), (1, unit, unit), strict=True)
+    )
+    alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
+    last = cases[-1]
+    problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
+    return Case(problem, last.tile, seed=int(rng.integers(1 << 30)), anew=True)
+
+
+# The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
+Explanation = Callable[[Case, np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+def _product(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...]) -> Any:
+    return x @ y if x.shape[1] == y.shape[0] and (x.shape[0], y.shape[1]) == shape else None
+
+
+def _scaled(case: Case, product: Any, c: np.ndarray) -> Any:
+    p = case.problem
+    if product is None:
+        return None
+    return p.alpha * product + (p.beta * c if p.beta != 0 else 0)
+
+
+def _floor_steps(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+    whole = case.problem.k // case.tile * case.tile
+    return _scaled(case, a[:, :whole] @ b[:whole], c) if case.tile > 1 else None
+
+
+def _products_missing(place: int) -> Explanation:
+    """The sum without the product at `place` of each tile, 0 or the last."""
+
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        if case.tile == 1:
+            return None
+        kept = np.arange(case.problem.k) % case.tile != place % case.tile
+        return _scaled(case, a[:, kept] @ b[kept], c)
+
+    return instead
+
+
+def _tiles_transposed(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+    """A times B, of which each T×T tile was transposed where it stands."""
+    tile, (k, n) = case.tile, b.shape
+    if tile == 1:
+        return None
+    down, across = -(-k // tile), -(-n // tile)
+    padded = np.pad(b, ((0, down * tile - k), (0, across * tile - n)))
+    turned = padded.reshape(down, tile, across, tile).swapaxes(1, 3).reshape(padded.shape)
+    return _scaled(case, np.pad(a, ((0, 0), (0, down * tile - k))) @ turned[:, :n], c)
+
+
+def _sum_over(size: str) -> Explanation:
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        count = getattr(case.problem, size)
+        return _scaled(case, a[:, :count] @ b[:count], c) if count <= case.problem.k else None
+
+    return instead
+
+
+EXPLANATIONS: dict[str, Explanation] = {
+    "beta-dropped": lambda s, a, b, c: s.problem.alpha * (a @ b),
+    "alpha-dropped": lambda s, a, b, c: _scaled(Case(_with(s.problem, alpha=1.0)), a @ b, c),
+    "alpha-scales-c": lambda s, a, b, c: s.problem.alpha * _scaled(
+        Case(_with(s.problem, alpha=1.0)), a @ b, c
+    ),
+    "beta-zero-reads-c": lambda s, a, b, c: s.problem.alpha * (a @ b) + s.problem.beta * c,
+    "reads-a-for-b": lambda s, a, b, c: _scaled(s, _product(a, a, c.shape), c),
+    "elementwise": lambda s, a, b, c: _scaled(s, a * b if a.shape == b.shape else None, c),
+    "transposed": lambda s, a, b, c: _scaled(s, _product(a, b.T, c.shape), c),
+    "tiles-transposed": _tiles_transposed,
+    "sum-over-n": _sum_over("n"),
+    "sum-over-m": _sum_over("m"),
+    "operands-swapped": lambda s, a, b, c: _scaled(s, _product(b, a, c.shape), c),
+    "floor-steps": _floor_steps,
+    "products-missing": _products_missing(0),
+    "products-missing, the last": _products_missing(-1),
+    "always-nan": lambda s, a, b, c: np.full_like(c, np.nan),
+}  # fmt: skip
+
+
+def _with(p: Gemm, alpha: float) -> Gemm:
+    return Gemm(p.m, p.n, p.k, alpha, p.beta, p.dtype, p.accumulate)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The result of an answer on a case."""
+
+    case: Case
+    operands: Operands
+    result: np.ndarray
+
+    @property
+    def reference(self) -> np.ndarray:
+        """αAB + βC, exact."""
+        return self.case.problem.reference(self.operands)
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """Where the result is not exactly the reference, (m, n); NaN is always wrong."""
+        return ~(self.result == self.reference)
+
+    @property
+    def ragged_k(self) -> bool:
+        """Whether the last step along k is incomplete."""
+        return bool(self.case.problem.k % self.case.tile)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The elements of tiles that hang over the edge of C, (m, n)."""
+        (m, n), tile = self.result.shape, self.case.tile
+        rows, columns = np.arange(m) >= m // tile * tile, np.arange(n) >= n // tile * tile
+        return rows[:, None] | columns
+
+    @property
+    def untouched(self) -> bool:
+        """Whether each wrong element still is what C held before."""
+        before, now = self.operands.c[self.wrong], self.result[self.wrong]
+        return bool(np.array_equal(before, now, equal_nan=True))
+
+    @property
+    def slightly_wrong(self) -> bool:
+        """Whether the error is that of a rounding to 11 bits of a few sums."""
+        return bool(self.case.large and self.case.problem.error(self.result, self.operands) < 0.02)
+
+
+def explain(runs: list[Run], known: Collection[str]) -> str:
+    """The id of the mistake in `known` that gives exactly these results, else what they show."""
+    failing = next(run for run in runs if run.wrong.any())
+    if failing.slightly_wrong:
+        return "low-precision"
+    for name, instead in EXPLANATIONS.items():
+        diagnosis = name.partition(",")[0]
+        if diagnosis not in known:
+            continue
+        matches = []
+        for run in runs:
+            operands = run.case.problem.oriented(run.operands)
+            a, b, c = (x.astype(np.float64) for x in operands)
+            expected = instead(run.case, a, b, c)
+            if expected is not None:
+                matches.append(np.array_equal(expected, run.result, equal_nan=True))
+            elif run is failing:
+                matches.append(False)
+        if all(matches):
+            return diagnosis
+    return evidence.of_runs(runs)
+
+
+def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
+    """The failing case and its first wrong element, as facts and as details."""
+    i, j = (int(v) for v in np.argwhere(run.wrong)[0])
+    expected, got = float(run.reference[i, j]), float(run.result[i, j])
+    p = run.case.problem
+    facts = (
+        run.case.fact,
+        ("First wrong element", f"C[{i}, {j}]: expected {expected:g}, got {got:g}"),
+    )
+    details = {"shape": (p.m, p.n, p.k), "index": (i, j), "expected": expected, "got": got}
+    return facts, details

@@ -1,0 +1,143 @@
+"""Judging a kernel of one warp that multiplies fragments which it loads from shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging import budgets
+from gemmlab.course.judging.scaled import scaled
+from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
+from gemmlab.simt import Report
+
+USUAL = range(-4, 5)  # what elements are drawn from
+ANEW = (9, 11, 13)  # likewise: sums pass 2048, beyond which float16 has no odd numbers
+NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take from it
+
+
+@dataclass(frozen=True)
+class OneWarp:
+    """What is asked of the kernel (A, B, C), which stores A·B in C, of m×n elements.
+
+    step : elements along k between two copies; cases : k of each, smallest first
+    wavefronts : of shared loads, the most that a step may take
+    why : (A, B, C) -> the mistake that gives just this wrong C
+    costly : (report, steps, case) -> what is wrong with a right kernel that loads as asked
+    too_many : the diagnosis of more wavefronts
+    """
+
+    m: int
+    n: int
+    step: int
+    cases: tuple[int, ...]
+    wavefronts: int
+    why: Callable[[np.ndarray, np.ndarray, np.ndarray], str]
+    costly: Callable[[Report, int, str], Finding | None] = lambda *told: None
+    too_many: str = "bank-conflicts"
+
+    def drawn(self) -> int:
+        """The k of the case that is drawn for each check: more steps than any other case has."""
+        return self.cases[-1] + self.step * int(np.random.default_rng().integers(2, 4))
+
+
+LOW_PRECISION = Diagnosis(
+    "The sums are nearly right: they are rounded to 11 bits between two steps.",
+    "In which format does each sum wait for the next step?",
+    "```python\n... mma_m16n8k16_f32_f16(...)    # sums in float32, kept in float32\n```",
+)
+
+
+def judge(answer: Any, asked: OneWarp) -> Finding:
+    """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
+    kernel = trial.built(answer, ["A", "B", "C"])
+    drawn = asked.drawn()
+    for k in (*asked.cases, drawn):
+        anew = k == drawn
+        rng = np.random.default_rng(None if anew else k)
+        values = ANEW if anew else USUAL
+        a, b = (rng.choice(values, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
+        c = np.full((asked.m, asked.n), np.nan, np.float32)
+        case = f"A is {asked.m}×{k}, B is {k}×{asked.n}, one warp"
+        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+        if isinstance(report, Finding):
+            return report
+        found = trial.hazard(report, case)
+        if found:
+            return replace(found, diagnosis=_of_hazard(found))
+        found = trial.different("C", product(a, b), c, case)
+        if found and anew and np.allclose(c, product(a, b), rtol=NEARLY):
+            return replace(found, diagnosis="low-precision")
+        if found:
+            return found.anew if anew else replace(found, diagnosis=asked.why(a, b, c))
+        wasteful = _loads(asked, report, k, case)
+        if wasteful:
+            return wasteful
+    ignored = _ignored(kernel, asked, drawn)
+    if ignored:
+        return ignored
+    text = f"{asked.wavefronts} wavefronts of shared loads for each step along k"
+    values = f"right for k = {', '.join(map(str, asked.cases))} and for numbers drawn anew"
+    return Finding("passed", (("Values", values), ("Counted", text)))
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A·B in float64."""
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _of_hazard(found: Finding) -> str:
+    """The diagnosis of a hazard that has a meaning of its own here."""
+    if found.details["ops"] == ("write", "write"):
+        return "two-writers"
+    own = {"shared-race": "no-barrier", "misaligned": "misaligned", "uninitialised-read": "unused"}
+    return own.get(found.details["kind"], found.diagnosis)
+
+
+def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
+    """What a right kernel loads in another way than it should; None where it is as asked for."""
+    steps, counters = k // asked.step, report.counters
+    once = 2 * k * (asked.m + asked.n)
+    copied = report.shares.of("load", "A", "B")
+    loaded, wavefronts = counters["global_load_bytes"], counters["shared_load_wavefronts"]
+    if loaded > once:
+        fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
+        return Finding("loaded-twice", ((FAILING, case), fact))
+    if budgets.uneven(copied):
+        fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
+        return Finding("few-lanes-copy", ((FAILING, case), fact))
+    if not report.instructions["inst_mma"]:
+        return Finding("no-mma", ((FAILING, case),))
+    if single := report.instructions["inst_shared_load"]:
+        fact = ("Shared loads", f"{single} of single elements, where ldmatrix needs none")
+        return Finding("elements-loaded", ((FAILING, case), fact))
+    most = asked.wavefronts * steps
+    if wavefronts > most:
+        fact = ("Wavefronts", f"{wavefronts} of shared loads, at most {most} asked")
+        return Finding(asked.too_many, ((FAILING, case), fact), {"wavefronts": wavefronts})
+    return asked.costly(report, steps, case)
+
+
+def _ignored(kernel: trial.Kernel, asked: OneWarp, k: int) -> Finding | None:
+    """Which instruction's result C does not depend on; None where it depends on all.
+
+    With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
+    2·2·3 times A·B, if both operands come by the one and the products from the other.
+    """
+    rng = np.random.default_rng()
+    a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
+    c = np.full((asked.m, asked.n), np.nan, np.float32)
+    case = "each ldmatrix brings twice its values, each mma takes three times its A"
+    with scaled("ldmatrix", 2), scaled("mma", 3):
+        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+    if isinstance(report, Finding):
+        return report
+    once = product(a, b)
+    found = trial.different("C", 12 * once, c, case)
+    if not found:
+        return None
+    by_mma = any(np.array_equal(c, by * once) for by in (3, 6))
+    return replace(found, diagnosis="matrices-ignored" if by_mma else "mma-ignored")

@@ -1,0 +1,91 @@
+"""Plain values: copies of what an answer was given and what it returned, that share nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging.source import short
+from gemmlab.course.judging.unreadable import Unreadable
+
+ELEMENTS = 1_000_000  # of an array or a list; what is judged has a few hundred
+DEPTH = 8  # of lists in lists
+_SIMPLE = (type(None), type(...), bool, int, float, complex, str, Fraction)
+
+
+@dataclass(frozen=True)
+class Other:
+    """A value of a kind that nothing asks for; only its name and a short text are kept."""
+
+    kind: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def plain(value: Any, depth: int = DEPTH) -> Any:
+    """A copy of `value` made of numbers, texts, lists, tuples and arrays of numbers.
+
+    Anything else is an `Other`: an object of a class of the answer's own may compare, count and
+    print as it likes.
+    """
+    kind = type(value)
+    if kind in _SIMPLE or (isinstance(value, np.generic) and kind.__module__ == "numpy"):
+        return value
+    if kind in (tuple, list) and depth and len(value) <= ELEMENTS:
+        return kind(plain(v, depth - 1) for v in value)
+    if kind is np.ndarray and value.dtype.kind in "biufc" and value.size <= ELEMENTS:
+        return value.copy()
+    return Other(kind.__name__, short(value))
+
+
+def copied(value: Any) -> Any:
+    """A copy of an argument, whose arrays, lists and dictionaries are copies too."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Unreadable):
+        return value.array()
+    if type(value) in (tuple, list):
+        return type(value)(map(copied, value))
+    if type(value) is dict:
+        return {key: copied(v) for key, v in value.items()}
+    return value
+
+
+def difference(name: str, before: Any, after: Any) -> str:
+    """Where `after` is not what `before` was, in words; empty where it is."""
+    if isinstance(before, Unreadable):
+        return ""
+    if type(before) is not type(after):
+        return f"{name} was {short(before)} and is {short(after)}"
+    if isinstance(before, np.ndarray):
+        return _of_arrays(name, before, after)
+    if isinstance(before, (list, tuple)):
+        for i, (x, y) in enumerate(zip(before, after, strict=False)):
+            text = difference(f"{name}[{i}]", x, y)
+            if text:
+                return text
+        return _of_lengths(name, before, after)
+    same = before is after or before == after
+    return "" if same else f"{name} was {short(before)} and is {short(after)}"
+
+
+def _of_arrays(name: str, before: np.ndarray, after: np.ndarray) -> str:
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return f"{name} was {short(before)} and is {short(after)}"
+    other = ~((before == after) | ((before != before) & (after != after)))
+    if not other.any():
+        return ""
+    index = tuple(int(i) for i in np.argwhere(other)[0])
+    values = f"was {before[index]:g} and is {after[index]:g}"
+    return f"{name}[{', '.join(map(str, index))}] {values}"
+
+
+def _of_lengths(name: str, before: Any, after: Any) -> str:
+    if len(before) == len(after):
+        return ""
+    return f"{name} had {len(before)} elements and has {len(after)}"

@@ -1,0 +1,128 @@
+"""How long a right answer would take on an H200, from its compiled code: what counts do not show.
+
+The answer is compiled in a process of its own. Where the tools for that are missing, or do not
+understand the code, the verdict says so, and the time is left out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gemmlab.measure import records
+from gemmlab.measure.backends.trial import told
+from gemmlab.device import RECORDED, Device
+from gemmlab.device import device as load_device
+from gemmlab.course.judging import guard, intact, kernels_on_trial
+from gemmlab.course.judging.apart import apart
+from gemmlab.course.judging.kernels_on_trial import PARAMETERS
+from gemmlab.course.judging.launches import built
+from gemmlab.course.judging.matrices import Case
+from gemmlab.course.judging.verdict import Finding
+from gemmlab.kernels import Kernel, own
+from gemmlab.model import predict
+from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.problem import Gemm
+from gemmlab.product import LAYOUTS
+from gemmlab.tiling import Tiling
+
+SIDE = 4096  # m = n = k: it fills the GPU
+SECONDS = 60.0  # of compiling and predicting; it takes a few
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A rung of the ladder with a tiling, whose time at m = n = k = `SIDE` is recorded."""
+
+    kernel: Kernel
+    tiling: Tiling
+
+    @property
+    def seconds(self) -> float:
+        """The recorded time [s]."""
+        return records.find(self.kernel, Gemm(SIDE, SIDE, SIDE), self.tiling).seconds
+
+    def __str__(self) -> str:
+        return f"{self.kernel.name} {self.tiling}, measured: {ms(self.seconds)}"
+
+
+@dataclass(frozen=True)
+class Time:
+    """A predicted time [s], and what the kernel waits for in words."""
+
+    seconds: float
+    waits: str
+
+
+def judge(
+    found: Finding, build: Callable, tiling: Callable[[int], Tiling], small: Case, beside: Yardstick
+) -> Finding:
+    """A finding that "passed", with the predicted time; other findings as they are.
+
+    small : a case with the tile for which the time is predicted; the answer must be right on it
+    beside : what the time is set beside; see `within` for one that it must keep to
+    """
+    if found.diagnosis != "passed":
+        return found
+    if lacking():
+        return _left_out(found, lacking())
+    trials = kernels_on_trial.judge(build, (small,), tiling)
+    if isinstance(trials, Finding):
+        return trials
+    device = load_device(RECORDED)
+    problem = replace(small.problem, m=SIDE, n=SIDE, k=SIDE)
+    work = partial(_time, build, small.tile, tiling(small.tile), problem, device)
+    item, *_ = apart(work, SECONDS)
+    if guard.ended(item):
+        return _left_out(found, item.what)
+    if isinstance(item, str):
+        return _left_out(found, item)
+    if isinstance(item, Finding):
+        return item
+    facts = (
+        (
+            f"Predicted for {device.title}",
+            f"{ms(item.seconds)} at m = n = k = {SIDE} with T = {small.tile}. {item.waits}",
+        ),
+        ("Beside it", str(beside)),
+    )
+    details = {**found.details, "seconds": item.seconds}
+    possible = item.seconds >= predict(problem, device).times["math"]
+    return Finding("passed" if possible else "work-left-out", found.facts + facts, details)
+
+
+def within(found: Finding, beside: Yardstick) -> Finding:
+    """The finding, "time-over-limit" where the predicted time is longer than that of a rung."""
+    if found.diagnosis == "passed" and found.details.get("seconds", 0.0) > beside.seconds:
+        return replace(found, diagnosis="time-over-limit")
+    return found
+
+
+def ms(seconds: float) -> str:
+    """A duration in milliseconds."""
+    return f"{1000 * seconds:.3g} ms"
+
+
+def _left_out(found: Finding, reason: str) -> Finding:
+    return replace(found, facts=(*found.facts, ("Time on a GPU", f"left out: {reason}")))
+
+
+def _time(
+    build: Callable, T: int, tiling: Tiling, problem: Gemm, device: Device
+) -> Iterator[Time | Finding | str]:
+    """The time, or why the answer has none, or why there is nothing to say."""
+    kernel = built(build, PARAMETERS, (T,), intact.parts())
+    if isinstance(kernel, Finding):
+        yield kernel
+        return
+    try:
+        from gemmlab.compiled.forecast.rungs import predict_rung
+        from gemmlab.compiled.forecast.words import sentence
+
+        found = predict_rung(problem, device, replace(own(kernel, tiling), layouts=LAYOUTS))
+        yield Time(found.seconds, sentence(found))
+    except Exception as error:
+        refused = type(error).__module__.startswith("numba")
+        why = told(error)
+        yield Finding("not-compiled", (("Error", why),)) if refused else why

@@ -1,0 +1,69 @@
+"""Which tiling a kernel that divides k suggests, once each has its split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from gemmlab.device import Device
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.simt.shared.vector_access import shared_bytes
+from gemmlab.model import predict
+from gemmlab.model.in_tiles import RESOLUTION, in_tiles
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that `filled` tries
+
+
+def fastest(
+    problem: Gemm,
+    device: Device,
+    tilings: Iterable[Tiling],
+    predicted: Callable[[Tiling], tuple[float, Tiling]],
+    shared: Callable[[Gemm, Tiling], int] = shared_bytes,
+) -> Tiling:
+    """The first of those that take least time within `RESOLUTION`; the first if no rate is known.
+
+    tilings : the largest tiles first; those that a block of `device` cannot hold are left out
+    predicted : tiling -> (seconds, the same tiling with its split); shared : memory of a block [B]
+    """
+    most = device.shared_bytes_per_block
+    fit = [t for t in tilings if most is None or shared(problem, t) <= most]
+    if problem.accumulate not in device.peak:
+        return fit[0]
+    found = [predicted(tiling) for tiling in fit]
+    least = min(seconds for seconds, _ in found)
+    return next(tiling for seconds, tiling in found if seconds <= (1 + RESOLUTION) * least)
+
+
+def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
+    """What it takes to store parts, and to add them up in a launch of its own [s]."""
+    return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
+
+
+def filled(
+    problem: Gemm,
+    device: Device,
+    kernel: Kernel,
+    tiling: Tiling,
+    sums: Callable[[Gemm, Device, Tiling], float] = by_a_launch,
+) -> tuple[float, Tiling]:
+    """(seconds, `tiling` with the split that takes least by `predict` and the model of sums).
+
+    Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
+    of some splits is predicted, with as many parts of tiles as fill the processors a quarter, a
+    half, once, twice, …
+    sums : seconds of what is done with the parts
+    """
+    tiles, most = math.prod(tiling.grid(problem)), tiling.steps(problem)
+    splits = {max(1, min(int(fill * device.sms / tiles), most)) for fill in FILLS}
+    found = [replace(tiling, split=parts) for parts in sorted({1, *splits})]
+    return min(
+        (
+            (predict(problem, device, kernel, t).seconds + sums(problem, device, t), t)
+            for t in found
+        ),
+        key=lambda timed: timed[0],
+    )

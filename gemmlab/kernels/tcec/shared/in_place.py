@@ -1,0 +1,249 @@
+"""Tiles of A and B in FP32 in shared memory, and how their halves take their places.
+
+A row of a tile has 64 elements, as in `boxes`, and lies in two boxes of 32: tiles[stage, box,
+block, row], 128 bytes each and in the 128-byte swizzle. A row of high halves takes 128 bytes, and
+so does one of low halves. So B is split in place: its first boxes become the tile of high parts,
+its second ones that of low parts, just as `wgmma` reads them. A is split on its way to registers,
+because each of its elements goes to one thread alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import int32, uint32
+
+from gemmlab.instructions import load_v2, load_v4, store_v4, tensor_map, tma_load
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, on_device
+from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading
+from gemmlab.kernels.tcec.shared.splitting import split_two
+from gemmlab.kernels.tcec.shared.product_sums import are_aligned
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, box_rows
+from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import WARP, Tiling
+
+BOXES = 2  # of a row, and its parts: high and low
+BOX = ROW // FLOAT  # elements of a row in a box
+ACROSS = BOX // FOUR  # threads that share a row
+DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
+
+
+def shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """A tile of `size` rows of A or columns of B, in FP32."""
+    blocks, rows, _ = of_halves(size, along)
+    return BOXES, blocks, rows, BOX
+
+
+def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
+    """The same tile in high and low halves, in the same place."""
+    return BOXES, *of_halves(size, along)
+
+
+def in_turns(size: int) -> tuple[int, int, int, int]:
+    """The same tile as it is split: each turn has sixteen rows of both boxes."""
+    return BOXES, size // DOWN, DOWN, BOX
+
+
+def copying(size: int, along: bool) -> Callable:
+    """The device function that begins to copy a box of a tile, from `first` and from p of k on."""
+    BLOCKS = size // BLOCK
+
+    @on_device
+    def copy_rows(tiles, stage, box, matrix, first, p, full):
+        tma_load(tiles, stage, box, 0, 0, 0, matrix, first, p + box * BOX, full, stage)
+
+    @on_device
+    def copy_blocks(tiles, stage, box, matrix, first, p, full):
+        for block in range(BLOCKS):
+            start = first + block * BLOCK + box * BOX
+            tma_load(tiles, stage, box, block, 0, 0, matrix, p, start, full, stage)
+
+    return copy_rows if along else copy_blocks
+
+
+def carrying(size: int, along: bool, first: int) -> Callable:
+    """The device function by which a warpgroup, from thread `first` on, carries a tile instead.
+
+    Rows of X may begin anywhere: each element is looked at by itself.
+    """
+    _, BLOCKS, ROWS, _ = shape(size, along)
+    read_four = reading(False)
+
+    @on_device
+    def carry(tiles, stage, X, start, p):
+        thread = uint32(cuda.threadIdx.x) - uint32(first)
+        top, four = thread // uint32(ACROSS), thread % uint32(ACROSS)
+        # In the swizzle, the same in all rows of this thread.
+        to = uint32((four ^ top % uint32(8)) * uint32(FOUR))
+        for turn in range(int32(BOXES * BLOCKS * ROWS // DOWN)):
+            line = uint32(top + uint32(turn) * uint32(DOWN))
+            box, block = line // uint32(BLOCKS * ROWS), line // uint32(ROWS) % uint32(BLOCKS)
+            row = int32(line % uint32(ROWS))
+            ahead = int32(block * uint32(BLOCK) + box * uint32(BOX) + four * uint32(FOUR))
+            i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+            store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
+
+    return carry
+
+
+def splitting(size: int, first: int) -> Callable:
+    """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
+
+    tiles : [stage, box, turn, row, element]; words : the same memory, as pairs of halves
+
+    In a turn a thread splits eight neighbours in a box of a row, and loads those of the next turn,
+    because shared memory is busy and answers late. A warp has both boxes of four rows: it has
+    loaded all of a row before it stores any of it.
+    """
+    turns = size // DOWN
+
+    @on_device
+    def no_more(tiles, stage, box, row, at):
+        return ZEROS, ZEROS
+
+    def fetching(turn):
+        """The device function (tiles, stage, box, row, at) -> what a thread splits in a turn."""
+        if turn >= turns:
+            return no_more
+
+        @on_device
+        def fetch(tiles, stage, box, row, at):
+            return (
+                load_v4(tiles, stage, box, turn, row, at),
+                load_v4(tiles, stage, box, turn, row, at ^ FOUR),
+            )
+
+        return fetch
+
+    @on_device
+    def nothing(tiles, words, stage, box, row, at, to, now, then):
+        pass
+
+    def splits(turn):
+        """The same from a turn on; now is what this turn splits."""
+        others = splits(turn + 1) if turn + 1 < turns else nothing
+        fetch = fetching(turn + 2)
+
+        @on_device
+        def split(tiles, words, stage, box, row, at, to, now, then):
+            later = fetch(tiles, stage, box, row, at)
+            cuda.syncwarp()
+            high, low = split_eight(now)
+            store_v4(words, stage, 0, turn, row, to, high)
+            store_v4(words, stage, 1, turn, row, to, low)
+            others(tiles, words, stage, box, row, at, to, then, later)
+
+        return split
+
+    fetch_first, fetch_second, split_all = fetching(0), fetching(1), splits(0)
+
+    @on_device
+    def split(tiles, words, stage):
+        thread = cuda.threadIdx.x - first
+        row, box, eight = row_of(thread), thread // 8 % 2, thread % 4
+        swizzle = row % 8 * FOUR
+        at, to = eight * 2 * FOUR ^ swizzle, (box * 4 + eight) * FOUR ^ swizzle
+        now = fetch_first(tiles, stage, box, row, at)
+        then = fetch_second(tiles, stage, box, row, at)
+        split_all(tiles, words, stage, box, row, at, to, now, then)
+
+    return split
+
+
+@on_device
+def row_of(thread):
+    """The row of sixteen that a thread splits a part of: half a row for each of four threads.
+
+    Eight threads that access 16 bytes each have rows r and r ^ 5. What they load lies in other
+    places because one of the rows is odd, and what they store, because one is above the fourth.
+    """
+    r = thread // 16 % 4 + thread // 64 * 8
+    return r ^ thread // 4 % 2 * 5
+
+
+@on_device
+def split_eight(v):
+    """High parts of two quads in four words, and low parts."""
+    h0, l0 = split_two(v[0][0], v[0][1])
+    h1, l1 = split_two(v[0][2], v[0][3])
+    h2, l2 = split_two(v[1][0], v[1][1])
+    h3, l3 = split_two(v[1][2], v[1][3])
+    return (h0, h1, h2, h3), (l0, l1, l2, l3)
+
+
+@on_device
+def fragment_row():
+    """The row of eight, in a fragment, that this lane has: lanes below 16 have the even ones.
+
+    Rows of A may stand in any order, if those of C stand in the same; in this one, half a warp
+    finds its pairs in all banks.
+    """
+    g = uint32(cuda.threadIdx.x) % uint32(WARP) // uint32(4)
+    return g % uint32(4) * uint32(2) + g // uint32(4)
+
+
+def fetching(along: bool) -> Callable:
+    """The device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
+
+    row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
+    """
+
+    @on_device
+    def pairs_of_rows(As, stage, row, q):
+        t = uint32(cuda.threadIdx.x) % uint32(4)
+        box, j = q // BOX, (uint32(q % BOX) + t * uint32(2)) ^ row % uint32(8) * uint32(4)
+        below, ahead = row + uint32(8), j ^ uint32(8)
+        return (
+            load_v2(As, stage, box, 0, row, j), load_v2(As, stage, box, 0, below, j),
+            load_v2(As, stage, box, 0, row, ahead), load_v2(As, stage, box, 0, below, ahead),
+        )  # fmt: skip
+
+    @on_device
+    def pair_of_column(As, stage, box, block, k, j):
+        """What is at column j of rows k, which is even, and k + 1."""
+        swizzle = k % uint32(8) * uint32(4)
+        return (
+            As[stage, box, block, k, j ^ swizzle],
+            As[stage, box, block, k + uint32(1), j ^ swizzle ^ uint32(4)],
+        )
+
+    @on_device
+    def pairs_of_columns(As, stage, row, q):
+        k = uint32(q) + uint32(cuda.threadIdx.x) % uint32(4) * uint32(2)
+        block, box = row // uint32(BLOCK), row % uint32(BLOCK) // uint32(BOX)
+        j = row % uint32(BOX)
+        below, ahead = j + uint32(8), k + uint32(8)
+        return (
+            pair_of_column(As, stage, box, block, k, j),
+            pair_of_column(As, stage, box, block, k, below),
+            pair_of_column(As, stage, box, block, ahead, j),
+            pair_of_column(As, stage, box, block, ahead, below),
+        )
+
+    return pairs_of_rows if along else pairs_of_columns
+
+
+@on_device
+def halved(v):
+    """High parts of four pairs, and low parts: two fragments for `wgmma`."""
+    h0, l0 = split_two(v[0][0], v[0][1])
+    h1, l1 = split_two(v[1][0], v[1][1])
+    h2, l2 = split_two(v[2][0], v[2][1])
+    h3, l3 = split_two(v[3][0], v[3][1])
+    return (h0, h1, h2, h3), (l0, l1, l2, l3)
+
+
+def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A and B: their tensor maps, and k.
+
+    A and B stay as they are where the TMA cannot copy their rows.
+    """
+    if not are_aligned(problem):
+        return A, B, problem.k
+    of_a, of_b = box_rows(tiling, problem.layout)
+    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k

@@ -1,0 +1,146 @@
+"""Tiles of A and B as they are copied for `wgmma`, and as it reads them, for every layout.
+
+Rows of A or B, as they are stored, lie along k or across it. Along k, a tile is one box of the
+matrix, with 64 elements of k in a row; across it, blocks of 64 rows or columns of C, a row for each
+k. Either way rows have 128 bytes and are in the 128-byte swizzle. The TMA copies them, or threads
+carry them there, piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    PIECE,
+    are_aligned,
+    inside,
+    moved,
+    reading,
+    swizzled,
+)
+from gemmlab.model import traffic
+from gemmlab.problem import Gemm
+from gemmlab.simt import cuda
+from gemmlab.tiling import Tiling
+
+HALF = 2  # bytes of an element
+WORD = 8  # bytes of an mbarrier
+DEPTH = BLOCK = ROW // HALF  # elements of a row: of k, or of the rows or columns of C
+
+
+def along_k(layout: str) -> tuple[bool, bool]:
+    """Whether rows of A and rows of B, as they are stored, lie along k."""
+    return layout[0] == "n", layout[1] == "t"
+
+
+def shape(size: int, along: bool) -> tuple[int, int, int]:
+    """A tile of `size` rows of A or columns of B: [0, its row, k], or [block, k, its column]."""
+    return (1, size, DEPTH) if along else (size // BLOCK, DEPTH, BLOCK)
+
+
+def box_rows(tiling: Tiling, layout: str) -> tuple[int, int]:
+    """Rows of the boxes of A and of B: of a whole tile, or one for each k of a block of 64."""
+    (bm, bn, _), (a_along, b_along) = tiling.block, along_k(layout)
+    return bm if a_along else DEPTH, bn if b_along else DEPTH
+
+
+def copying(size: int, along: bool) -> Callable:
+    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    COUNT = size // BLOCK
+
+    @on_device
+    def copy_rows(tiles, stage, matrix, first, p, full):
+        tma_load(tiles, stage, 0, 0, 0, matrix, first, p, full, stage)
+
+    @on_device
+    def copy_blocks(tiles, stage, matrix, first, p, full):
+        for block in range(COUNT):
+            tma_load(tiles, stage, block, 0, 0, matrix, p, first + block * BLOCK, full, stage)
+
+    return copy_rows if along else copy_blocks
+
+
+def carrying(
+    size: int, along: bool, threads: int, first: int, aligned: bool, dtype: str
+) -> Callable:
+    """The device function by which threads carry a tile of X, from `start` and from p of k on.
+
+    threads : how many, from number `first` of the block on; a multiple of 64
+    aligned : rows of X begin at multiples of 16 bytes, and `cp.async` copies pieces; else threads
+        load and store their elements
+    """
+    BLOCKS, ROWS, _ = shape(size, along)
+    DOWN = threads // (BLOCK // PIECE)  # rows that are carried at a time
+    read = reading(aligned, dtype)
+
+    @on_device
+    def carry(tiles, stage, X, start, p):
+        thread = cuda.threadIdx.x - first
+        top, piece = thread // (BLOCK // PIECE), thread % (BLOCK // PIECE)
+        to = (piece ^ top % 8) * PIECE  # in the swizzle, the same in all rows of this thread
+        for block in range(BLOCKS):
+            for down in range(0, ROWS, DOWN):
+                row, ahead = top + down, block * BLOCK + piece * PIECE
+                i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
+                if aligned:
+                    cp_async_16(tiles, stage, block, row, to, X, i, j, inside(X, i, j))
+                else:
+                    store_v8(tiles, stage, block, row, to, read(X, i, j))
+
+    return carry
+
+
+def placing(along: bool) -> Callable:
+    """The device function that says where in a tile a block of 64 begins, at q of k."""
+
+    @on_device
+    def in_rows(block, q):
+        return 0, block * BLOCK, q
+
+    @on_device
+    def in_blocks(block, q):
+        return block, q, 0
+
+    return in_rows if along else in_blocks
+
+
+def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+    """What the kernel takes in place of A and B: their tensor maps, and k.
+
+    A and B stay as they are where the TMA cannot copy their rows.
+    """
+    if not are_aligned(problem):
+        return A, B, problem.k
+    of_a, of_b = box_rows(tiling, problem.layout)
+    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
+
+
+def carried(
+    problem: Gemm, tiling: Tiling, threads: int
+) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
+    """The loads of `carrying` over the whole grid, and a block's stores of a tile of A and of B.
+
+    An asynchronous copy is counted as the load and the store that it makes.
+    """
+    loads, stores = [], []
+    for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
+        blocks, rows, _ = shape(size, along)
+        one = traffic.in_turn(threads, rows, BLOCK, PIECE)
+        store = moved("store", one, swizzled(BLOCK))
+        stores.append(Counter({name: n * blocks for name, n in store.items()}))
+        loads.append(one.repeated([0], range(0, blocks * BLOCK, BLOCK)))
+    wide = PIECE
+    if not are_aligned(problem):
+        wide, loads = 1, [each.repeated([0], range(PIECE)) for each in loads]
+    return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])
+
+
+def ring_bytes(tiling: Tiling) -> int:
+    """Shared memory for the tiles of all stages, and two mbarriers for each [B]."""
+    bm, bn, _ = tiling.block
+    return tiling.stages * ((bm + bn) * ROW + 2 * WORD)

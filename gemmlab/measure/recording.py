@@ -1,0 +1,281 @@
+"""The campaign of `gemmlab record`: measure kernels over problems, and keep every result at once.
+
+A point is a kernel with a problem and a tiling. Each is written to its file when it is measured; an
+interrupt loses the running one alone, and the next campaign leaves out what is there already.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from gemmlab import kernels
+from gemmlab.measure import records
+from gemmlab.measure.backends import run as run_backend
+from gemmlab.measure.backends.timing import DATA
+from gemmlab.device import Device
+from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure.measurement import Measurement
+from gemmlab.model import predict
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+KERNELS = (*kernels.GPU, kernels.REFERENCE)
+BUDGET = 2.0  # of predicted time for one launch [s]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement to make, and what is known of it beforehand.
+
+    seconds : predicted for one launch [s]; None where nothing can be predicted
+    skip : why it is left out; empty if it is to be measured
+    """
+
+    kernel: Kernel
+    problem: Gemm
+    tiling: Tiling | None
+    seconds: float | None = None
+    skip: str = ""
+
+    @property
+    def key(self) -> tuple[str, Gemm, Tiling | None, str]:
+        """What identifies a measurement; a point whose key is recorded is not measured again."""
+        return self.kernel.name, self.problem, self.tiling, source_hash(self.kernel)
+
+    def __str__(self) -> str:
+        text = f"{self.kernel.name} {self.problem}" + (f" tile {self.tiling}" * bool(self.tiling))
+        return text.replace("×", "x")  # for any console
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a campaign ended: numbers of points, and what went wrong."""
+
+    measured: int
+    known: int
+    skipped: int
+    failures: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+def parse_kernels(text: str) -> list[Kernel]:
+    """Kernels from a list of names; ValueError for one that is not a kernel for GPUs."""
+    known = {kernel.name: kernel for kernel in KERNELS}
+    chosen = [name.strip() for name in text.split(",")]
+    for name in chosen:
+        if name not in known:
+            raise ValueError(f"kernel {name!r} is not recorded; use {', '.join(known)}")
+    return [known[name] for name in chosen]
+
+
+def plan(
+    chosen: Iterable[Kernel],
+    problems: Iterable[Gemm],
+    device: Device,
+    budget: float = BUDGET,
+    splits: Sequence[int] = (),
+) -> list[Point]:
+    """Every point of a campaign on `device`, the small problems first.
+
+    A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
+    the kernel's own alone; layouts and formats that a kernel does not take are left out. A kernel
+    that divides k is measured with what it suggests, and with these tiles in each of `splits`.
+    Points that would take longer than `budget` [s], or cannot run there, say so in `skip`.
+    """
+    points = {}
+    for problem in sorted(problems, key=lambda p: p.flops):
+        for kernel in chosen:
+            for tiling in _tilings(kernel, problem, device, splits):
+                points[kernel.name, problem, tiling] = point(
+                    kernel, problem, tiling, device, budget
+                )
+    return list(points.values())
+
+
+def _tilings(
+    kernel: Kernel, problem: Gemm, device: Device, splits: Sequence[int]
+) -> list[Tiling | None]:
+    if problem.layout not in kernel.layouts or problem.arithmetic not in kernel.arithmetic:
+        return []
+    own = kernel.choose(None, problem, device)
+    square = problem.m == problem.n == problem.k and problem.layout == "nn"
+    others = kernel.tilings if square else ()
+    if kernel.splits:
+        others = [replace(own, split=split) for split in splits]
+    return [own, *(tiling for tiling in others if tiling != own)]
+
+
+def point(
+    kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, budget: float = BUDGET
+) -> Point:
+    """One point of a campaign, with its predicted time, and why it is left out if it is."""
+    if problem.accumulate not in device.peak:  # a GPU without a file: measured all the same
+        return Point(kernel, problem, tiling)
+    modelled = {"kernel": kernel, "tiling": tiling} if kernel.work else {}
+    try:
+        seconds = predict(problem, device, **modelled).seconds
+    except ValueError as error:
+        return Point(kernel, problem, tiling, skip=str(error))
+    late = f"predicted {duration(seconds)} > {duration(budget)}" if seconds > budget else ""
+    return Point(kernel, problem, tiling, seconds, late)
+
+
+def known_points(folder: Path, device: str) -> set[tuple]:
+    """The keys of the measurements in `folder`; RecordError for lines that are not right."""
+    return {
+        (m.kernel, m.problem, m.tiling, m.provenance["source_sha256"])
+        for path in sorted(folder.glob("*.jsonl"))
+        for m in records.read(path)
+        if m.device == device
+    }
+
+
+def mend(folder: Path) -> list[str]:
+    """Drop the last line of each file where an interrupt cut it short; a message for each."""
+    messages = []
+    for path in sorted(folder.glob("*.jsonl")):
+        rest = records.tail(path)
+        if not rest:
+            continue
+        try:
+            json.loads(rest)
+        except ValueError:
+            with open(path, "r+b") as file:
+                file.truncate(path.stat().st_size - len(rest))
+            messages.append(f"{path}: dropped a truncated last line of {len(rest)} bytes")
+        else:
+            with open(path, "ab") as file:
+                file.write(b"\n")
+            messages.append(f"{path}: completed the last line, which lacked its newline")
+    return messages
+
+
+def record(
+    points: Iterable[Point],
+    folder: Path,
+    device: str,
+    *,
+    repeats: int | None = None,
+    run: Callable[..., Measurement] = run_backend,
+    stream: TextIO | None = None,
+) -> Outcome:
+    """Measure `points` on the GPU and append each to ``folder/<kernel>.jsonl``.
+
+    Points that are recorded already with the same source of their kernel, and points to skip, are
+    left out; one that fails is named and the rest goes on. Ctrl-C ends the campaign, and nothing
+    that was measured is lost. Raises RecordError for a file in `folder` that was edited.
+    """
+    stream = stream or sys.stderr
+    points = list(points)
+    for message in mend(folder):
+        print(message, file=stream)
+    known = known_points(folder, device)
+    wanted = [p for p in points if not p.skip]
+    todo = [p for p in wanted if p.key not in known]
+    bar = Progress(len(todo), stream)
+    failures: list[str] = []
+    done = 0
+    problem = operands = None
+    try:
+        for index, point in enumerate(todo):
+            bar.show(index, str(point))
+            if point.problem != problem:
+                problem, operands = point.problem, point.problem.operands()
+            try:
+                measurement = run(
+                    point.kernel,
+                    point.problem,
+                    "gpu",
+                    tiling=point.tiling,
+                    operands=operands,
+                    data=DATA,
+                    repeats=repeats,
+                )
+                records.append(folder / f"{point.kernel.name}.jsonl", measurement)
+                done += 1
+            except OSError:
+                raise  # nothing can be written: the rest would be measured in vain
+            except Exception as error:
+                failures.append(f"{point}: {type(error).__name__}: {error}")
+                bar.say(f"failed: {failures[-1]}")
+        bar.show(len(todo), "done")
+    except KeyboardInterrupt:
+        return _outcome(points, wanted, todo, done, failures, interrupted=True)
+    finally:
+        bar.close()
+    return _outcome(points, wanted, todo, done, failures)
+
+
+def _outcome(
+    points: list[Point],
+    wanted: list[Point],
+    todo: list[Point],
+    done: int,
+    failures: list[str],
+    interrupted: bool = False,
+) -> Outcome:
+    known, skipped = len(wanted) - len(todo), len(points) - len(wanted)
+    return Outcome(done, known, skipped, tuple(failures), interrupted)
+
+
+def table(points: Iterable[Point], folder: Path, device: str) -> str:
+    """A campaign as text: a line for each point, with its predicted time, and the total."""
+    known = known_points(folder, device)
+    rows = []
+    total = 0.0
+    for point in points:
+        note = point.skip or ("recorded already" if point.key in known else "")
+        seconds = "-" if point.seconds is None else duration(point.seconds)
+        rows.append(f"{point!s:<56}{seconds:>10}  {note and '# ' + note}".rstrip())
+        total += 0.0 if note else point.seconds or 0.0
+    rows.append(
+        f"{'predicted for one launch of each that would be measured':<56}{duration(total):>10}"
+    )
+    return "\n".join(rows)
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a prefix and three digits.
+
+    >>> duration(0.0001234)
+    '123 us'
+    """
+    units = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+    unit = next((u for u, size in units.items() if seconds >= size), "us")
+    return f"{seconds / units[unit]:.3g} {unit}"
+
+
+class Progress:
+    """A bar that redraws its line on a terminal, and prints lines where there is none."""
+
+    WIDTH = 24
+
+    def __init__(self, total: int, stream: TextIO) -> None:
+        self.total, self.stream, self.start = total, stream, time.monotonic()
+        self.live = stream.isatty()
+
+    def show(self, done: int, text: str) -> None:
+        """Draw the bar with `done` points behind it, and say what comes."""
+        bar = ("#" * (done * self.WIDTH // max(self.total, 1))).ljust(self.WIDTH, ".")
+        line = f"[{bar}] {done}/{self.total} {time.monotonic() - self.start:.0f} s  {text}"
+        if self.live:
+            room = shutil.get_terminal_size().columns - 1
+            line = "\r" + line[:room].ljust(room)
+        print(line, end="" if self.live else "\n", file=self.stream, flush=True)
+
+    def say(self, text: str) -> None:
+        """Print a line of its own, above the bar."""
+        print(("\n" if self.live else "") + text, file=self.stream, flush=True)
+
+    def close(self) -> None:
+        """Leave the bar's line."""
+        if self.live:
+            print(file=self.stream, flush=True)

@@ -1,0 +1,73 @@
+"""Figures that show themselves in a notebook: sharp, on light paper, with alternative text."""
+
+from __future__ import annotations
+
+import html
+from base64 import b64encode
+from io import BytesIO
+from struct import unpack
+
+import matplotlib.figure
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from gemmlab.plots.shared.description import alt
+
+DPI = 96  # of a CSS pixel: an inch of a figure is an inch of a page
+DENSITY = 2  # pixels of the picture for one of the page, in each direction
+# Narrower than this a picture does not shrink: it is moved sideways instead.
+READABLE, LEAST = "36rem", 0.7  # and the least part of its own width
+
+# Ink is dark: in a dark theme the picture lies on its own white paper.
+PAPER = "background:#fff; border:1px solid #d0d0d0; border-radius:6px; padding:4px"
+
+
+class Figure(matplotlib.figure.Figure):
+    """A figure without a window; Jupyter shows it as a picture whose `alt` says what it shows."""
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple:
+        """The picture as HTML for pages and as PNG for paper, as IPython asks for it."""
+        picture = png(self, DENSITY)
+        width, height = (side // DENSITY for side in unpack(">II", picture[16:24]))
+        data = b64encode(picture).decode()
+        page = (
+            '<figure class="gemmlab-figure" tabindex="0" style="margin:0; overflow-x:auto">'
+            f'<img class="dark-light" alt="{html.escape(alt(self))}" width="{width}" '
+            f'height="{height}" style="box-sizing:border-box; height:auto; '
+            f'max-width:max(100%, {READABLE}, {LEAST * width:.0f}px); {PAPER}" '
+            f'src="data:image/png;base64,{data}">'
+            "</figure>"
+        )
+        return (
+            {"text/html": page, "image/png": data},
+            {"image/png": {"width": width, "height": height}},
+        )
+
+
+def png(figure: Figure, density: float) -> bytes:
+    """The whole figure as PNG, with nothing cut off and no empty margin.
+
+    Its description goes with it, for programs that read it from the file.
+    """
+    file = BytesIO()
+    figure.savefig(
+        file, format="png", dpi=density * DPI, bbox_inches="tight", pad_inches=0.08,
+        metadata={"Description": alt(figure), "Software": None},
+    )  # fmt: skip
+    return file.getvalue()
+
+
+def figure(
+    width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **spacing: float
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `width` × `height` inches without a window, and its axes, row by row.
+
+    spacing : of `Figure.subplots_adjust`, as wspace
+    """
+    made = Figure(figsize=(width, height), dpi=DPI)
+    FigureCanvasAgg(made)
+    axes = made.subplots(rows, columns, squeeze=False).flat
+    margins = {"left": 0.8 / width, "right": 1 - 0.2 / width}
+    margins |= {"bottom": 0.55 / height, "top": 1 - 0.4 / height, "wspace": 0.35, "hspace": 0.6}
+    made.subplots_adjust(**{**margins, **spacing})
+    return made, list(axes)

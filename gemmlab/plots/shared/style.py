@@ -1,0 +1,210 @@
+"""The style of all figures: colours, SI units on axes, and where the data comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from gemmlab.measure.measurement import Measurement
+from gemmlab.model import Prediction
+from gemmlab.plots.shared.description import SOURCE, describe
+
+# Told apart by everybody, also in grey with the markers below.
+# Source: M. Okabe and K. Ito, Color Universal Design (2008), the palette of eight colours.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))  # tell series apart without colour
+FILLS = ("full", "left", "top", "right", "bottom")  # of markers, as DASHES of lines
+IDEAL = "ideal"  # the series of predictions that are not of a kernel
+INK, GREY, GRID = "#222222", "#666666", "#DDDDDD"
+
+TITLE, LABEL, TICK, NOTE, SMALLEST = 11, 10, 9, 8.5, 8  # font sizes [pt]
+LIFT = 16  # of a title above its axes, so that the source has a line of its own between [pt]
+
+
+class Mark(NamedTuple):
+    """How points of one origin are drawn."""
+
+    marker: str
+    filled: bool
+
+
+# Whatever its colour, a point's shape says where it comes from.
+MARKS = {
+    "predicted": Mark("D", False),
+    "measured": Mark("o", True),
+    "recorded": Mark("s", True),
+    "simulated": Mark("^", True),
+}
+_ORIGIN = {
+    "gpu": "measured",
+    "cpu": "measured",
+    "recorded": "recorded",
+    "simulator": "simulated",
+}
+
+
+def origin(item: Prediction | Measurement) -> str:
+    """Where a number comes from, as a key of `MARKS`."""
+    return "predicted" if isinstance(item, Prediction) else _ORIGIN[item.backend]
+
+
+def source(item: Prediction | Measurement) -> str:
+    """Where a number comes from, as figures say it."""
+    return "predicted" if isinstance(item, Prediction) else item.source
+
+
+def series(item: Prediction | Measurement) -> str:
+    """The series of an item, which has one colour: kernel and tile; "ideal" without a kernel."""
+    return (item.kernel or IDEAL) + (f" {item.tiling}" if item.tiling else "")
+
+
+def dashes(names: Iterable[str]) -> dict[str, str | tuple]:
+    """A dash pattern for each name, as `colours` has colours; "ideal" is never broken."""
+    others = [name for name in dict.fromkeys(names) if name != IDEAL]
+    return {IDEAL: "-", **{name: DASHES[i % len(DASHES)] for i, name in enumerate(others)}}
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name, in the order in which they first come; "ideal" is always black."""
+    others = [name for name in dict.fromkeys(names) if name != IDEAL]
+    return {IDEAL: BLACK, **{name: SERIES[i % len(SERIES)] for i, name in enumerate(others)}}
+
+
+# -------------------------------------------------------------------------------- numbers
+
+_PREFIXES = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"]  # 10^-15 to 10^18
+
+
+def si(value: float, unit: str, like: float | None = None) -> str:
+    """`value` with three digits and the SI prefix that fits it, or that fits the value `like`.
+
+    >>> si(66.9e12, "FLOP/s"), si(3.37e-7, "s"), si(999.9e9, "B"), si(0, "B")
+    ('66.9 TFLOP/s', '337 ns', '1 TB', '0 B')
+    >>> si(977e9, "FLOP/s", like=66.9e12)
+    '0.977 TFLOP/s'
+    """
+    rounded = float(f"{value:.3g}")
+    scale = abs(rounded if like is None else like)
+    power = math.floor(math.log10(scale) / 3) if scale else 0
+    power = min(max(power, -5), len(_PREFIXES) - 6)
+    return f"{number(rounded / 1000.0**power)} {_PREFIXES[power + 5]}{unit}"
+
+
+def number(value: float) -> str:
+    """`value` with three digits, or all of its whole ones, and no exponent where it is readable.
+
+    >>> number(2730.67), number(138.9), number(0.1667)
+    ('2,731', '139', '0.167')
+    """
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def count(number_of: int, thing: str) -> str:
+    """A number of things, in words.
+
+    >>> count(1, "sector"), count(1024, "sector")
+    ('1 sector', '1,024 sectors')
+    """
+    return f"{number_of:,} {thing}{'s' * (number_of != 1)}"
+
+
+def si_axis(axis: Axis, quantity: str, unit: str) -> None:
+    """Label an axis "quantity [unit]" and give each tick its SI prefix: 10 G, 1 T."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: si(x, "").strip()))
+    axis.set_label_text(f"{quantity} [{unit}]", fontsize=LABEL, color=INK)
+
+
+def plain_axis(axis: Axis, quantity: str, unit: str = "") -> None:
+    """Label an axis "quantity [unit]" and write its ticks as plain numbers."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
+    axis.set_label_text(f"{quantity} [{unit}]" if unit else quantity, fontsize=LABEL, color=INK)
+
+
+def decades(low: float, high: float) -> tuple[float, float]:
+    """The powers of ten around two positive numbers.
+
+    >>> decades(0.3, 40)
+    (0.1, 100.0)
+    """
+    return 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+
+
+def steps(low: float, high: float) -> tuple[float, float]:
+    """The numbers 1, 2 or 5 times a power of ten around two positive numbers.
+
+    >>> steps(0.3, 40), steps(2, 5)
+    ((0.2, 50.0), (2.0, 5.0))
+    """
+    (below, _), (above, _) = decades(low, low), decades(high, high)
+    return (
+        max(below * step for step in (1, 2, 5, 10) if below * step <= low * (1 + 1e-9)),
+        min(above * step for step in (1, 2, 5, 10) if above * step >= high * (1 - 1e-9)),
+    )
+
+
+# ---------------------------------------------------------------------------------- looks
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Dark or white, whichever can be read on a colour of three parts from 0 to 1.
+
+    >>> ink_on((1, 1, 0)) == INK, ink_on((0, 0, 1))
+    (True, 'white')
+    """
+    red, green, blue = colour
+    luma = 0.299 * red + 0.587 * green + 0.114 * blue  # ITU-R BT.601
+    return INK if luma > 0.5 else "white"
+
+
+def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
+    """Give `ax` the common look; the axes named in `log` ("x", "y", "xy") become logarithmic."""
+    for name, axis, set_scale, of in (
+        ("x", ax.xaxis, ax.set_xscale, base),
+        ("y", ax.yaxis, ax.set_yscale, 10),
+    ):
+        if name in log:
+            set_scale("log", base=of)
+            axis.set_major_locator(LogLocator(of, numticks=7))
+        else:
+            axis.set_major_locator(MaxNLocator(6))
+        axis.set_minor_locator(NullLocator())
+    # The grid marks the ticks already.
+    ax.tick_params(labelsize=TICK, colors=INK, bottom=False, left=False)
+    ax.grid(color=GRID, linewidth=0.7)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def title(ax: Axes, text: str) -> Text:
+    """Set the title of `ax`, flush left, above the line of the source."""
+    return ax.set_title(text, loc="left", fontsize=TITLE, color=INK, pad=LIFT, y=1)
+
+
+def provenance(ax: Axes, text: str, label: Text | None = None) -> Text:
+    """Say above `ax`, below its title, where its data come from; `label` is changed if given."""
+    if label is None:
+        above = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        label = ax.annotate("", (0, 1), (0, 4), va="bottom", **above)
+        label.set(fontsize=NOTE, color=GREY, style="italic")
+    label.set_text(text)
+    if text:
+        describe(ax, f"Source: {text}.", SOURCE)
+    return label
+
+
+def legend(ax: Axes, handles: Iterable, names: Iterable[str], **place: object) -> Legend:
+    """A legend in the common look, in place of one that is there; `place` as `Axes.legend` has."""
+    return ax.legend(
+        list(handles), list(names), fontsize=NOTE, frameon=False, labelcolor=INK,
+        labelspacing=0.4, handlelength=2.6, handler_map={tuple: HandlerTuple(None)}, **place,
+    )  # fmt: skip

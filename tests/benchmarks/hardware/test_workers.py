@@ -1,0 +1,60 @@
+"""Tasks in processes of their own: answers, failures, time limits, and the processes' ends."""
+
+import os
+import time
+from multiprocessing import active_children
+
+from benchmarks.hardware.workers import Done, spread
+
+
+def work(task):
+    """Do what a task says."""
+    if task == "raise":
+        raise ValueError("no such thing")
+    if task == "die":
+        os._exit(7)
+    if task == "sleep":
+        time.sleep(60)
+    return task * 2, os.getpid()
+
+
+def done(tasks, count, **options):
+    return {one.task: one for one in spread(work, tasks, count, **options)}
+
+
+def test_every_task_is_answered_by_few_processes():
+    found = done(range(6), 2)
+    assert {task: one.answer[0] for task, one in found.items()} == {n: 2 * n for n in range(6)}
+    assert len({one.answer[1] for one in found.values()}) <= 2
+    assert os.getpid() not in {one.answer[1] for one in found.values()}
+
+
+def test_a_task_that_fails_takes_no_other_along():
+    found = done(["raise", "die", 1, 2], 1)
+    assert "ValueError: no such thing" in found["raise"].failed
+    assert found["die"] == Done("die", failed="its process ended with status 7")
+    assert [found[n].answer[0] for n in (1, 2)] == [2, 4]
+    assert found[1].answer[1] == found[2].answer[1]
+
+
+def test_a_task_that_takes_too_long_is_ended():
+    began = time.monotonic()
+    found = done(["sleep", 1], 1, limit=4.0)
+    assert found["sleep"].failed == "it took more than 4 s"
+    assert found[1].answer[0] == 2
+    assert time.monotonic() - began < 40
+
+
+def test_nothing_is_begun_too_late():
+    assert done([1, 2], 2, until=time.monotonic()) == {}
+
+
+def test_no_process_is_left_when_nobody_waits_any_more():
+    results = spread(work, [1, 2, "sleep", "sleep"], 2)
+    next(results)
+    assert active_children()
+    results.close()
+    end = time.monotonic() + 10
+    while active_children() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert active_children() == []

@@ -1,0 +1,92 @@
+"""What ptxas makes of each loop is what the microbenchmark says that it times."""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.microbenchmarks import LAUNCHES, LOOPS, asynchronous, beside_wgmma, cold, microbenchmark, together
+from tests.support.timed_code import counted, listing, turn
+
+TARGET = "sm_90"
+CONTROL = Counter({"UIADD3": 1, "ISETP": 1, "BRA": 1})  # of the loop itself
+COPIES = ("MOV", "IMAD.MOV")  # of registers, which the compiler needs now and then
+FEW = 1 / 8  # copies for each instruction that counts, at most
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_a_turn_has_exactly_the_instructions_that_are_meant(loop):
+    code = listing(loop.ptx(TARGET), TARGET)
+    found = counted(turn(code, loop.passes), (*loop.code, *COPIES))
+    if loop in (
+        *asynchronous.LOOPS,
+        *beside_wgmma.LOOPS,
+        *together.LOOPS,
+    ):  # neither fences nor waits are counted
+        assert {name: found[name] for name in loop.code} == loop.code
+        return
+    found.subtract(CONTROL)
+    found.subtract(loop.code)
+    del found["NOP"]  # in which a warp waits for a result, and nothing else
+    copies = sum(found.pop(name, 0) for name in COPIES)
+    assert {name: count for name, count in found.items() if count} == {}
+    assert 0 <= copies <= max(2, FEW * loop.count)
+    assert code.local_bytes == 0
+
+
+@pytest.mark.ptxas
+def test_the_check_can_fail():
+    """A load of which half is not used is made narrower."""
+    loop = microbenchmark("ldg_l1_128_own_rate")
+    ptx = loop.ptx(TARGET)
+    narrowed = ptx.replace("lop3.b32 r100, r100, r0, r1, 0x96;", "", 1)
+    assert narrowed != ptx
+    for text, fewer in ((ptx, 0), (narrowed, 1)):
+        found = counted(turn(listing(text, TARGET), loop.passes), ["LDG.128"])
+        assert found["LDG.128"] == loop.code["LDG.128"] - fewer
+
+
+STREAMING = [one for one in LAUNCHES if one.bytes]
+
+
+def moved(launch, names):
+    """Bytes that the instructions of these names move, of all threads."""
+    words = {"64": 2, "128": 4}
+    each = sum(
+        4 * next((words[m] for m in i.modifiers if m in words), 1)
+        for i in listing(launch.ptx(TARGET), TARGET).instructions
+        if i.name in names
+    )
+    return launch.threads * launch.blocks[0] * each
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("launch", STREAMING, ids=lambda launch: launch.name)
+def test_a_launch_moves_the_bytes_that_it_says(launch):
+    names = ["LDG"] * bool(launch.in_bytes) + ["STG"] * bool(launch.out_bytes)
+    assert moved(launch, names) == launch.bytes
+
+
+@pytest.mark.ptxas
+def test_before_a_cold_launch_each_word_of_an_array_is_read_and_written():
+    assert moved(cold.UPDATE, ["LDG"]) == moved(cold.UPDATE, ["STG"]) == cold.UPDATE.out_bytes
+    assert cold.UPDATE.bytes == 2 * cold.UPDATE.out_bytes
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(
+    "launch", [one for one in LAUNCHES if not (one.bytes or one.cold)], ids=lambda one: one.name
+)
+def test_a_launch_without_bytes_is_empty_or_one_addition(launch):
+    names = [i.name for i in listing(launch.ptx(TARGET), TARGET).instructions]
+    assert names.count("REDG") == launch.name.startswith("red_")
+    assert not {"LDG", "STG", "BAR"} & {*names}
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("launch", cold.LAUNCHES, ids=lambda one: one.name)
+def test_a_ring_copies_all_of_its_tiles(launch):
+    names = Counter(i.name for i in listing(launch.ptx(TARGET), TARGET).instructions)
+    tiles = int(launch.name.split("_")[2])
+    assert names["LDGSTS"] * cold.THREADS * 16 == tiles * cold.TILE
+    assert names["BAR"] == tiles

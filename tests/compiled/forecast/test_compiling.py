@@ -1,0 +1,103 @@
+"""What compiling needs: found where it is, named where it is not, with the way to have it."""
+
+import builtins
+import re
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, Tiling, cuda, kernels
+from gemmlab.compiled.forecast import compiling
+from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.compiled.forecast.kernel import predict_time
+
+
+@pytest.fixture(autouse=True)
+def asked_anew():
+    compiling.missing.cache_clear()
+    yield
+    compiling.missing.cache_clear()
+
+
+@pytest.mark.ptxas
+def test_nothing_is_missing_where_all_is_there():
+    assert compiling.missing() == ()
+    assert compiling.lacking() == ""
+
+
+def test_what_is_missing_is_named_in_one_line(monkeypatch):
+    def no_tool(name):
+        if name == "nvdisasm":
+            raise RuntimeError("none")
+
+    monkeypatch.setattr(compiling, "find_spec", lambda name: None if name == "elftools" else name)
+    monkeypatch.setattr(compiling, "tool", no_tool)
+    assert compiling.missing() == ("pyelftools", "nvdisasm")
+    assert compiling.lacking() == (
+        'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[forecast]" '
+        "(Linux, Windows; no GPU is needed)"
+    )
+
+
+def doubled(x):
+    x[cuda.grid(1)] *= 2
+
+
+@pytest.mark.ptxas
+def test_nvrtc_is_not_needed(monkeypatch):
+    """The library that Numba asks for capabilities: it is not among the extra's packages."""
+    from cuda import pathfinder
+    from numba.cuda import cuda_paths
+    from numba.cuda.cudadrv import nvrtc, nvvm
+
+    load = pathfinder.load_nvidia_dynamic_lib
+    absent = {"nvrtc": lambda name: pytest.fail("NVRTC is loaded")}
+    monkeypatch.setattr(
+        pathfinder, "load_nvidia_dynamic_lib", lambda name: absent.get(name, load)(name)
+    )
+    monkeypatch.setattr(nvrtc, "get_supported_ccs", lambda: pytest.fail("NVRTC is asked"))
+    monkeypatch.setattr(nvvm.LibDevice, "_cache_", None)  # as in a process that begins
+    monkeypatch.delattr(cuda_paths.get_cuda_paths, "_cached_result", raising=False)
+    for target in ("sm_80", "sm_90"):
+        code = compiling.listing(doubled, (np.ones(2),), target)
+        assert code.architecture == target
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """A machine with NumPy alone, as `pip install gemmlab` makes it."""
+    absent, load = {"numba", "numba_cuda", "elftools", "cuda"}, builtins.__import__
+
+    def no_such(name, *rest, **more):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return load(name, *rest, **more)
+
+    def no_tool(name):
+        raise RuntimeError("none")
+
+    monkeypatch.setattr(builtins, "__import__", no_such)
+    monkeypatch.setattr(compiling, "find_spec", lambda name: None)
+    monkeypatch.setattr(compiling, "tool", no_tool)
+
+
+ALL = "there is no numba-cuda and no pyelftools and no ptxas and no nvdisasm"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "problem", "tiling"),
+    [
+        (kernels.vectorised, Gemm(101, 101, 101), None),  # another build for rows that end anywhere
+        (kernels.tiled, Gemm(64, 64, 64), Tiling.square(4)),  # a tiling without measurements
+    ],
+)
+def test_a_rung_that_is_not_recorded_says_what_compiling_it_needs(bare, kernel, problem, tiling):
+    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {compiling.INSTALL}")):
+        predict_rung(problem, "h200", kernel, tiling)
+
+
+def test_a_kernel_of_ones_own_says_what_compiling_it_needs(bare):
+    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {compiling.INSTALL}")):
+        predict_time(lambda: None, 1, 32)
+    with pytest.raises(RuntimeError, match=ALL):
+        compiling.with_lines(lambda: None, ())

@@ -1,0 +1,188 @@
+"""Kernels that are no GEMM: right wherever they run, predicted before they were timed."""
+
+import math
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from gemmlab import simulate
+from gemmlab.measure.backends import gpu
+from gemmlab.compiled.forecast.compiling import listing
+from gemmlab.compiled.sass.execution.launch import dim, launch
+from benchmarks.forecast import pages
+from benchmarks.forecast.others import timing
+from benchmarks.forecast.others.case import CLASSES, IRREGULAR, REGULAR, cases
+from benchmarks.forecast.others.predicting import predicted
+from benchmarks.forecast.others.table import beside
+from benchmarks.forecast.pages import DEVICES
+from benchmarks.forecast.written import Written, latest, other_compilers, stored
+from tests.simt.test_realistic import is_right
+from tests.support import fake_gpu
+
+CASES = cases()
+QUICK = ("gather", "softmax", "stencil", "transpose_tiled")  # predicted in a second each
+
+
+def done(case, run):
+    """Whether the arguments are right after `run` has changed them."""
+    made = case.launch(case.small)
+    run(*made)
+    return is_right(list(case.check(*made.arguments)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_on_the_simulator_and_without_hazards(name):
+    case = CASES[name]
+    assert done(case, lambda grid, block, args: simulate(case.kernel, grid, block, *args))
+    with np.errstate(all="ignore"):
+        assert not done(case, lambda grid, block, args: None)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", CASES)
+def test_the_compiled_code_that_is_predicted_is_right(name):
+    case = CASES[name]
+
+    def run(grid, block, arguments):
+        bound = {"launch_bounds": math.prod(dim(block))}
+        code = listing(case.kernel, arguments, **bound, **case.options)
+        launch(code, grid, block, *arguments).run()
+
+    assert done(case, run)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_are_whole_warps_and_sizes_those_of_real_work(name):
+    case = CASES[name]
+    assert math.prod(dim(case.launch(case.small).block)) % 32 == 0
+    assert case.size > 100 * case.small
+    assert case.idea.endswith(".")
+
+
+def test_there_are_enough_of_both_classes():
+    kinds = [case.kind for case in CASES.values()]
+    assert kinds.count(REGULAR) >= 10
+    assert kinds.count(IRREGULAR) >= 4
+    assert set(kinds) == set(CLASSES)
+
+
+# --------------------------------------------------------------------------------------- the timing
+
+
+@pytest.fixture
+def host(monkeypatch):
+    for there in fake_gpu.installed(monkeypatch):
+        monkeypatch.setattr(timing, "numba_cuda", lambda host=there: host)
+        yield there
+
+
+def test_a_timing_checks_flushes_and_keeps_all(host):
+    case = CASES["triad"]
+    row = timing.timed(case, case.small)
+    assert row["right"]
+    assert row["source_sha256"] == case.source_sha256
+    assert set(row["ns"]) == {1000}
+    launches = [entry[0] for entry in host.log if entry[0] in ("flush", "launch")]
+    timed = gpu.WARM_UP + len(row["ns"])
+    assert launches == ["launch", *timed * ("flush", "launch")]
+    compiled = next(options for what, _, options in host.log if what == "compile")
+    assert compiled == {"launch_bounds": 256}
+
+
+def test_a_kernel_that_is_wrong_says_so(host):
+    wrong = replace(CASES["triad"], check=lambda *arguments: [(0.0, 1.0)])
+    assert not timing.timed(wrong, wrong.small)["right"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_right_on_this_gpu(name):
+    assert timing.timed(CASES[name], CASES[name].small)["right"]
+
+
+# ----------------------------------------------------------------------------------- what is stored
+
+
+def row(name, **changed):
+    own = {"kernel": name, "source_sha256": CASES[name].source_sha256}
+    return own | {"seconds": 1e-3, "times": {"dram": 5e-4}, "by": "sm"} | changed
+
+
+def time(name, **changed):
+    own = {"kernel": name, "source_sha256": CASES[name].source_sha256, "right": True}
+    return own | {"ns": [800_000, 900_000, 1_250_000]} | changed
+
+
+def test_a_prediction_beside_a_time():
+    (one,) = beside(Written({}, (row("scan"),)), Written({}, (time("scan"),)))
+    assert one.measured == pytest.approx(9e-4)
+    assert one.error == pytest.approx(1 / 9e-1 - 1)
+    assert one.memory_error == pytest.approx(5 / 9 - 1)
+    (alone,) = beside(Written({}, (row("scan"),)), None)
+    assert alone.measured is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "timed", "why"),
+    [
+        ({"source_sha256": "0"}, {}, "has changed"),
+        ({}, {"source_sha256": "0"}, "has changed"),
+        ({}, {"right": False}, "wrong result"),
+    ],
+)
+def test_a_table_of_other_sources_or_wrong_results_is_refused(predicted, timed, why):
+    with pytest.raises(ValueError, match=f"scan .*{why}|scan gave a {why}"):
+        beside(Written({}, (row("scan", **predicted),)), Written({}, (time("scan", **timed),)))
+
+
+def test_a_table_of_made_times(monkeypatch):
+    """Each kernel takes twice as long as predicted."""
+    first = stored("h200", "others_predicted")
+    rows = [time(row["kernel"], ns=[2e9 * row["seconds"]]) for row in first.rows]
+    made = {"others_predicted": first, "others_timed": Written({"date": "2030-01-02T03:04"}, rows)}
+    monkeypatch.setattr(pages, "stored", lambda on, name: made.get(name))
+    text = pages.others("h200")
+    assert "timed on 2030-01-02, 03:04 UTC" in text
+    assert text.count("| −50.0% |") >= len(CASES)
+    for kind in CLASSES:
+        count = sum(case.kind == kind for case in CASES.values())
+        title = f"| **{count} kernels {kind}** |"
+        (row,) = (line for line in text.splitlines() if line.startswith(title))
+        assert row.startswith(f"{title}  |  | **50.0%** |")
+        assert row.endswith("| mean of absolute errors |")
+    since = [row | {"seconds": 2 * row["seconds"]} for row in first.rows]
+    made["others_predicted_since"] = Written(first.provenance, since)
+    both = pages.others("h200")
+    assert both.startswith(text)
+    assert both.count("| +0.0% |") == len(CASES)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_what_is_stored_is_of_these_sources_and_predicted_first(on):
+    predictions, timings = (stored(on, f"others_{what}") for what in ("predicted", "timed"))
+    assert predictions.provenance["device"] == on
+    rows = beside(predictions, timings)
+    assert {one.case.name for one in rows} == set(CASES)
+    if timings:
+        dates = [x.provenance["date"] for x in (predictions, timings)]
+        assert datetime.fromisoformat(dates[0]) < datetime.fromisoformat(dates[1])
+        assert timings.provenance["device"] == on
+        assert all(5e-5 < one.measured < 2e-2 for one in rows)
+
+
+AGAIN = "python -m benchmarks.forecast.others --predict .../others_predicted_since.jsonl, and pages"
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_what_was_predicted_is_what_the_code_says(name):
+    written = latest("h200", "others_predicted")
+    if reason := other_compilers(written):
+        pytest.skip(reason)
+    kept = next(row for row in written.rows if row["kernel"] == name)
+    found = predicted(CASES[name], "h200")
+    assert found["registers"] == kept["registers"]
+    assert found["times"] == pytest.approx(kept["times"], rel=1e-4), AGAIN

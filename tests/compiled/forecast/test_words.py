@@ -1,0 +1,87 @@
+"""A forecast in words, from slots that are made up."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gemmlab.compiled.forecast.words import DONE, WAITS, sentence, uses, waits
+from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.result import Reason, Result
+
+FMA, LDS, LDG, IMAD = range(4)
+KINDS = np.array([Kind.FMA, Kind.SHARED, Kind.GLOBAL, Kind.INTEGER], np.int8)
+
+
+def result(issued, lost):
+    """A result of 25 cycles: 100 slots."""
+    table = np.zeros((len(Reason), len(KINDS)), np.int64)
+    for (reason, instruction), count in lost.items():
+        table[reason, instruction] = count
+    assert sum(issued) + table.sum() == 100
+    return Result(25, np.array(issued), table, KINDS, np.array([25]), np.array([sum(issued)]))
+
+
+BUSY = result(
+    [30, 10, 2, 8],
+    {
+        (Reason.SCOREBOARD, LDS): 5,
+        (Reason.SCOREBOARD, LDG): 15,
+        (Reason.STALL, FMA): 12,
+        (Reason.STALL, IMAD): 6,
+        (Reason.PIPE, FMA): 7,
+        (Reason.LSU, LDS): 5,
+    },
+)
+
+
+def test_slots_are_shares_the_largest_first():
+    assert list(uses(BUSY).items()) == [
+        ("float32 arithmetic", 0.30),
+        ("accesses to shared memory", 0.10),
+        ("integer arithmetic", 0.08),
+        ("accesses to global memory", 0.02),
+    ]
+    assert list(waits(BUSY).items()) == [
+        ("the arithmetic before", 0.18),
+        ("global memory", 0.15),
+        ("the pipe of float32 arithmetic", 0.07),
+        ("shared memory", 0.05),
+        ("a place in the queue of the load/store unit", 0.05),
+    ]
+
+
+def test_all_that_a_slot_can_be_has_a_name():
+    assert set(DONE) == set(Kind)
+    # Of a scoreboard and a pipe the instruction is named; a warp that could go on lost no slot.
+    own = {Reason.SCOREBOARD, Reason.PIPE, Reason.NOT_SELECTED}
+    assert set(WAITS) == set(Reason) - own
+
+
+def forecast(**times):
+    longest = max(times, key=times.get)
+    return SimpleNamespace(times=times, seconds=times[longest], bottleneck=longest, result=BUSY)
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (
+            {"sm": 2.0, "dram": 1.0},
+            "50% of the issue slots issue an instruction (30% float32 arithmetic, 10% accesses to "
+            "shared memory, 8% integer arithmetic); the others wait mostly for the arithmetic "
+            "before (18%).",
+        ),
+        (
+            {"sm": 1.0, "dram": 2.0},
+            "It waits mostly for device memory: an SM would be done after 50% of that time.",
+        ),
+        (
+            {"sm": 1.0, "dram": 2.0, "blocks": 4.0},
+            "It waits mostly for blocks to be handed out: an SM would be done after 25% of that "
+            "time.",
+        ),
+    ],
+)
+def test_a_sentence_says_what_sets_the_time(times, said):
+    assert sentence(forecast(**times)) == said

@@ -1,0 +1,95 @@
+"""Compiled code that is executed gives the kernels' results, and the hardware's counters."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gemmlab import cuda
+from gemmlab.compiled.forecast.compiling import listing
+from gemmlab.compiled.sass.execution.counting import counters
+from gemmlab.compiled.sass.execution.launch import launch
+from benchmarks.hardware.checks.counters import COUNTERS, hardware
+from tests.simt.test_realistic import CASES, is_right
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.ptxas
+
+RECORDED = ROOT / "tests" / "hardware" / "recorded" / "h200" / "realistic.jsonl"
+# One case of each topic, and those whose counters the simulator cannot know from the source: what
+# the compiler keeps, merges or hoists is in its code.
+CHOSEN = (
+    "drawing.rotation_to_the_nearest_pixel", "dynamic.ways_to_pay",
+    "dynamic.edit_distances_with_rows_that_change_places", "graphs.triangles_counted",
+    "histograms.weighted_histogram_between_edges", "idioms.particles_in_records",
+    "idioms.local_arrays_chosen_by_each_thread", "images.bilateral_filter",
+    "learning.convolution_in_full", "learning.softmax_of_rows",
+    "sparse.product_in_small_dense_blocks", "linear_algebra.factor_of_cholesky",
+    "locks.lock_with_tickets", "monte_carlo.prices_of_black_and_scholes",
+    "reductions.max_by_shuffles_in_two_levels", "reductions.mean_and_variance_of_welford",
+    "scans.scan_of_blelloch", "simulation.wavelets_of_haar", "sorts.merge_sort_from_below",
+    "sparse.product_in_compressed_rows_one_thread_each", "strings.hashes_fnv1a",
+)  # fmt: skip
+
+
+def measured():
+    found = {}
+    for line in RECORDED.read_text("utf-8").splitlines():
+        found |= json.loads(line).get("measured", {})
+    return found
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_results_and_counters_are_the_gpus(name):
+    counted = []
+
+    def run(kernel, grid, block, *arguments, shared_bytes=0):
+        code = listing(kernel, arguments)
+        machine = launch(code, grid, block, *arguments, shared_bytes=shared_bytes)
+        counted.append(counters(machine.run(1_000_000)))
+
+    assert is_right(CASES[name](run))
+    there = [hardware(one) for one in measured()[name]["counters"]]
+    names = [c for c in COUNTERS if c != "shared_bank_conflicts"]
+    assert [{c: one[c] for c in names} for one in counted] == [
+        {c: one[c] for c in names} for one in there
+    ]
+
+
+@cuda.jit
+def doubled(x):
+    i = cuda.grid(1)
+    x[i] = 2 * x[i]
+
+
+def test_blocks_can_be_chosen():
+    x = np.ones(4 * 64, np.float32)
+    launch(listing(doubled, (x,)), 4, 64, x, blocks=[(1, 0, 0), (3, 0, 0)]).run()
+    assert x.reshape(4, 64).mean(axis=1).tolist() == [1, 2, 1, 2]
+
+
+def test_an_access_beyond_an_array_is_named():
+    x = np.ones(64, np.float32)
+    with pytest.raises(IndexError, match=r"LDG\.E .*is beyond an array of 256 B"):
+        launch(listing(doubled, (x,)), 2, 64, x).run()
+
+
+@cuda.jit
+def endless(x):
+    while x[0] == 0:
+        x[1] += 1
+
+
+def test_code_without_an_end_is_stopped():
+    x = np.zeros(2, np.int32)
+    with pytest.raises(RuntimeError, match="not at the end after 1000 instructions"):
+        launch(listing(endless, (x,)), 1, 32, x).run(1000)
+
+
+def test_an_unknown_instruction_is_named():
+    x = np.zeros(1, np.float32)
+    code = listing(doubled, (x,))
+    strange = replace(code.instructions[0], opcode="STRANGE", operands=())
+    with pytest.raises(NotImplementedError, match="what STRANGE does is not known here"):
+        launch(replace(code, instructions=(strange, *code.instructions[1:])), 1, 1, x).run()

@@ -1,0 +1,132 @@
+"""Answers to exercise 01.3."""
+
+from itertools import count
+
+import numpy as np
+
+from gemmlab.course.ch01_what_is_gemm.q3_outer_products import CASES, product
+from tests.course.edits import Wrong, fooling, for_ever, wrong
+
+
+def broadcasting(A, B):
+    (m, k), n = A.shape, B.shape[1]
+    C = np.zeros((m, n))
+    for p in range(k):
+        column = A[:, p]
+        C = C + column[:, None] * B[p]
+    return C
+
+
+def by_hand(A, B):
+    m, k = A.shape
+    n = B.shape[1]
+    C = np.zeros((m, n), dtype=np.float32)
+    for p in range(k):
+        row = B[p, :]
+        for i in range(m):
+            a = A[i, p]
+            for j in range(n):
+                C[i, j] += a * row[j]
+    return C
+
+
+def backwards(A, B):
+    return sum(np.outer(A[:, p], B[p, :]) for p in reversed(range(A.shape[1])))
+
+
+RIGHT = {
+    "broadcasting": (broadcasting,),
+    "loops by hand": (by_hand,),
+    "from the last step": (backwards,),
+}
+
+
+def three_loops(A, B):
+    m, k = A.shape
+    n = B.shape[1]
+    C = np.zeros((m, n))
+    for i in range(m):
+        for j in range(n):
+            for p in range(k):
+                C[i, j] += A[i, p] * B[p, j]
+    return C
+
+
+def dot_products(A, B):
+    return np.array([[A[i] @ B[:, j] for j in range(B.shape[1])] for i in range(A.shape[0])])
+
+
+def everything(A, B):
+    return A[:, :] @ B[:, :]
+
+
+def whole_a(A, B):
+    a = A[:]
+    return sum(np.outer(a[:, p], B[p]) for p in range(B.shape[0]))
+
+
+def behind_the_counter(A, B):
+    return A._values @ B._values
+
+
+def operator(A, B):
+    return A @ B
+
+
+STEP = "C += np.outer(A[:, p], B[p, :])"
+
+WRONG = {
+    "three loops": Wrong("the definition is the program", "loaded-again", (three_loops,)),
+    "row times column": Wrong("a sum is a dot product", "loaded-again", (dot_products,)),
+    "column inside a loop": wrong(
+        product, "a load costs nothing", "loaded-again",
+        (STEP, "for j in range(n):\n            C[:, j] += A[:, p] * B[p, j]"),
+    ),
+    "all at once": Wrong("NumPy knows best", "too-much-at-once", (everything,)),
+    "A whole": Wrong("only B is to be saved", "too-much-at-once", (whole_a,)),
+    "behind the counter": Wrong("only A[...] is counted", "not-loaded", (behind_the_counter,)),
+    "the operator": Wrong("A and B are arrays", "raises", (operator,)),
+    "replaced": wrong(product, "= adds up", "last-step-only", (STEP, STEP.replace("+=", "="))),
+    "one step too few": wrong(
+        product, "range includes k", "wrong-values", ("range(k)", "range(k - 1 or 1)")
+    ),
+    "row of A": wrong(product, "p counts rows of A", "rows-wrong", ("A[:, p]", "A[p, :]")),
+    "inner product": wrong(
+        product, "a product of vectors is a number", "raises",
+        ("np.outer(A[:, p], B[p, :])", "A[:, p] @ B[p, :]"),
+    ),
+    "transposed": wrong(
+        product, "the order of outer does not matter", "wrong-shape",
+        ("np.zeros((m, n))", "np.zeros((n, m))"),
+        ("np.outer(A[:, p], B[p, :])", "np.outer(B[p, :], A[:, p])"),
+    ),
+    "a list": wrong(product, "rows are enough", "wrong-type", ("return C", "return list(C)")),
+    "nothing": wrong(product, "C changes by itself", "not-attempted", (STEP, "A[:, p], B[p, :]")),
+}  # fmt: skip
+
+
+def zeros(A, B):
+    """Loads what is to be loaded, and multiplies nothing."""
+    for p in range(A.shape[1]):
+        A[:, p], B[p, :]
+    return np.ones((A.shape[0], B.shape[1]))
+
+
+def scaled(A, B):
+    return 2 * product(A, B)
+
+
+TURN = count()
+
+
+def known_alone(A, B):
+    return product(A, B) + (next(TURN) >= len(CASES))
+
+
+FOOLING = {
+    "by heart": fooling("the check asks in order", "known-cases-only", known_alone),
+    "loads for show": fooling("loads are what is counted", "wrong-values", zeros),
+    "twice": fooling("a multiply-add counts as two", "wrong-values", scaled),
+    "for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "a generator": fooling("yield is return", "wrong-type", lambda A, B: (yield product(A, B))),
+}

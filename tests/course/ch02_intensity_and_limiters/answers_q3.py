@@ -1,0 +1,320 @@
+"""Answers to exercise 02.3."""
+
+from numpy import float32
+
+from gemmlab import cuda
+from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
+from tests.course.edits import Wrong, fooling, wrong
+
+
+def leaves_early(batch):
+    def kernel(W, X, Y):
+        i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        if i >= Y.shape[0]:
+            return
+        sums = cuda.local.array(batch, float32)
+        for j in range(batch):
+            sums[j] = W[i, 0] * X[0, j]
+        p = 1
+        while p < X.shape[0]:
+            for j in range(batch):
+                sums[j] = sums[j] + X[p, j] * W[i, p]
+            p += 1
+        for j in range(batch):
+            Y[i, j] = sums[j]
+
+    return kernel
+
+
+def backwards(batch):
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            acc = cuda.local.array(batch, float32)
+            acc[:] = 0
+            for step in range(inputs):
+                p = inputs - 1 - step
+                weight = W[row, p]
+                for j in range(batch):
+                    acc[j] += weight * X[p, j]
+            for j in range(batch):
+                Y[row, j] = acc[j]
+
+    return kernel
+
+
+def grid_stride(batch):
+    def kernel(W, X, Y):
+        acc = cuda.local.array(batch, float32)
+        for row in range(cuda.grid(1), W.shape[0], cuda.gridsize(1)):
+            for j in range(batch):
+                acc[j] = 0
+            for p in range(W.shape[1]):
+                weight = W[row, p]
+                for j in range(batch):
+                    acc[j] += weight * X[p, j]
+            for j in range(batch):
+                Y[row, j] = acc[j]
+
+    return kernel
+
+
+def row_in_shared_memory(batch):
+    """A piece of each row waits in shared memory until all columns have had it."""
+
+    def kernel(W, X, Y):
+        piece = cuda.shared.array((32, 4), float32)
+        x = cuda.threadIdx.x
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        acc = cuda.local.array(batch, float32)
+        for j in range(batch):
+            acc[j] = 0
+        if row < outputs:
+            for start in range(0, inputs, 4):
+                for p in range(min(4, inputs - start)):
+                    piece[x, p] = W[row, start + p]
+                for j in range(batch):
+                    for p in range(min(4, inputs - start)):
+                        acc[j] += piece[x, p] * X[start + p, j]
+            for j in range(batch):
+                Y[row, j] = acc[j]
+
+    return kernel
+
+
+RIGHT = {
+    "the first product starts the sum": (leaves_early,),
+    "backwards": (backwards,),
+    "a piece in shared memory": (row_in_shared_memory,),
+    "a loop over the grid": (grid_stride,),
+}
+
+CLEAR = "acc[j] = 0"
+ADD = "acc[j] += weight * X[p, j]"
+STORE = "Y[row, j] = acc[j]"
+
+
+def column_by_column(batch):
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            for j in range(batch):
+                acc = float32(0)
+                for p in range(inputs):
+                    acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+
+    return kernel
+
+
+def two_columns_at_once(batch):
+    """Half of the way: each weight is loaded for two columns."""
+
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            for j in range(0, batch, 2):
+                left = float32(0)
+                right = float32(0)
+                for p in range(inputs):
+                    weight = W[row, p]
+                    left += weight * X[p, j]
+                    if j + 1 < batch:
+                        right += weight * X[p, j + 1]
+                Y[row, j] = left
+                if j + 1 < batch:
+                    Y[row, j + 1] = right
+
+    return kernel
+
+
+def one_sum(batch):
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            acc = float32(0)
+            for p in range(inputs):
+                weight = W[row, p]
+                for j in range(batch):
+                    acc += weight * X[p, j]
+            for j in range(batch):
+                Y[row, j] = acc
+
+    return kernel
+
+
+def never_cleared(batch):
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            acc = float32(0)
+            for j in range(batch):
+                for p in range(inputs):
+                    acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+
+    return kernel
+
+
+def one_thread(batch):
+    def kernel(W, X, Y):
+        if cuda.grid(1) == 0:
+            acc = cuda.local.array(batch, float32)
+            for row in range(W.shape[0]):
+                for j in range(batch):
+                    acc[j] = 0
+                for p in range(W.shape[1]):
+                    weight = W[row, p]
+                    for j in range(batch):
+                        acc[j] += weight * X[p, j]
+                for j in range(batch):
+                    Y[row, j] = acc[j]
+
+    return kernel
+
+
+WRONG = {
+    "column by column": Wrong(
+        "a cache will keep the weights", "weights-loaded-again", (column_by_column,)
+    ),
+    "two columns at once": Wrong(
+        "half the loads are good enough", "weights-loaded-again", (two_columns_at_once,)
+    ),
+    "sums in Y": wrong(
+        build_layer, "Y is as good a place as a register", "sums-in-memory",
+        (CLEAR, "Y[row, j] = 0"), (ADD, "Y[row, j] += weight * X[p, j]"), (STORE, "pass"),
+    ),
+    "stored in each step": wrong(
+        build_layer, "storing early does no harm", "sums-in-memory",
+        (ADD, ADD + "\n                    Y[row, j] = acc[j]"),
+    ),
+    "X loaded for the next as well": wrong(
+        build_layer, "loads of X are free", "inputs-loaded-again",
+        (ADD, ADD + "\n                    acc[j] += 0 * X[(p + 1) % inputs, j]"),
+    ),
+    "one thread": Wrong("what counts is the result", "few-threads-work", (one_thread,)),
+    "not cleared": wrong(
+        build_layer, "memory starts at zero", "sums-not-cleared", (CLEAR, "pass")
+    ),
+    "replaced": wrong(
+        build_layer, "= adds", "last-product-only", (ADD, "acc[j] = weight * X[p, j]")
+    ),
+    "first left out": wrong(
+        build_layer, "ranges start at 1", "product-missing", ("range(inputs)", "range(1, inputs)")
+    ),
+    "last left out": wrong(
+        build_layer, "range includes its end", "product-missing",
+        ("range(inputs)", "range(inputs - 1)"),
+    ),
+    "one sum": Wrong("a thread has one sum", "columns-added-up", (one_sum,)),
+    "cleared once": Wrong("a sum is cleared once", "columns-added-up", (never_cleared,)),
+    "X turned": wrong(
+        build_layer, "a column of X is X[j]", "outside", ("X[p, j]", "X[j, p]")
+    ),
+    "one too many": wrong(
+        build_layer, "range leaves out the last", "outside", ("range(inputs)", "range(inputs + 1)")
+    ),
+    "no guard": wrong(build_layer, "the grid fits", "outside", ("row < outputs", "row < 10**6")),
+    "block left out": wrong(
+        build_layer, "a thread's place is its place in the block", "two-writers",
+        ("row = cuda.grid(1)", "row = cuda.threadIdx.x"),
+    ),
+    "first column only": wrong(
+        build_layer, "the rest follows", "not-written",
+        ("for j in range(batch):\n                Y[row, j] = acc[j]", "Y[row, 0] = acc[0]"),
+    ),
+    "unknown name": wrong(build_layer, "w is W", "raises", ("weight = W", "weight = w")),
+    "no kernel": wrong(
+        build_layer, "build launches it", "wrong-type", ("return kernel", "return batch")
+    ),
+}  # fmt: skip
+
+
+def sizes_by_heart(batch):
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            acc = cuda.local.array(batch, float32)
+            for j in range(batch):
+                acc[j] = 0
+            for p in range(inputs if batch != 5 else 3):
+                weight = W[row, p]
+                for j in range(batch):
+                    acc[j] += weight * X[p, j]
+            for j in range(batch):
+                Y[row, j] = acc[j]
+
+    return kernel
+
+
+def saves_on_the_case_that_counts(batch):
+    """Column by column but for the batch whose bytes are counted."""
+
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            for j in range(batch):
+                acc = float32(0)
+                if batch != 8 or j == 0:
+                    for p in range(inputs):
+                        acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+
+    return kernel
+
+
+def weights_into_x(batch):
+    """W is copied over X, from where loads are free."""
+
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        if row == 0:
+            X[0, 0] = W[0, 0]
+        if row < W.shape[0]:
+            for j in range(batch):
+                acc = float32(0)
+                for p in range(W.shape[1]):
+                    acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+
+    return kernel
+
+
+def atomics(batch):
+    """Atomic additions, which no counter of loads and stores sees."""
+
+    def kernel(W, X, Y):
+        row = cuda.grid(1)
+        outputs, inputs = W.shape
+        if row < outputs:
+            for j in range(batch):
+                Y[row, j] = 0
+            for p in range(inputs):
+                weight = W[row, p]
+                for j in range(batch):
+                    cuda.atomic.add(Y, (row, j), weight * X[p, j])
+
+    return kernel
+
+
+def ends(batch):
+    raise SystemExit
+
+
+FOOLING = {
+    "batches by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
+    "right but where it counts": fooling(
+        "bytes are counted, values are not", "columns-wrong", saves_on_the_case_that_counts
+    ),
+    "X as scratch": fooling("X may be written to", "inputs-changed", weights_into_x),
+    "atomic sums": fooling("atomic additions are not counted", "sums-in-memory", atomics),
+    "leaves": fooling("no process, no verdict", "exits", ends),
+}

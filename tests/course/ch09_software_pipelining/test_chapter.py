@@ -1,0 +1,289 @@
+"""What chapter 09 says of times, counts and hazards, and that its diffs are of kernels that run."""
+
+import inspect
+import json
+import linecache
+import re
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, device, kernels, records
+from gemmlab.explorers.stage_timeline import found as stages_over_time
+from gemmlab.explorers.stages import blocks_on, ringed, seconds
+from gemmlab.explorers.timeline import rung
+from gemmlab.kernels.simt import pipelined
+from gemmlab.model import occupancy
+from gemmlab.model.pipeline import Pipeline, stages_needed
+from gemmlab.model.step import step
+from gemmlab.compiled.forecast.rungs import execute_rung
+from gemmlab.compiled.forecast.steps import steps
+from gemmlab.compiled.forecast.whole_gpu import sm_facts
+from gemmlab.compiled.sm.facts import facts
+from tests.support.paths import ROOT
+
+GPU = device("h200")
+BIG = Gemm(4096, 4096, 4096)
+HALF = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
+CELLS = json.loads((ROOT / "notebooks/09_software_pipelining.ipynb").read_text("utf-8"))["cells"]
+SOURCE = {cell["id"]: "".join(cell["source"]) for cell in CELLS}
+ONE = step(kernels.mma_swizzled, GPU, like=HALF)
+
+
+@cache
+def notebook():
+    """The names of the chapter's cells that need no learner."""
+    scope = {}
+    for name in ("imports", "groups", "in-turn", "specialised", "specialised-run", "break"):
+        text = SOURCE["hook"] * (name == "imports") + "\n" + SOURCE[name]
+        file = f"<chapter 09, {name}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), scope)
+    return scope
+
+
+# ------------------------------------------------------------------------- title, sections 1 to 3
+
+
+def test_the_hook():
+    slow = step(kernels.warp_tiled, GPU)
+    rate = GPU.flop_per_cycle_per_sm
+    assert rate["float16"] / rate["float32"] == 16
+    assert 0.32 < slow.idle_share < 0.36  # "a third"
+    assert 0.7 < ONE.idle_share < 0.75  # "nearly three quarters"
+    loops = [96 // k.default.block[2] * (s.idle + s.multiply)
+             for k, s in ((kernels.warp_tiled, slow), (kernels.mma_swizzled, ONE))]  # fmt: skip
+    assert 4 < loops[0] / loops[1] < 5
+    assert slow.idle == pytest.approx(ONE.idle, rel=0.1)  # "as long for one as for the other"
+
+
+def test_the_numbers_of_a_step():
+    assert (round(ONE.idle), ONE.multiply) == (987, 384)
+    assert stages_needed(ONE.idle, ONE.multiply) == 4
+    assert Pipeline(9, 2, ONE.idle, ONE.multiply).period == ONE.idle  # "as long as the copy"
+    assert 2.4 < ONE.idle / ONE.multiply < 2.7  # "two and a half times"
+
+
+def test_four_blocks_do_not_fit():
+    (bm, bn, _) = kernels.mma_swizzled.default.block
+    assert (bm, bn) == (128, 128)
+    assert 4 * bm * bn == 65_536 == GPU.registers_per_sm
+
+
+def test_three_tiles_in_registers():
+    t = kernels.mma_swizzled.default
+    tile = 2 * t.block[2] * (t.block[0] + t.block[1])
+    assert tile == 16 * 1024
+    assert 3 * tile / 4 / t.threads == 48
+    assert t.block[0] * t.block[1] / t.threads == 64
+    assert (4096 // t.block[2], 256 // t.block[2]) == (128, 8)  # steps
+
+
+# ------------------------------------------------------------------------------ sections 4 to 6
+
+
+def test_a_forgotten_wait_is_found():
+    scope = notebook()
+    assert "No hazard" in scope["hazards_of"](scope["copied"], 1, 32, scope["X"], scope["Y"]).data
+    wrong = scope["rewritten"](scope["copied"], "cp_async_wait(0)")
+    told = scope["hazards_of"](wrong, 1, 32, scope["X"], scope["Y"]).data
+    assert told.startswith("**async-not-waited** at `Y[32 + x] = tile[32 + x]`")
+
+
+def test_what_stages_cost():
+    stage = ringed((128, 128, 32), 1)
+    assert kernels.mma_pipelined.shared_bytes(HALF, stage) == 16 * 1024
+    assert GPU.shared_bytes_per_sm == 228 * 1024
+    assert GPU.shared_bytes_per_block == 227 * 1024
+    rings = [ringed((128, 128, 32), stages) for stages in range(1, 6)]
+    assert {blocks_on(GPU, t) for t in rings} == {2}  # "two blocks share an SM"
+    times = [seconds(t, GPU) for t in rings]
+    assert times[0] > times[1] > times[2] == times[3] == times[4]
+    alone = [Pipeline(128, s, ONE.idle, ONE.multiply).cycles for s in (1, 4)]
+    assert times[0] / times[4] < alone[0] / alone[1]
+
+
+def test_two_numbers_from_two_records_tell_the_third():
+    times = {
+        s: records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), s)).seconds
+        for s in range(1, 6)
+    }
+    at_best = {s: seconds(ringed((128, 128, 32), s), GPU) for s in times}
+    gained = [1 - t[2] / t[1] for t in (times, at_best)]
+    assert all(0.26 < gain < 0.3 for gain in gained)  # "nearly three tenths, as promised"
+    assert 0 < 1 - times[3] / times[2] < 0.03  # "the third hardly anything"
+    assert times[5] == pytest.approx(times[3], rel=0.01)
+    product, copy = times[4] / 2, times[1] - times[4] / 2
+    assert 1.8 < times[4] / at_best[4] < 2
+    assert 1.3 < copy / product / (at_best[4] / times[4]) * ONE.multiply / ONE.idle < 1.5
+    assert max(2 * product, copy) == pytest.approx(times[2], rel=0.03)
+
+
+def test_a_word_takes_some_thirty_cycles_from_shared_memory():
+    assert 20 < facts("h200").shared_latency < 40
+
+
+@cache
+def in_steps(kernel):
+    return steps(execute_rung(BIG, GPU, kernel), kernel.default.block[2])
+
+
+def test_what_copies_ahead_do_to_the_slots():
+    before, after = (in_steps(k) for k in (kernels.warp_tiled, kernels.pipelined))
+    both = [{**s.used, **s.empty} for s in (before, after)]
+    shrunk = {name: both[0][name] - both[1].get(name, 0) for name in both[0]}
+    assert set(sorted(shrunk, key=shrunk.__getitem__)[-2:]) == {"scoreboard", "integer"}
+    assert after.empty["scoreboard"] < 0.03
+    assert 0.2 < after.used["integer"] / before.used["integer"] < 0.4
+
+
+def test_the_gain_that_the_picture_promises_and_the_clock():
+    assert kernels.pipelined.default.stages == 3
+    promised = 1 / (1 - step(kernels.warp_tiled, GPU).idle_share)
+    assert 1.45 < promised < 1.55  # "half of the speed"
+    runs = [records.find(k, BIG) for k in (kernels.warp_tiled, kernels.pipelined)]
+    assert 1.2 < runs[0].seconds / runs[1].seconds < promised
+    assert runs[0].resources["blocks_per_sm"] == 2
+
+
+# -------------------------------------------------------------------------------------- section 7
+
+
+def test_each_stage_of_the_kernel_is_right_and_moves_its_counter():
+    scope = notebook()
+    specialised, launched = scope["specialised"], scope["launched"]
+    for kernel, stages, threads, barriers in (
+        (scope["in_turn"], 1, 128, 9),
+        (specialised(1), 1, 256, 1),
+        (specialised(3), 3, 256, 1),
+    ):
+        report, right = launched(kernel, stages, threads)
+        assert right
+        assert report.counters["barriers"] == barriers
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "kind", "words"),
+    [
+        ("mbarrier_wait(empty, t % S, (t // S & 1) ^ 1)", "pass", "async-not-waited", "overwrites"),
+        ("mbarrier_arrive(empty, t % S)", "pass", "deadlock", "of empty[0] is complete"),
+        ("mbarrier_wait(full, t % S, t // S & 1)", "pass", "uninitialised-read", "nobody has"),
+        ("fence_mbarrier_init()", "pass", "missing-fence", "may not see full[0]"),
+        ("mbarrier_init(empty, s, 1)", "mbarrier_init(empty, s, 2)", "deadlock",
+         "lacks 1 of 2 arrivals"),
+    ],
+)  # fmt: skip
+def test_a_missing_line_gets_the_report_that_the_chapter_names(line, instead, kind, words):
+    assert line in SOURCE["break"] + SOURCE["break-tasks"]
+    told = notebook()["broken"](line, instead).data
+    assert told.startswith(f"**{kind}** at ")
+    assert words in told
+
+
+@pytest.mark.ptxas
+def test_a_gpu_could_run_the_chapters_kernels():
+    """They compile for Hopper, and their sums stay in registers."""
+    from numba.cuda import types
+
+    from gemmlab.compiled.forecast.compiling import _cubin
+
+    scope, maps = notebook(), types.Array(types.uint8, 1, "C")
+    signature = maps, maps, types.int64, types.Array(types.float32, 2, "C")
+    for kernel in (scope["in_turn"], scope["specialised"](3)):
+        _, taken = _cubin(kernel, signature, "sm_90", None, ())
+        assert taken.local_bytes == 0
+
+
+def test_who_waits_for_whom():
+    found = stages_over_time("warp_specialised")
+    turns, products = found.turns, found.roles["Tensor Cores"]
+    steps_of_a_tile = 8
+    assert 1500 < turns[0].full - turns[0].asked < 1600
+    assert products[0].start > turns[0].full
+    assert all(turn.read <= turn.full + 1 for turn in turns[:steps_of_a_tile])  # none is *full*
+    arrived = [after.full - before.full for before, after in pairwise(turns[: found.stages])]
+    assert np.mean(arrived) == pytest.approx(870, abs=5)  # of those that are asked for at once
+    first, last = products[:2]
+    whole = last.end - first.start
+    assert whole == pytest.approx(1024 * steps_of_a_tile, rel=0.01)  # "no gap"
+    for consumer in ("consumer 1", "consumer 2"):  # "again and again"
+        waits = [one for one in found.roles[consumer] if one.what == "wait"]
+        assert sum(first.start < one.start < last.end and one.start < one.end for one in waits) >= 3
+    one = min(rung("warp_specialised").executed.items())[1]
+    alone = sm_facts(replace(one, together=1.0)).l2_bytes_per_cycle
+    assert (48 << 10) / alone == pytest.approx(1160, abs=5)  # "alone"
+
+    gap = products[2].start - last.end
+    assert gap > 4000  # "more than 4,000 cycles"
+    stored = next(one for one in found.roles["consumer 1"] if one.what == "store")
+    after = [turn for turn in turns if turn.asked < stored.end < turn.read]
+    assert len(after) == found.stages  # "as many tiles as there are stages"
+    four = products[2]
+    # Products read shared memory through the pipe by which the other consumer stores its tile.
+    assert 1 <= (four.end - four.start) / (4 * 1024) < 1.05  # "without a gap"
+
+
+def test_the_ladder_of_pipelines():
+    timed = {m.kernel: m for m in records.load(GPU.name) if m.problem == HALF}
+    climbed = (kernels.mma_swizzled, kernels.mma_pipelined, kernels.mma_tuned)
+    climbed += (*kernels.TENSOR_CORE_TMA, *kernels.HOPPER)
+    speeds = [records.find(k, HALF).flops_per_second for k in climbed if k.name in timed]
+    assert len(speeds) >= 4
+    gains = [after / before for before, after in pairwise(speeds)]
+    assert gains[0] == max(gains)
+    assert 1.7 < gains[0] < 2  # "nearly twice the speed"
+    one_stage = records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), 1))
+    assert speeds[0] < one_stage.flops_per_second < speeds[1]
+
+
+def test_registers_of_two_consumers():
+    bm, bn, _ = kernels.warp_specialised.default.block
+    assert (bm, bn) == (2 * 64, 256)
+    assert 64 * bn // 128 == 128  # "an accumulator takes 128 registers of each thread"
+    assert GPU.registers_per_sm == 65_536
+    assert occupancy.SUBPARTITIONS == 4
+
+
+# ------------------------------------------------------------------------------------------- diffs
+
+DIFFS = [
+    (cell["id"], diff)
+    for cell in CELLS
+    if cell["cell_type"] == "markdown"
+    for diff in re.findall(r"```diff\n(.*?)```", "".join(cell["source"]), re.S)
+]
+
+
+def plain(line):
+    return " ".join(line.partition("#")[0].split())
+
+
+@pytest.mark.parametrize(("cell", "diff"), DIFFS, ids=[cell for cell, _ in DIFFS])
+def test_a_diff_is_short_and_its_lines_stand_in_kernels(cell, diff):
+    rungs = (*kernels.LADDER, *kernels.TENSOR_CORE)
+    sources = [inspect.getsource(kernel.build) for kernel in rungs]
+    sources += [text for text in SOURCE.values() if not text.startswith("#")]
+    known = {plain(line) for text in sources for line in text.splitlines()}
+    changed = [line for line in diff.splitlines() if line[:1] in "+-"]
+    assert 2 <= len(changed) <= 12
+    assert [line for line in changed if plain(line[1:]) not in known] == []
+
+
+def test_the_diff_of_operands_is_of_pipelined():
+    (diff,) = (diff for cell, diff in DIFFS if cell == "inner")
+    text = inspect.getsource(pipelined.build)
+    assert all(line[1:].strip() in text for line in diff.splitlines() if line[:1] == "+")
+
+
+def test_the_lines_of_steps_ahead_are_those_of_the_tables_drawn():
+    """The sketch of a ring of four: in step t, slot t holds the tile, the one before is asked."""
+    rows = re.findall(r"^step (\d) +(.*)$", SOURCE["ring"], re.M)
+    for step_, cells in rows:
+        slots = re.split(r"(?<=\S) {2,}|(?<=asked for) ", cells.strip())
+        assert len(slots) == 4
+        assert slots[int(step_)] == "multiply"
+        assert slots[int(step_) - 1] == "asked for"
+    assert np.all([len(rows) == 3])

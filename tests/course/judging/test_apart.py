@@ -1,0 +1,211 @@
+"""Answers run apart from the notebook: nothing that they do reaches it."""
+
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from gemmlab import exercises
+from gemmlab.course.judging import apart, guard, intact, matrices
+from gemmlab.course.judging.apart import Ended
+from gemmlab.course.judging.plain import Other, difference, plain
+
+forks = pytest.mark.skipif(not apart.copies(), reason="processes cannot be copied here")
+
+
+def test_values_come_back_as_copies():
+    value = guard.attempt(lambda: (1, [2.5, "x"], np.arange(3), None)).value
+    assert value[:2] == (1, [2.5, "x"])
+    assert np.array_equal(value[2], np.arange(3))
+    assert value[3] is None
+
+
+@forks
+def test_what_an_answer_does_stays_there():
+    given, seen = [1, 2], []
+    before, here = np.array([1.0, 2.0]), os.getpid()
+
+    def spoils(a, x):
+        a.append(3)
+        x[:] = 0
+        seen.append(1)
+        np.array_equal = matrices.explain = None
+        os.environ["SPOILT"] = "1"
+        return os.getpid()
+
+    outcome = guard.attempt(spoils, given, before)
+    assert outcome.fault.diagnosis == "arguments-changed"
+    assert given == [1, 2]
+    assert before.tolist() == [1, 2]
+    assert seen == []
+    assert "SPOILT" not in os.environ
+    assert os.getpid() == here
+
+
+@forks
+def test_a_check_leaves_the_course_as_it_was():
+    parts = intact.parts()
+    names = importlib_answers("03.1")
+    for label in ("simulator replaced", "NumPy replaced"):
+        exercises.get("03.1").check(*names.FOOLING[label].answers)
+    assert intact.replaced(parts) == ""
+
+
+def importlib_answers(name):
+    from importlib import import_module
+
+    return import_module(f"tests.course.answers.{exercises._MODULES[name]}")
+
+
+def test_replaced_parts_are_found_and_put_back(monkeypatch):
+    before = intact.parts()
+    monkeypatch.setattr(matrices, "explain", lambda *a: "passed")
+    assert intact.replaced(before) == "gemmlab.course.judging.matrices.explain"
+    assert intact.replaced(before) == ""
+
+
+@forks
+@pytest.mark.parametrize(
+    ("how", "work"),
+    [
+        ("time", lambda: time.sleep(60)),
+        ("exit", lambda: os._exit(3)),
+        ("crash", lambda: os.abort()),
+        ("memory", lambda: os.kill(os.getpid(), 9)),
+    ],
+)
+def test_ends(how, work):
+    def steps():
+        yield 1
+        work()
+        yield 2
+
+    first, last = apart.apart(steps, seconds=1.0)
+    assert first == 1
+    assert isinstance(last, Ended)
+    assert last.how == how
+    if how == "time":
+        assert os.path.basename(__file__) in {os.path.basename(file) for file, _ in last.where}
+
+
+@forks
+def test_no_process_is_left():
+    def steps():
+        yield os.getpid()
+        time.sleep(60)
+
+    work = apart.apart(steps)
+    child = next(work)
+    work.close()  # as when an interrupt comes while a check waits
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+@forks
+def test_a_child_of_a_child_says_nothing():
+    def steps():
+        os.fork()
+        yield 1
+
+    assert list(apart.apart(steps)) == [1]
+
+
+@forks
+def test_beginning_of_what_is_printed_is_shown(capsys):
+    def prints():
+        for i in range(10_000):
+            print("line", i)
+        print("to stderr", file=sys.stderr)
+        return 1
+
+    assert guard.attempt(prints).value == 1
+    out = capsys.readouterr().out
+    assert out.startswith("line 0\nline 1\n")
+    assert out.endswith("… (and more)\n")
+    assert len(out) < apart.PRINTED + 100
+
+
+@forks
+def test_a_check_works_in_a_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(guard.attempt(lambda: 5).value))
+    thread.start()
+    thread.join()
+    assert found == [5]
+
+
+@forks
+def test_printing_does_not_win_time():
+    def steps():
+        while True:
+            print(".", end="")
+            time.sleep(0.2)
+            if False:
+                yield
+
+    start = time.monotonic()
+    (last,) = apart.apart(steps, seconds=1.0)
+    assert last.how == "time"
+    assert time.monotonic() - start < 10
+
+
+@pytest.fixture
+def no_copies(monkeypatch):
+    """A machine on which a process cannot be copied."""
+
+    def never():
+        return False
+
+    monkeypatch.setattr(apart, "copies", never)
+    monkeypatch.setattr("gemmlab.course.judging.unreadable.copies", never)
+
+
+@pytest.mark.parametrize("name", exercises.names())
+def test_solutions_pass_where_processes_cannot_be_copied(name, no_copies):
+    q = exercises.get(name)
+    assert q.check(*q.task.answers).passed
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("01.1", "endless"), ("01.1", "A as workspace"), ("01.1", "leaves"), ("01.1", "yield"),
+        ("01.1", "calls itself"), ("03.1", "A cleared"), ("03.1", "simulator replaced"),
+        ("04.2", "endless"), ("11.2", "c appended"),
+    ],
+)  # fmt: skip
+def test_verdicts_are_the_same_where_processes_cannot_be_copied(name, label, no_copies):
+    answers, parts = importlib_answers(name), intact.parts()
+    wrong = {**answers.WRONG, **answers.FOOLING}[label]
+    assert exercises.get(name).check(*wrong.answers).diagnosis == wrong.diagnosis
+    assert intact.replaced(parts) == ""
+
+
+class Agrees(float):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+def test_plain_values_have_no_classes_of_their_own():
+    assert type(plain(np.float32(2))) is np.float32
+    for value in (Agrees(1), {}, np.ma.array([1]), np.array([None]), iter([]), range(3)):
+        assert isinstance(plain(value), Other)
+    nested = []
+    nested.append(nested)
+    assert "Other" not in repr(plain(nested))
+    array = np.zeros(3)
+    assert plain(array) is not array
+
+
+def test_differences_in_words():
+    nan = np.array([np.nan, 1.0])
+    assert difference("A", nan, nan.copy()) == ""
+    assert difference("A", nan, np.array([np.nan, 2.0])) == "A[1] was 1 and is 2"
+    assert difference("a", [1, [2]], [1, [3]]) == "a[1][0] was 2 and is 3"
+    assert difference("a", [1], [1, 2]) == "a had 1 elements and has 2"
+    assert "dtype" in difference("A", nan, nan.astype("f4"))

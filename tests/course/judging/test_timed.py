@@ -1,0 +1,133 @@
+"""Predicted times in verdicts: said where code can be compiled, left out where it cannot."""
+
+import importlib
+
+import pytest
+
+from gemmlab import Gemm, exercises, records
+from gemmlab.course.judging import timed
+from gemmlab.course.ch06_register_tiles import q2_wide_loads as wide_loads
+from gemmlab.course.judging.apart import Ended
+from gemmlab.course.judging.verdict import Finding
+from gemmlab.compiled.forecast import rungs
+
+TIMED = ("04.2", "04.4", "04.5", "06.1", "06.2", "09.1")
+PASSED = Finding("passed", (("Values", "right"),))
+
+
+def module(name):
+    return importlib.import_module(f"gemmlab.course.exercises.{exercises._MODULES[name]}")
+
+
+def judged(found=PASSED, build=wide_loads.build_fours):
+    return timed.judge(found, build, wide_loads.tiling, wide_loads.TIMED, wide_loads.LIMIT)
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIMED)
+def test_a_right_answer_hears_its_time(name):
+    q = exercises.get(name)
+    verdict = q.check(*q.task.answers)
+    assert verdict.passed
+    facts = dict(verdict.facts)
+    said = facts["Predicted for NVIDIA H200 SXM"]
+    assert said.startswith(timed.ms(verdict.details["seconds"]))
+    assert "m = n = k = 4096 with T = 16" in said
+    assert "wait mostly for" in said
+    beside = getattr(module(name), "BESIDE", wide_loads.LIMIT)
+    assert facts["Beside it"] == str(beside)
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["written out", "rows of A as they lie", "B by cp.async"])
+def test_right_answers_in_other_styles_keep_the_limit(label):
+    answers = importlib.import_module("tests.course.ch06_register_tiles.answers_q2")
+    verdict = exercises.get("06.2").check(*answers.RIGHT[label])
+    assert verdict.passed, verdict.message
+    assert verdict.details["seconds"] < wide_loads.LIMIT.seconds
+
+
+def test_the_limit_is_a_record_and_stands_in_the_prompt():
+    limit = wide_loads.LIMIT
+    [record] = [
+        m
+        for m in records.load("h200", limit.kernel)
+        if (m.problem, m.tiling) == (Gemm(4096, 4096, 4096), limit.tiling)
+    ]
+    assert limit.seconds == record.seconds
+    assert f"{1000 * record.seconds:.3g} ms" in exercises.get("06.2").prompt
+    assert str(limit).endswith(f"measured: {1000 * record.seconds:.3g} ms")
+
+
+def test_what_did_not_pass_is_not_timed(monkeypatch):
+    monkeypatch.setattr(timed, "lacking", lambda: pytest.fail("asked for"))
+    found = Finding("loads-over-budget")
+    assert judged(found) is found
+
+
+def test_without_the_tools_the_time_is_left_out_and_the_answer_passes(monkeypatch):
+    monkeypatch.setattr(timed, "lacking", lambda: "there is no ptxas; install it")
+    found = timed.within(judged(), wide_loads.LIMIT)
+    assert found.diagnosis == "passed"
+    assert found.facts[-1] == ("Time on a GPU", "left out: there is no ptxas; install it")
+    assert "seconds" not in found.details
+
+
+class Stands:
+    """For `apart`: gives these items instead of what the work yields."""
+
+    def __init__(self, *items):
+        self.items = items
+
+    def __call__(self, work, seconds):
+        return iter(self.items)
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    monkeypatch.setattr(timed, "lacking", lambda: "")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("item", "diagnosis", "fact"),
+    [
+        ("ptxas refused the code", "passed", "left out: ptxas refused the code"),
+        (Ended("time", "it was still running"), "passed", "left out: it was still running"),
+        (Finding("not-compiled", (("Error", "no type"),)), "not-compiled", "no type"),
+        (timed.Time(0.99 * wide_loads.LIMIT.seconds, "…"), "passed", str(wide_loads.LIMIT)),
+        (
+            timed.Time(1.01 * wide_loads.LIMIT.seconds, "…"),
+            "time-over-limit",
+            str(wide_loads.LIMIT),
+        ),
+        (timed.Time(1e-3, "…"), "work-left-out", str(wide_loads.LIMIT)),
+    ],
+)
+def test_each_end_of_a_prediction_has_its_finding(monkeypatch, item, diagnosis, fact):
+    monkeypatch.setattr(timed, "apart", Stands(item))
+    found = timed.within(judged(), wide_loads.LIMIT)
+    assert found.diagnosis == diagnosis
+    assert found.facts[-1][1] == fact
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_tile_that_is_timed_must_be_right_too():
+    def build(T):
+        return wide_loads.build_fours(T) if T < 16 else module("04.2").build(T)
+
+    assert judged(build=build).diagnosis not in ("passed", "time-over-limit")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("error", [RuntimeError("no end"), NotImplementedError("LDGMC")])
+def test_what_the_tools_do_not_understand_is_left_out(monkeypatch, error):
+    def refuse(*arguments):
+        raise error
+
+    monkeypatch.setattr(rungs, "predict_rung", refuse)
+    found = judged()
+    assert found.diagnosis == "passed"
+    assert found.facts[-1][1] == f"left out: {type(error).__name__}: {error}"
