@@ -9,8 +9,8 @@ of batches of 16×16 and 32×32 matrices, as in Figures 4 and 5 of Ootomo and Yo
 memory footprint to leverage high throughput on Tensor Cores and its flexible API extension
 library" (2023). Each result is compared with NumPy in float64, and registers with shared bit by
 bit, before anything is timed. Launches are timed as a CUDA graph, so that short kernels do not wait
-for Python. Prints a table and writes OUT.json, which `gemmlab.measure.records.uses` reads; what ships is
-gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result is wrong.
+for Python. Prints a table and writes OUT.json, which `gemmlab.measure.records.uses` reads; what
+ships is gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result is wrong.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.measure.backends.gpu import provenance as on_this_machine
-from gemmlab.measure.backends.timing import version
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels.fragments import (
@@ -44,6 +42,8 @@ from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
+from gemmlab.measure.backends.gpu import provenance as on_this_machine
+from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.tables import written
 from gemmlab.measure.records.uses import PERCENTILES
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
-from gemmlab.model.quantization import Tile
-from gemmlab.problem import Gemm
 from gemmlab.measure.recording import BUDGET, Point, point
 from gemmlab.measure.records.series import ALIGNMENTS
+from gemmlab.model.quantization import Tile
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 Size = tuple[int, int, int]  # m, n, k

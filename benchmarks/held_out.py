@@ -17,13 +17,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from benchmarks.guide_figures import FORMATS, every_tiling
 from gemmlab import kernels
 from gemmlab.device import Device
-from benchmarks.guide_figures import FORMATS, every_tiling
 from gemmlab.kernels import Kernel
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
 from gemmlab.measure.recording import Point, point
+from gemmlab.problem import LAYOUTS, Gemm
 
 KERNELS = (*kernels.LADDER, kernels.REFERENCE)  # whose predictions are judged by them
 FOLDER = "held_out"  # of the measurements, below that of a device

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from benchmarks.held_out import ALIGNED, LARGE, RAGGED, SHORT, SMALL, Drawn, problems
 from gemmlab import kernels
 from gemmlab.device import Device
-from benchmarks.held_out import ALIGNED, LARGE, RAGGED, SHORT, SMALL, Drawn, problems
-from gemmlab.problem import Gemm
 from gemmlab.measure.recording import Point, point
+from gemmlab.problem import Gemm
 
 FOLDER = "held_out_families"  # of all measurements, below a device's folder
 NARROW, LONG = (64, 1024), (4096, 65_536)

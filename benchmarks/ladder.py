@@ -16,14 +16,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from gemmlab import Gemm, Measurement, kernels
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.checking import check
-from gemmlab.here.detection import detect
 from gemmlab.device import Device
+from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels import Kernel
-from gemmlab.measure.recording import parse_kernels
-from gemmlab.measure.sizes import parse_sizes
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.checking import check
+from gemmlab.measure.recording import parse_kernels, parse_sizes
 
 ROUNDS = 20
 HEAD = (

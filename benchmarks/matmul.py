@@ -33,14 +33,14 @@ from typing import Any
 import numpy as np
 
 from gemmlab import matmul, matmul_choice
-from gemmlab.measure.backends.gpu import flush, provenance
-from gemmlab.measure.backends.timing import version
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.multiplication import arrays, calling, queue
-from gemmlab.numerics import backward_error
+from gemmlab.measure.backends.gpu import flush, provenance
+from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.matmul import Part, Product
 from gemmlab.measure.records.tables import written
+from gemmlab.multiplication import arrays, calling, queue
+from gemmlab.numerics import backward_error
 
 SIZES = (256, 512, 1024, 1536, 2048, 4096, 8192)
 ROWS = 32  # of C, whose errors are told

@@ -27,21 +27,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab import Gemm, kernels, predict
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.checking import check
-from gemmlab.measure.backends.timing import DATA, version
-from gemmlab.here.detection import detect
 from gemmlab.device import Device
+from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
-from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
-from gemmlab.model.occupancy import check_block
-from gemmlab.problem import Operands
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.checking import check
+from gemmlab.measure.backends.timing import DATA, version
 from gemmlab.measure.recording import parse_kernels
 from gemmlab.measure.records.networks import Layer, Timed
 from gemmlab.measure.records.tables import written
+from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
+from gemmlab.model.occupancy import check_block
+from gemmlab.problem import Operands
 from gemmlab.tiling import Tiling
 
 ROUNDS = 20

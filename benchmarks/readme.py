@@ -1,8 +1,9 @@
 """Write what README.md takes from the records: tables of ladders and of `matmul`, and a picture.
 
-Run it as ``python -m benchmarks.readme``. Rungs that are not recorded yet have no bar in the picture. The
-picture's alternative text is in its file and in the pages that show it. Predictions take minutes,
-and stand in a file of their own: ``python -m benchmarks.forecast.ladder readme FILE`` writes it.
+Run it as ``python -m benchmarks.readme``. Rungs that are not recorded yet have no bar in the
+picture. The picture's alternative text is in its file and in the pages that show it. Predictions
+take minutes, and stand in a file of their own: ``python -m benchmarks.forecast.ladder readme FILE``
+writes it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
-from gemmlab.plots import si
-from gemmlab.plots.shared.figures import DENSITY, Figure, png
-from gemmlab.plots.ladder import Speed
-from gemmlab.measure.records.matmul import matmul_times
 from benchmarks.forecast.written import stored
+from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
+from gemmlab.measure.records.matmul import matmul_times
+from gemmlab.plots import si
+from gemmlab.plots.ladder import Speed
+from gemmlab.plots.shared.figures import DENSITY, Figure, png
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab import Gemm, kernels, predict
-from gemmlab.measure.backends import gpu
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels import Kernel
-from gemmlab.measure.sizes import parse_sizes
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.recording import parse_sizes
 from gemmlab.tiling import Tiling
 
 SIZES = (

@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.ladder import ROUNDS, compare, has_gpu
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.measure.backends import gpu
 from gemmlab.kernels import Kernel
-from gemmlab.numerics import backward_error, forward_error
-from gemmlab.product import LAYOUTS
+from gemmlab.measure.backends import gpu
 from gemmlab.measure.recording import parse_kernels
+from gemmlab.numerics import backward_error, forward_error
+from gemmlab.problem import LAYOUTS
 
 ROWS = 128  # of C, whose errors are told
 

@@ -8,8 +8,8 @@ Three tables. Ways: speed, error, range and memory of cuBLAS SGEMM, TF32 and emu
 FP32 every so many of k; the bits of a part of C are compared with those of
 `numerics.emulated_matmul`, which predicts the error. Errors: each way on each kind of data, k up to
 65,536; a way of cuBLAS's with the bits of another one is left out. Errors are against float64, of
-the first rows of C. Prints the tables and writes OUT.json, which `gemmlab.measure.records.tcec` reads; what
-ships is gemmlab/recorded/<device>/tcec_errors.json.
+the first rows of C. Prints the tables and writes OUT.json, which `gemmlab.measure.records.tcec`
+reads; what ships is gemmlab/recorded/<device>/tcec_errors.json.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from typing import Any
 import numpy as np
 
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.timing import version
+from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
-from gemmlab.formats import number_format
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.timing import version
+from gemmlab.measure.records.tables import written
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
-from gemmlab.measure.records.tables import written
 
 SIDES = (512, 2048)  # of C, whose errors are told: where cuBLAS divides k among blocks, or not
 ROWS = 128  # of them, that are compared

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from benchmarks.ladder import ROUNDS, compare, has_gpu
 from gemmlab import Gemm, kernels
 from gemmlab.here.detection import detect
-from gemmlab.product import LAYOUTS
 from gemmlab.measure.recording import parse_kernels
+from gemmlab.problem import LAYOUTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

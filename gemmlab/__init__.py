@@ -17,6 +17,10 @@ run(kernel, problem, backend) -> Measurement
     times on a GPU or a CPU, counts on the simulated GPU, or a replay of what was recorded
 residual(measurement, prediction)
     measured minus predicted, by name
+predict_time(kernel, grid, block, *arguments, device="h200") -> Forecast
+    how long any Numba-CUDA kernel takes, from its compiled code, without a GPU, and what it waits
+    for; `predict_rung` of a rung of the ladders, `predict_library` of cuBLAS, and `count_rung`:
+    what the compiled code asks of each part of an SM
 matmul(a, b)
     an FP32 product from Tensor Cores, of arrays of NumPy, CuPy, PyTorch or Numba; `matmul_choice`
     says which kernel multiplies
@@ -43,75 +47,47 @@ from gemmlab.tiling import Tiling
 
 __version__ = "0.1.0"
 
-# Names that load on first use -> the module that defines them; None: the name is a module itself.
+# Names that load on first use -> the module that defines them. A module's own name leads to itself.
 _LAZY = {
-    "Measurement": "measurement",
+    "Measurement": "measure.measurement",
     "Prediction": "model",
     "Predictions": "model",
     "Report": "simt",
-    "changed_lines": "difference",
+    "changed_lines": "text",
+    "count_rung": "compiled",
     "cuda": "simt.cuda.choice",
-    "detect": "detection",
-    "exercises": None,
-    "explorers": None,
-    "guess": "guesses",
-    "guesses": None,
-    "instructions": None,
-    "kernels": None,
+    "detect": "here.detection",
+    "exercises": "course.exercises",
+    "explorers": "explorers",
+    "guess": "course.guesses",
+    "guesses": "course.guesses",
+    "instructions": "instructions",
+    "kernels": "kernels",
     "matmul": "multiplication",
     "matmul_choice": "multiplication",
-    "model": None,
-    "numerics": None,
-    "plots": None,
+    "model": "model",
+    "numerics": "numerics",
+    "plots": "plots",
     "predict": "model",
     "predict_all": "model",
-    "records": None,
-    "residual": "measurement",
-    "run": "backends",
+    "predict_library": "compiled",
+    "predict_rung": "compiled",
+    "predict_time": "compiled",
+    "records": "measure.records",
+    "residual": "measure.measurement",
+    "run": "measure.backends",
     "simulate": "simt",
 }
 
-__all__ = [
-    "Device",
-    "Gemm",
-    "Gemms",
-    "Measurement",
-    "Prediction",
-    "Predictions",
-    "Report",
-    "Tiling",
-    "changed_lines",
-    "cuda",
-    "detect",
-    "device",
-    "exercises",
-    "explorers",
-    "guess",
-    "guesses",
-    "instructions",
-    "kernels",
-    "matmul",
-    "matmul_choice",
-    "model",
-    "numerics",
-    "plots",
-    "predict",
-    "predict_all",
-    "records",
-    "residual",
-    "run",
-    "simulate",
-]
+__all__ = ["Device", "Gemm", "Gemms", "Tiling", "device", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'gemmlab' has no attribute {name!r}")
-    home = _LAZY[name]
-    if home is None:
-        return importlib.import_module(f"{__name__}.{name}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    home = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    return home if _LAZY[name].split(".")[-1] == name else getattr(home, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

@@ -7,22 +7,17 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import gemmlab
 from gemmlab import doctor
-from benchmarks import guide_figures, held_out, held_out_families, microbenchmarks
-from gemmlab.measure import recording, records, sizes
 from gemmlab.architectures import name_of
-from gemmlab.here.detection import detect
-from gemmlab.device import RECORDED, Device, device
-from gemmlab.here.driver import gpu_status
-from gemmlab.measure.records import microbenchmarks as results
-from benchmarks.microbenchmarks import running
 from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sm.facts import facts
+from gemmlab.device import RECORDED, device
+from gemmlab.measure import recording, records
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
-from gemmlab.measure.records.series import FIGURES
-from gemmlab.compiled.sm.facts import facts
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 HANDED_OVER = {  # to run.py, with all their arguments
@@ -54,16 +49,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("gemmlab", description=gemmlab.__doc__.partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"gemmlab {gemmlab.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-
     add = verbs.add_parser(
         "doctor", help="say what works on this machine, and how to mend the rest"
     )
     add.set_defaults(do=_doctor)
-
     for verb, line in HANDED_OVER.items():
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
+    _add_simulate(verbs)
+    _add_record(verbs)
+    add = verbs.add_parser("check", help="validate files of recorded measurements")
+    add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
+    add.set_defaults(do=_check)
+    return parser
 
+
+def _add_simulate(verbs: Any) -> None:
     add = verbs.add_parser(
         "simulate",
         help="run a program of Numba-CUDA on a simulated GPU; status 1 if it has hazards",
@@ -80,12 +81,14 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
     add.set_defaults(do=_simulate)
 
+
+def _add_record(verbs: Any) -> None:
     add = verbs.add_parser("record", help="measure the kernels on this machine's GPU, keep results")
     names = ",".join(kernel.name for kernel in recording.KERNELS)
     add.add_argument("--kernels", default=names, help=f"names with commas (default: {names})")
     add.add_argument(
         "--sizes",
-        default=sizes.SIZES,
+        default=recording.SIZES,
         help="n or mxnxk, then :nt for a layout and :float16 for a format, with commas "
         "(default: %(default)s)",
     )
@@ -97,46 +100,15 @@ def _parser() -> argparse.ArgumentParser:
         help="parts of k, with commas, in which kernels that divide it are measured besides what "
         "they suggest",
     )
-    add.add_argument(
-        "--figures",
-        metavar="NUMBERS",
-        help="instead of sizes: counterparts of these figures of NVIDIA's guide, with commas, of "
-        f"{', '.join(map(str, guide_figures.FIGURES))}",
-    )
-    add.add_argument(
-        "--held-out",
-        action="store_true",
-        help="instead of sizes: the products on which the error of predictions is stated",
-    )
-    add.add_argument(
-        "--held-out-families",
-        nargs="*",
-        choices=held_out_families.SETS,
-        metavar="SET",
-        help="the products on which predictions are judged of kernels that divide k, of those on "
-        "Tensor Cores, and of TCEC; or these sets of them",
-    )
-    add.add_argument("--repeats", type=_count, help="timed runs of each (default: 0.3 s of them)")
+    add.add_argument("--repeats", type=count, help="timed runs of each (default: 0.3 s of them)")
     add.add_argument(
         "--budget",
         type=float,
         default=recording.BUDGET,
         help="leave out what is predicted to take longer for one launch [s] (default: %(default)s)",
     )
-    add.add_argument(
-        "--out",
-        type=Path,
-        help="folder (default: recorded/<device> in the package, and figures in it)",
-    )
+    add.add_argument("--out", type=Path, help="folder (default: recorded/<device> in the package)")
     add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
-    add.add_argument(
-        "--microbenchmarks",
-        nargs="?",
-        const="",
-        metavar="PART",
-        help="measure instructions, memories and launches instead of kernels (a minute); or those "
-        "whose names contain PART, kept in a file of their own",
-    )
     add.add_argument(
         "--listings",
         action="store_true",
@@ -145,20 +117,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.set_defaults(do=_record)
 
-    add = verbs.add_parser("check", help="validate files of recorded measurements")
-    add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
-    add.set_defaults(do=_check)
-    return parser
 
-
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number of times from a command line; ArgumentTypeError for less than 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(_count(number.strip()) for number in text.split(","))
+    return tuple(count(number.strip()) for number in text.split(","))
 
 
 def _fail(message: str) -> int:
@@ -198,73 +166,14 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    if arguments.microbenchmarks is not None:
-        return _microbenchmarks(arguments)
     if arguments.listings:
         return _listings(arguments)
-    status = gpu_status()
     chosen = recording.parse_kernels(arguments.kernels)
-    figures = guide_figures.parse_figures(arguments.figures) if arguments.figures else []
-    problems = sizes.parse_sizes(arguments.sizes)
-    if not status.works and not arguments.dry_run:
-        return _fail(
-            f"record needs an NVIDIA GPU that works here, and there is none ({status.reason}); "
-            "`gemmlab doctor` says how to mend that, and `gemmlab record --dry-run` lists what "
-            "would be measured, with predicted times"
-        )
-    target: Device = detect() if status.works else device(RECORDED)
-    kept = records.ROOT / target.name
-    folder = arguments.out or (kept / FIGURES if figures else kept)
+    problems = recording.parse_sizes(arguments.sizes)
+    target = recording.target(arguments.dry_run)
+    folder = arguments.out or records.ROOT / target.name
     points = recording.plan(chosen, problems, target, arguments.budget, arguments.splits)
-    if figures:
-        points = guide_figures.plan(figures, chosen, target, arguments.budget)
-    if arguments.held_out:  # kept apart: nobody who looks at records may come across them
-        folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
-        judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
-        points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
-    if arguments.held_out_families is not None:
-        sets = arguments.held_out_families or held_out_families.SETS
-        folder = arguments.out or records.ROOT / target.name / held_out_families.FOLDER
-        points = held_out_families.plan(target, sets)
-    if arguments.dry_run:
-        print(f"predicted for {target.title}, to be kept in {folder}")
-        print(recording.table(points, folder, target.name))
-        return 0
-    outcome = recording.record(points, folder, target.name, repeats=arguments.repeats)
-    print(
-        f"{outcome.measured} measured and kept in {folder}, {outcome.known} recorded before, "
-        f"{outcome.skipped} left out, {len(outcome.failures)} failed"
-    )
-    if outcome.interrupted:
-        print("interrupted; the same command goes on from here")
-        return 130
-    return 1 if outcome.failures else 0
-
-
-def _microbenchmarks(arguments: argparse.Namespace) -> int:
-    part = arguments.microbenchmarks
-    loops = [one for one in microbenchmarks.LOOPS if part in one.name]
-    launches = [one for one in microbenchmarks.LAUNCHES if part in one.name]
-    if not loops and not launches:
-        known = (one.name for one in (*microbenchmarks.LOOPS, *microbenchmarks.LAUNCHES))
-        return _fail(f"no microbenchmark has {part!r} in its name; there are {', '.join(known)}")
-    if arguments.dry_run:
-        for one in (*loops, *launches):
-            print(f"{one.name:<44}{one.fact}")
-        return 0
-    status = gpu_status()
-    if not status.works:
-        return _fail(f"microbenchmarks need an NVIDIA GPU, and none works here ({status.reason})")
-    target = detect()
-    path = (arguments.out or records.ROOT / target.name) / results.file_of(part)
-    measured, failures = running.measure(target, loops, launches)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(results.text(measured), "utf-8")
-    print(
-        f"{len(measured.loops)} timings of loops and {len(measured.launches)} of launches kept in "
-        f"{path}, {len(failures)} failed"
-    )
-    return 1 if failures else 0
+    return recording.campaign(points, folder, target, arguments.dry_run, arguments.repeats)
 
 
 def _listings(arguments: argparse.Namespace) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gemmlab
-from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 from gemmlab.compiled.forecast.compiling import missing
+from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 
 Version = tuple[int, ...]
 

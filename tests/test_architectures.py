@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 from gemmlab import device
 from gemmlab.architectures import ARCHITECTURES, Architecture, architecture, of_capability
 from gemmlab.device import names
 from gemmlab.instructions.fragments import LAYOUTS
 from gemmlab.numerics import MMAS, TENSOR_CORES, tensor_core_of
-from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 
 
 def test_the_list_is_in_order_and_by_name():

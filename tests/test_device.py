@@ -7,9 +7,9 @@ from importlib import resources
 
 import pytest
 
+from gemmlab.device import Device, device, names, parse, sources
 from gemmlab.here import probe
 from gemmlab.here.detection import detect, gpu_status, host
-from gemmlab.device import Device, device, names, parse, sources
 from gemmlab.here.driver import GpuStatus
 from gemmlab.here.probe import Rate
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from benchmarks import held_out_families
-from gemmlab import kernels
+from benchmarks.forecast.written import Written
 from benchmarks.held_out import size
+from gemmlab import kernels
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm
-from benchmarks.forecast.written import Written
 
 LARGE = 1000  # of n: from here on a product is large, see `benchmarks.held_out.size`
 ALIGNED = 4  # elements of float32: 16 bytes, which a thread can load at once

@@ -5,9 +5,9 @@
     python -m benchmarks.forecast.ladder readme FILE
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
-The sets of `benchmarks.held_out` and `benchmarks.held_out_families` have their points, `looked_at` those
-that are recorded already: rules and facts may have been chosen with an eye on them. `readme` are
-the rungs of README.md.
+The sets of `benchmarks.held_out` and `benchmarks.held_out_families` have their points, `looked_at`
+those that are recorded already: rules and facts may have been chosen with an eye on them. `readme`
+are the rungs of README.md.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import readme
-from benchmarks import held_out, held_out_families
+from benchmarks import held_out, held_out_families, readme
+from benchmarks.forecast.written import origin, write
 from gemmlab import kernels, predict, records
-from gemmlab.device import device
-from gemmlab.kernels.hashing import source_hash
 from gemmlab.compiled.forecast.library import predict_library
 from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.device import device
+from gemmlab.kernels.hashing import source_hash
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-from benchmarks.forecast.written import origin, write
 
 
 class Case(NamedTuple):

@@ -25,14 +25,13 @@ from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-from gemmlab.here.detection import detect
-from gemmlab.device import Device
-from gemmlab.here.driver import gpu_status
 from benchmarks.guide_figures import FORMATS
-from gemmlab.model.quantization import Tile
 from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, text
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.device import Device
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import gpu_status
+from gemmlab.model.quantization import Tile
+from gemmlab.problem import LAYOUTS, Gemm
 
 SIZES = (64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192)  # of m and n
 DEPTHS = (256, 1024, 4096, 8192)  # of k
@@ -201,7 +200,9 @@ class Library:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser("benchmarks.forecast.library", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        "benchmarks.forecast.library", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("file", type=Path)
     asked = parser.parse_args()
     device, todo = detect(), list(products())

@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from benchmarks import held_out, held_out_families
-from gemmlab import records
-from gemmlab.device import device
-from gemmlab.measure.measurement import Measurement
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -31,6 +28,9 @@ from benchmarks.forecast.others.case import CLASSES
 from benchmarks.forecast.others.table import Beside, beside
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.page_tables import table, write
+from gemmlab import records
+from gemmlab.device import device
+from gemmlab.measure.measurement import Measurement
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "predictions.md"

@@ -11,9 +11,9 @@ from benchmarks import guide_figures
 from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
+from gemmlab.measure.records.series import figures
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
-from gemmlab.measure.records.series import figures
 from gemmlab.tiling import Tiling
 
 FEWEST = 20  # sizes of a series

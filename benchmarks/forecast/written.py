@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.measure.backends.timing import version
-from gemmlab.kernels.hashing import tokens
 from benchmarks.microbenchmarks.running import ptxas_version
+from gemmlab.kernels.hashing import tokens
+from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.lines import checksum, refusal
 from tests.support.paths import ROOT
 

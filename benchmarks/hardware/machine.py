@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.architectures import name_of
-from gemmlab.measure.backends.timing import version
 from gemmlab.device import Device
 from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.measure.backends.timing import version
 from gemmlab.numerics import TENSOR_CORES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from gemmlab.device import device
-from gemmlab.model import transactions
 from benchmarks.hardware.check import Result, bits
 from benchmarks.hardware.checks import counters as counting
 from benchmarks.hardware.checks import kernels as of_kernels
@@ -25,6 +23,8 @@ from benchmarks.hardware.probes.products import gemms, simulated
 from benchmarks.hardware.store import recorded
 from benchmarks.page_tables import table, write
 from benchmarks.samples.wrong_kernels import load
+from gemmlab.device import device
+from gemmlab.model import transactions
 
 DEVICE = "h200"
 PROFILED = "h100_sxm"  # where the course's kernels were profiled

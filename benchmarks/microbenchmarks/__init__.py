@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from benchmarks.microbenchmarks import arithmetic, asynchronous, beside_products, beside_wgmma, cold, control, exchange, global_memory, hand_out, launch, mixed, shared_memory, tensor_cores, together
+from benchmarks.microbenchmarks import (
+    arithmetic,
+    asynchronous,
+    beside_products,
+    beside_wgmma,
+    cold,
+    control,
+    exchange,
+    global_memory,
+    hand_out,
+    launch,
+    mixed,
+    shared_memory,
+    tensor_cores,
+    together,
+)
 from benchmarks.microbenchmarks.launch import Launch
 from benchmarks.microbenchmarks.loop import Loop
 

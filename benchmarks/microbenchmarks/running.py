@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.architectures import name_of
-from gemmlab.measure.backends import sensors
-from gemmlab.device import Device
-from gemmlab.here.driver import gpu_status, one_line, package_version
 from benchmarks.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
 from benchmarks.microbenchmarks.cold import UPDATE
 from benchmarks.microbenchmarks.launch import DRAM_BYTES, Launch
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
-from gemmlab.measure.records.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
-from gemmlab.measure.records import UNKNOWN
+from gemmlab.architectures import name_of
 from gemmlab.compiled.sass.compiling import assemble, machine_code, tool
+from gemmlab.device import Device
+from gemmlab.here.driver import gpu_status, one_line, package_version
+from gemmlab.measure.backends import sensors
+from gemmlab.measure.records import UNKNOWN
+from gemmlab.measure.records.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
 
 SAMPLES = 5  # launches that are kept, after one that is not
 BUSY = microbenchmark("ffma_rate")

@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 
 from benchmarks.microbenchmarks import LOOPS, microbenchmark
-from gemmlab.measure.records import microbenchmarks as results
-from gemmlab.model import transactions
 from gemmlab.compiled.sass.compiling import assemble, disassemble
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, stream
+from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.model import transactions
 
 WIDTHS = {"64": 8, "128": 16}
 MATRICES = 4  # of an ldmatrix: a wavefront each

@@ -6,13 +6,13 @@ import numpy as np
 from numpy import float32, int32, uint32
 
 from benchmarks import fragment_uses
+from benchmarks.hardware.probes import products
+from benchmarks.hardware.store import recorded
 from gemmlab import cuda, kernels
 from gemmlab.kernels import fragments
 from gemmlab.kernels.fragments.product import matrices
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
-from benchmarks.hardware.probes import products
-from benchmarks.hardware.store import recorded
 
 TILE, PADDED = 8, 8 + 1
 

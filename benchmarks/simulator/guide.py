@@ -14,20 +14,20 @@ from functools import cache
 
 from numba.cuda.simulator import kernelapi
 
+from benchmarks.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
+from benchmarks.hardware.store import recorded as recorded_on_gpu
+from benchmarks.page_tables import table, write
+from benchmarks.samples.wrong_kernels import FILES, load
+from benchmarks.simulator import numba_simulator as numbas
+from benchmarks.simulator import speed
 from benchmarks.simulator.work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
-from benchmarks.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
-from benchmarks.hardware.store import recorded as recorded_on_gpu
-from benchmarks.simulator import numba_simulator as numbas
-from benchmarks.simulator import speed
 from tests.simt.test_peers import EXAMPLES, LEFT_OUT
 from tests.simt.test_realistic import BENIGN, CASES, is_right, simulated
 from tests.simt.test_wrong_kernels import MAX_STEPS, findings
 from tests.support.host_scripts import SCRIPTS
-from benchmarks.page_tables import table, write
 from tests.support.paths import ROOT
-from benchmarks.samples.wrong_kernels import FILES, load
 
 PAGE = ROOT / "book" / "simulator.md"
 WRONG = {path.stem: load(path) for path in FILES}

@@ -22,10 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulator import work as works
-from gemmlab.here.probe import processor_name
 from benchmarks.hardware.check import Result
 from benchmarks.hardware.store import read, write
+from benchmarks.simulator import work as works
+from gemmlab.here.probe import processor_name
 
 RECORDED = Path(__file__).parent / "recorded" / "speed"
 TIMES = 3

@@ -7,36 +7,125 @@ Kept: **16 rows**.
 >>> print(rows.reveal().split(".")[0])
 You said 16 rows; it is **2 rows**
 
-A chapter's answers are functions of one module of this package, so that no notebook spells them
-out; "03.rows" is the function `rows` of the module of chapter 03.
+A chapter's answers are functions of the module `guesses` in its folder, so that no notebook spells
+them out; "03.rows" is the function `rows` of chapter 03.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from gemmlab.course.answer import Answer
-from gemmlab.course.guess import Guess
+from gemmlab.arguments import finite_number
+from gemmlab.course import chapters, guesses_of
+from gemmlab.text import Markdown
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A number, why it is that number, and the numbers that likely mistakes give.
+
+    number : the right one, in the unit that the chapter asks for
+    because : one to three sentences of Markdown that derive it
+    mistakes : wrong number -> what whoever says it has overlooked ("You counted lanes; …")
+    within : relative distance up to which a guess is right: 0 for what can be counted
+    """
+
+    number: float
+    because: str
+    mistakes: Mapping[float, str] = field(default_factory=dict)
+    within: float = 0.0
+
+    def near(self, guess: float, number: float) -> bool:
+        """Whether a guess is as close to `number` as the answer asks for, but for rounding."""
+        return abs(guess - number) <= max(self.within, 1e-9) * abs(number)
+
+
+# Relative distances, from near to far, and what they say about the reader's model.
+_DISTANCES = (
+    (1.1, "That is within 10 %."),
+    (2.0, "That is within a factor of 2."),
+    (10.0, "That is within a factor of 10."),
+)
+
+# The plural s of a unit's first word; "times as fast" has none.
+_ONE = re.compile(r"^(?!times)(\w+)s\b")
+
+
+class Guess:
+    """One question of a chapter: call it with a number, then `reveal` the answer."""
+
+    def __init__(self, key: str, unit: str, answer: Callable[[], Answer]) -> None:
+        self.key = key
+        self.unit = unit
+        self.number: float | None = None
+        self._answer = answer
+
+    def __repr__(self) -> str:
+        said = "no number yet" if self.number is None else self._with_unit(self.number)
+        return f"<guess {self.key}: {said}>"
+
+    def __call__(self, number: Any) -> Markdown:
+        """Keep `number`; `...` stands for no guess. Anything else is refused, never raised."""
+        if number is Ellipsis:
+            self.number = None
+            return Markdown("No guess yet: put a number in place of `...`.")
+        try:
+            self.number = finite_number(self.key, number)
+        except (TypeError, ValueError):
+            kept = "" if self.number is None else f" Still kept: {self._with_unit(self.number)}."
+            return Markdown(f"`{number!r:.60}` is no number; use one, such as 8 or 0.5.{kept}")
+        return Markdown(f"Kept: **{self._with_unit(self.number)}**.")
+
+    def reveal(self) -> Markdown:
+        """The answer beside the guess; without a guess it is folded."""
+        answer = self._answer()
+        right = self._with_unit(answer.number)
+        if self.number is None:
+            return Markdown(
+                "**No guess yet.** Put a number in place of `...` above and run both cells.\n\n"
+                f"<details><summary>The answer</summary>\n\n**{right}.** {answer.because}\n\n"
+                "</details>"
+            )
+        if answer.near(self.number, answer.number):
+            yours = "Yours is right." if not answer.within else f"You said {self._said()}: right."
+            return Markdown(f"**{right}.** {yours} {answer.because}")
+        overlooked = [
+            text for wrong, text in answer.mistakes.items() if answer.near(self.number, wrong)
+        ]
+        verdict = overlooked[0] if overlooked else _distance(self.number, answer.number)
+        return Markdown(f"You said {self._said()}; it is **{right}**. {verdict} {answer.because}")
+
+    def _said(self) -> str:
+        return self._with_unit(self.number)
+
+    def _with_unit(self, number: float) -> str:
+        unit = _ONE.sub(r"\1", self.unit) if number == 1 else self.unit
+        return f"{_shown(number)} {unit}"
+
+
+def _shown(number: float) -> str:
+    """Whole numbers as they are, others with three digits."""
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    digits = f"{number:.3g}"
+    return digits if "e" not in digits else f"{number:,.0f}" if abs(number) < 1e6 else digits
+
+
+def _distance(guess: float, number: float) -> str:
+    """How far a guess is from the answer, in words."""
+    if number == 0 or guess == 0 or (guess < 0) != (number < 0):
+        return ""
+    factor = max(guess / number, number / guess)
+    for limit, text in _DISTANCES:
+        if factor <= limit:
+            return text
+    return f"That is {_shown(factor)} times too {'much' if abs(guess) > abs(number) else 'little'}."
+
 
 __all__ = ["Answer", "Guess", "guess", "keys"]
-
-# Chapter -> the module with its answers.
-_MODULES = {
-    "00": "start_here",
-    "01": "what_is_gemm",
-    "02": "intensity_and_limiters",
-    "03": "threads_warps_blocks",
-    "04": "shared_memory_tiling",
-    "05": "tile_and_wave_quantization",
-    "06": "register_tiles",
-    "07": "warps_and_fragments",
-    "08": "tensor_core_gemm",
-    "09": "software_pipelining",
-    "10": "split_k",
-    "11": "number_formats",
-    "12": "tcec",
-}
 
 
 def guess(key: str, unit: str) -> Guess:
@@ -45,19 +134,19 @@ def guess(key: str, unit: str) -> Guess:
     Raises ValueError for a key that no chapter has; `keys` lists the known ones.
     """
     chapter, _, name = str(key).partition(".")
-    if chapter not in _MODULES or name not in _answers(chapter):
+    if chapter not in chapters() or name not in _answers(chapter):
         raise ValueError(f"unknown question {key!r}; use one of {', '.join(keys())}")
     return Guess(key, unit, _answers(chapter)[name])
 
 
 def keys() -> list[str]:
     """The keys that `guess` accepts, in the order of the chapters."""
-    return [f"{chapter}.{name}" for chapter in _MODULES for name in _answers(chapter)]
+    return [f"{chapter}.{name}" for chapter in chapters() for name in _answers(chapter)]
 
 
 def _answers(chapter: str) -> dict[str, Callable[[], Answer]]:
     """Name -> answer: the public functions that the chapter's module defines."""
-    module = importlib.import_module(f"{__name__}.{_MODULES[chapter]}")
+    module = guesses_of(chapter)
     return {
         name: value
         for name, value in vars(module).items()

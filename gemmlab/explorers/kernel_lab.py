@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab.measure import backends
 from gemmlab import kernels, plots
-from gemmlab.measure.backends import simulator, trial
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
@@ -21,6 +19,8 @@ from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.shared.readout import expected, observed
 from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
+from gemmlab.measure import backends
+from gemmlab.measure.backends import simulator, trial
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import Row
 from gemmlab.plots.shared import style
@@ -46,8 +46,8 @@ class KernelLab(Runner):
 
     kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others; or
         a kernel of one's own, whatever `kernels.own` takes, which joins the ladder. It is judged
-        before it is shown: see `gemmlab.measure.backends.trial`. After that its time is predicted from its
-        compiled code, in the background
+        before it is shown: see `gemmlab.measure.backends.trial`. After that its time is predicted
+        from its compiled code, in the background
     n : m = n = k, from 1 to 8192, one that is recorded with the backend "recorded"; None for 4096
         where kernels are timed and 128 where they are simulated
     tile : a `Tiling`, or the side of the block tile; None for the kernel's own

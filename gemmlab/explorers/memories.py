@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 
 from gemmlab import kernels, plots
-from gemmlab.measure import records
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
+from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.roofline import clocks, intensities
 from gemmlab.plots import number, si
-from gemmlab.plots.shared import style
 from gemmlab.plots.memories import NAMES
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 
 LARGEST, LEAST = 14, 5  # n from 2^5 to 2^14

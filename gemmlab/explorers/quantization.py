@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from gemmlab.measure import backends, records
 from gemmlab import kernels, plots
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
@@ -16,7 +15,9 @@ from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
+from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
+from gemmlab.measure.records.series import series
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import Quantization as Cut
 from gemmlab.model.quantization import Tile, quantization
@@ -24,7 +25,6 @@ from gemmlab.model.tiles import TILES
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm, Gemms
-from gemmlab.measure.records.series import series
 from gemmlab.tiling import Tiling
 
 SMALL = "small"

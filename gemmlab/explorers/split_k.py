@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmlab.measure import backends
 from gemmlab import kernels, plots
-from gemmlab.measure.backends import simulator
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
@@ -17,12 +15,14 @@ from gemmlab.explorers.shared.controls import Number, Size, dropdown, offer
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
+from gemmlab.measure import backends
+from gemmlab.measure.backends import simulator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import schedule
 from gemmlab.model.sharing import Sharing, sharing
 from gemmlab.plots import si
-from gemmlab.plots.shared import style
 from gemmlab.plots.schedule import LARGEST
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

@@ -7,15 +7,15 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots
+from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.timeline import rung, simulated, times
 from gemmlab.plots import number
-from gemmlab.plots.shared import style
 from gemmlab.plots.ring import TURNS
+from gemmlab.plots.shared import style
 from gemmlab.plots.slots import percent
-from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
 
 KERNELS = (*kernels.TENSOR_CORE_TMA, kernels.warp_specialised)
 STEPS = 16  # that can be chosen: two tiles of C

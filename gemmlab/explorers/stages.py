@@ -8,9 +8,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots
-from gemmlab.measure import records
-from gemmlab.measure.backends.stopping import limited
-from gemmlab.measure.backends.trial import told
+from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import row
@@ -18,13 +16,15 @@ from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.job import Job
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.measure import records
+from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model.occupancy import resident_blocks
 from gemmlab.model.pipeline import Pipeline, stages_needed
 from gemmlab.model.step import Step, step
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab.measure import backends
 from gemmlab import kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
@@ -16,6 +15,7 @@ from gemmlab.explorers.shared.controls import dropdown, offer
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.tensor_core.shared.shared_layouts import LINE, PIECE, in_rows, swizzled
+from gemmlab.measure import backends
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import number

@@ -9,10 +9,10 @@ import ipywidgets as widgets
 import numpy as np
 
 from gemmlab import plots
+from gemmlab.explorers.policies import M, N, bound, simulated
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.policies import M, N, bound, simulated
 from gemmlab.numerics import (
     POLICIES,
     Policy,

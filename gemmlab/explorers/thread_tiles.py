@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gemmlab.measure import backends
 from gemmlab import kernels, plots
-from gemmlab.measure.backends import simulator
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
@@ -14,6 +12,8 @@ from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.shared.readout import expected, observed
 from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
+from gemmlab.measure import backends
+from gemmlab.measure.backends import simulator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm

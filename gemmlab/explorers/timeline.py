@@ -9,23 +9,23 @@ import ipywidgets as widgets
 import numpy as np
 
 from gemmlab import kernels, plots
-from gemmlab.measure import records
 from gemmlab.arguments import whole_number
+from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
+from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 from gemmlab.problem import Gemm
-from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 
 if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.steps import LineCost, Steps
     from gemmlab.compiled.forecast.kernel import Executed, Forecast
+    from gemmlab.compiled.forecast.steps import LineCost, Steps
 
 PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16
 LADDERS = kernels.LADDER, (*kernels.TENSOR_CORE, kernels.wgmma_pipelined)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from gemmlab.here import probe
 from gemmlab.architectures import FMA_SOURCE, of_capability
 from gemmlab.device import UNITS, Device, Source, device, names
+from gemmlab.here import probe
 from gemmlab.here.driver import GpuStatus, gpu_status
 
 SINCE_VOLTA = (  # what is the same on all GPUs

@@ -17,7 +17,7 @@ from gemmlab.instructions.instruction import (
     Matrix,
     Registers,
 )
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS
 
 WARPGROUP = 128  # threads
 ROWS, K = 64, 16  # of A, of an instruction

@@ -10,8 +10,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
-from gemmlab.problem import Gemm
-from gemmlab.product import Arithmetic
+from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gemmlab.architectures import architecture
 from gemmlab.device import Device
 from gemmlab.formats import number_format
-from gemmlab.product import Product
+from gemmlab.problem import Product
 
 WIDEST = 16  # bytes of the widest access of a thread
 LINE_ON_A100 = 128  # bytes that the guide recommends there

@@ -11,8 +11,7 @@ import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.problem import Gemms
-from gemmlab.product import Product
+from gemmlab.problem import Gemms, Product
 
 # What a resource of `times` is called; L1 and shared memory are told apart in `Prediction`.
 RESOURCES = {

@@ -17,8 +17,7 @@ from gemmlab.formats import number_format
 from gemmlab.model.bounds import RESOURCES, longest, slowest
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit
 from gemmlab.model.tiles import TILES, feed, passed
-from gemmlab.problem import Gemm
-from gemmlab.product import Product
+from gemmlab.problem import Gemm, Product
 
 RESOLUTION = 0.05  # bounds that differ by less say nothing of which kernel is the faster
 

@@ -13,7 +13,7 @@ from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.model.occupancy import waves
-from gemmlab.product import Product
+from gemmlab.problem import Product
 
 Tile = tuple[int, int]  # (bm, bn), the part of C that a thread block computes
 

@@ -62,7 +62,8 @@ def load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np
 
     Two neighbouring groups of lanes go together where each lane x of both has its address in common
     with lane x XOR 1, or each with lane x XOR 2. Measured with Nsight Compute on an H200: exact for
-    48 patterns of 8 and 16 bytes (benchmarks/hardware/checks/wide_accesses.py). Stores do not merge.
+    48 patterns of 8 and 16 bytes (benchmarks/hardware/checks/wide_accesses.py). Stores do not
+    merge.
 
     >>> one_for_all, own = np.zeros(32, int), 16 * np.arange(32)
     >>> [int(load_wavefronts(a, np.ones(32, bool), 16)) for a in (one_for_all, own)]
@@ -173,8 +174,8 @@ def l1_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.n
 
     The same rule as shared memory's, `wavefronts`: L1 is the same 32 banks, and a wavefront may
     take words of many lines. Measured with Nsight Compute on an H200: exact for 349 address
-    patterns (benchmarks/hardware/checks/loads.py) of strides from 0 to 16388 B, widths 1, 2, 4 and 8 B,
-    random.
+    patterns (benchmarks/hardware/checks/loads.py) of strides from 0 to 16388 B, widths 1, 2, 4 and
+    8 B, random.
 
     >>> every_32nd, every_33rd = 128 * np.arange(32), 132 * np.arange(32)
     >>> [int(l1_wavefronts(a, np.ones(32, bool), 4)) for a in (every_32nd, every_33rd)]

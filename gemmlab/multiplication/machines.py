@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels.kernel import Dim
+from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.multiplication import queue
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.plans import ADDRESS, WORKSPACE, Block, Launch, Maps, Plan, Zeros

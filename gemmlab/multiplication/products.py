@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
+from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.vector_access import FOUR
-from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.tcec.shared.split_operands import shared_bytes
 from gemmlab.kernels.tensor_core.shared.tma_tiles import along_k, box_rows
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from gemmlab.plots.shared import style
 from gemmlab.plots.lanes import LaneArtists, lane_map
+from gemmlab.plots.shared import style
 
 REGISTERS = LinearSegmentedColormap.from_list("registers", ["white", style.SKY])
 

@@ -13,9 +13,9 @@ from gemmlab.device import LEVELS, Device
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.model.roofline import clocks, intensities
+from gemmlab.plots.roofline import MEMORIES
 from gemmlab.plots.shared import style
 from gemmlab.plots.shared.description import describe
-from gemmlab.plots.roofline import MEMORIES
 
 # L1 and shared memory are one unit of an SM, with one slope.
 COLOURS = {"l1": MEMORIES["shared"][0], **{level: look[0] for level, look in MEMORIES.items()}}

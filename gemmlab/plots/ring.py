@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gemmlab.compiled.forecast.rings import Ring
 from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots.timeline import WAIT, Span
-from gemmlab.compiled.forecast.rings import Ring
 
 # What a stage goes through, and a consumer does: first what a `ring` has too, so that both pictures
 # have one colour for each.

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
-from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
+from gemmlab.plots.shared import style
+from gemmlab.plots.shared.description import describe
 
 TALL, THIN = 0.72, 0.3  # of a row: instructions are tall, waits are thin, whatever their colour
 ROOM = 1.22  # of the longest bar, for the number beside it

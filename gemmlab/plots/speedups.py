@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from gemmlab.measure.records.uses import FragmentUse
 from gemmlab.plots.shared import style
 from gemmlab.plots.shared.description import describe
-from gemmlab.measure.records.uses import FragmentUse
 
 DASHES = ("-", "--", ":")  # of the sizes of matrices, in their order
 

@@ -11,11 +11,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.plots.shared import style
 from gemmlab.plots.shared.description import describe
 from gemmlab.plots.slots import EMPTY, READY, USED
-from gemmlab.compiled.sm.pipes import Kind
-from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 
 MANY = 16  # warps: of more, each is drawn in fewer rows of pixels
 TICKS = 16  # cycles between two

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.measure.backends.stopping import limited
-from gemmlab.measure.backends.trial import told
 from gemmlab.compiled.sass.execution.launch import dim
 from gemmlab.compiled.sass.execution.special import Dim
+from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends.trial import told
 from gemmlab.simt.cuda.launches import Call
 
 SECONDS = 60.0  # for one forecast; most take a few
@@ -56,7 +56,9 @@ def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
 
 
 def _forecast(call: Call, device: str) -> LaunchForecast:
-    from gemmlab.compiled.forecast.kernel import predict_time  # loads Numba, which the program has done
+    from gemmlab.compiled.forecast.kernel import (
+        predict_time,  # loads Numba, which the program has done
+    )
     from gemmlab.compiled.forecast.words import sentence
 
     chosen = call.kernel.targetoptions

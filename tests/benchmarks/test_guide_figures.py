@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.guide_figures import FIGURES, FORMATS, TILE, parse_figures, plan
 from gemmlab import cli, kernels, records
 from gemmlab.device import device, names
-from benchmarks.guide_figures import FIGURES, FORMATS, TILE, parse_figures, plan
 from gemmlab.model.quantization import quantization
 from gemmlab.problem import Gemm
 

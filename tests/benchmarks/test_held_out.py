@@ -2,14 +2,14 @@
 
 import pytest
 
-from gemmlab import cli, kernels, records
 from benchmarks import held_out
-from gemmlab.device import device
 from benchmarks.guide_figures import FIGURES, FORMATS
 from benchmarks.held_out import KERNELS, SETS, problems
+from gemmlab import cli, kernels, records
 from gemmlab.compiled.forecast.library_tiles import tiles
-from gemmlab.product import LAYOUTS
-from gemmlab.measure.sizes import SIZES, parse_sizes
+from gemmlab.device import device
+from gemmlab.measure.recording import SIZES, parse_sizes
+from gemmlab.problem import LAYOUTS
 
 H200 = device("h200")
 

@@ -4,13 +4,13 @@ from collections import Counter
 
 import pytest
 
-from gemmlab import cli, kernels, records
 from benchmarks import held_out_families
-from gemmlab.device import device
 from benchmarks.held_out import ALIGNED, LARGE
 from benchmarks.held_out_families import DIVIDED, FAMILIES, LONG, NARROW, SETS, plan, products
-from gemmlab.product import LAYOUTS
-from gemmlab.measure.sizes import SIZES, parse_sizes
+from gemmlab import cli, kernels, records
+from gemmlab.device import device
+from gemmlab.measure.recording import SIZES, parse_sizes
+from gemmlab.problem import LAYOUTS
 
 H200 = device("h200")
 POINTS = plan(H200)

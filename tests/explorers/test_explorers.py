@@ -10,10 +10,10 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from gemmlab import Gemm, Tiling, device, kernels, plots, predict, records
-from gemmlab.measure import backends
 from gemmlab.device import names
 from gemmlab.explorers import KernelLab, Roofline
 from gemmlab.explorers.shared.controls import Size
+from gemmlab.measure import backends
 from gemmlab.plots.shared import style
 from tests.support.waiting import SECONDS, until
 

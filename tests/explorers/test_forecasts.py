@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from gemmlab import Gemm, device, kernels, plots
+from gemmlab.compiled.forecast import rungs
 from gemmlab.explorers import KernelLab
 from gemmlab.explorers.shared import forecasts
 from gemmlab.explorers.shared.forecasts import COMPILING, Forecasts
-from gemmlab.compiled.forecast import rungs
 from tests.support import own_kernels
 
 SECONDS = 60

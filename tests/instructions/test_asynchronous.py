@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gemmlab import cuda, instructions, simulate
+from gemmlab.compiled.sass.compiling import assemble
 from gemmlab.formats import to_memory
 from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
-from gemmlab.compiled.sass.compiling import assemble
 from gemmlab.simt import UnsupportedError
 from gemmlab.simt.builtins.warpgroups import places
 from tests.support.asynchronous import STAGES, N, made

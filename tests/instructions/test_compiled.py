@@ -7,6 +7,7 @@ from string import Formatter
 import numpy as np
 import pytest
 
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS, probe
 from gemmlab import cuda, simulate
 from gemmlab.architectures import architecture
 from gemmlab.instructions import (
@@ -20,7 +21,6 @@ from gemmlab.instructions import (
     wmma_load_a_row,
 )
 from gemmlab.simt import UnsupportedError
-from benchmarks.hardware.probes.instructions import INSTRUCTIONS, probe
 from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 from gemmlab import instructions
 from gemmlab.architectures import architecture
 from gemmlab.instructions.instruction import Memory
 from gemmlab.numerics import MMAS
-from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 from tests.support.paths import ROOT
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

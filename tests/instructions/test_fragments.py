@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.hardware.probes.layouts import read_layout
 from gemmlab import cuda, simulate
 from gemmlab.instructions.fragments import LAYOUTS, Layout, layout
-from benchmarks.hardware.probes.layouts import read_layout
 from tests.support.ptx import compiled
 
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS, KINDS, probe
 from gemmlab import cuda, device, instructions, simulate
 from gemmlab.architectures import architecture
 from gemmlab.instructions import (
@@ -20,7 +21,6 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.instruction import Registers
 from gemmlab.simt import UnsupportedError
-from benchmarks.hardware.probes.instructions import INSTRUCTIONS, KINDS, probe
 from tests.support.ptx import compiled
 
 every_instruction = pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda x: x.name)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
-from gemmlab.measure.backends import gpu
 from gemmlab.formats import from_memory
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels import tma_stored, warp_specialised, wgmma_pipelined
+from gemmlab.measure.backends import gpu
 from gemmlab.numerics import fused_dot_add
 from gemmlab.problem import Operands
 

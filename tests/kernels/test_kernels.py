@@ -8,17 +8,16 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from benchmarks.samples.edge_shapes import SCALES, edge_shapes
+from benchmarks.samples.small_tilings import SMALL
 from gemmlab import device, kernels, simulate
+from gemmlab.compiled.forecast import compiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours
-from gemmlab.compiled.forecast import compiling
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import UnsupportedError
 from gemmlab.tiling import Tiling
-from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from tests.support.rungs import arguments, check, simulated
-from benchmarks.samples.small_tilings import SMALL
 
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
 SIMPLE = (kernels.naive, kernels.coalesced, kernels.tiled)

@@ -9,19 +9,19 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, Tiling, device, kernels, predict, records, run
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.compiled.forecast.compiling import lacking, listing
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.sass.execution.launch import launch
 from gemmlab.kernels import mma_split_k, mma_split_k_atomics, mma_stream_k
 from gemmlab.kernels.kernel import Workspace
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
-from gemmlab.compiled.forecast.compiling import lacking, listing
-from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.product import LAYOUTS
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.workspace import workspace
+from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from tests.support.changed import changed
-from benchmarks.samples.edge_shapes import SCALES
 from tests.support.rungs import arguments, check, simulated
 
 H200 = device("h200")

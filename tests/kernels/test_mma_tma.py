@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.simulator import launches
-from gemmlab.kernels import mma_tma
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.product import LAYOUTS
+from gemmlab.kernels import mma_tma
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
+from gemmlab.problem import LAYOUTS
 from tests.support.releases import under_way_at_the_release
 from tests.support.rungs import simulated
 

@@ -10,10 +10,10 @@ import pytest
 
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.architectures import name_of
-from gemmlab.model.occupancy import resident_blocks
 from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
 from gemmlab.compiled.sass.compiling import assemble
+from gemmlab.model.occupancy import resident_blocks
 
 pytestmark = pytest.mark.ptxas
 

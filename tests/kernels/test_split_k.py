@@ -7,14 +7,14 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, device, kernels, predict, run
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Workspace
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
 from tests.support.changed import changed
-from benchmarks.samples.edge_shapes import SCALES
 from tests.support.rungs import check, simulated
 
 KERNELS = pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda k: k.name)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy import uint32
 
+from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.simulator import launches
+from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
 from gemmlab.instructions import (
     cvt_rn_f16x2_f32,
     cvt_rz_f16x2_f32,
@@ -18,11 +19,14 @@ from gemmlab.instructions import (
     unpack_f16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec.shared import split_operands as halves, policy_products as products
 from gemmlab.kernels.tcec import tcec_fused as fused
 from gemmlab.kernels.tcec import tcec_registers as rung
+from gemmlab.kernels.tcec.shared import policy_products as products
+from gemmlab.kernels.tcec.shared import split_operands as halves
 from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.numerics import (
     POLICIES,
     Policy,
@@ -32,12 +36,8 @@ from gemmlab.numerics import (
     split,
     split_range,
 )
-from gemmlab.compiled.forecast.compiling import lacking
-from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.problem import Operands
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Operands
 from gemmlab.simt import HazardError
-from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from tests.support.releases import under_way_at_the_release
 
 STORED, REGISTERS, MMA_TMA, SPLIT, FUSED = kernels.TCEC

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.simulator import launches
-from gemmlab.kernels.hashing import source_hash
-from gemmlab.kernels.tcec.shared import policy_products as products
-from gemmlab.kernels.tcec import tcec_registers
-from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of
-from gemmlab.kernels.tcec.shared.splitting import round_one, split_unscaled
-from gemmlab.numerics import POLICIES, Policy, emulated_matmul
 from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.problem import Operands
-from gemmlab.product import LAYOUTS
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.kernels.tcec import tcec_registers
+from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of
+from gemmlab.kernels.tcec.shared import policy_products as products
+from gemmlab.kernels.tcec.shared.splitting import round_one, split_unscaled
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
+from gemmlab.numerics import POLICIES, Policy, emulated_matmul
+from gemmlab.problem import LAYOUTS, Operands
 
 SMALL = Tiling((64, 64, 32), (8, 8), 3, (64, 32))
 OTHER = Tiling((128, 64, 32), (4, 8), 2, (32, 32))

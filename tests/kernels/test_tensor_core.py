@@ -7,15 +7,21 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, kernels, predict, simulate
-from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, are_aligned, copyable, in_rows, swizzled
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
-from gemmlab.numerics.tile import mma
 from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.product import LAYOUTS
 from gemmlab.compiled.sass.execution.launch import launch
-from benchmarks.samples.edge_shapes import SCALES, edge_shapes
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    PIECE,
+    are_aligned,
+    copyable,
+    in_rows,
+    swizzled,
+)
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.numerics.tile import mma
+from gemmlab.problem import LAYOUTS
 from tests.support.rungs import arguments, check, simulated
 
 RUNGS = pytest.mark.parametrize("kernel", kernels.TENSOR_CORE, ids=lambda k: k.name)

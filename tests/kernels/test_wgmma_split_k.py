@@ -7,23 +7,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
-from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.simulator import launches
+from gemmlab.compiled.forecast.compiling import lacking, listing
+from gemmlab.compiled.forecast.rung_listings import compiled_launch
+from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
+from gemmlab.compiled.sass.execution.launch import launch
 from gemmlab.formats import from_memory
 from gemmlab.kernels import wgmma_split_k
 from gemmlab.kernels.split_k import wgmma_split_k as module
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.measure.backends import gpu
+from gemmlab.measure.backends.simulator import launches
 from gemmlab.numerics import fused_dot_add
-from gemmlab.compiled.forecast.compiling import lacking, listing
-from gemmlab.compiled.forecast.rung_listings import compiled_launch
-from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
-from gemmlab.product import LAYOUTS
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from tests.support.changed import changed
-from benchmarks.samples.edge_shapes import SCALES
 
 H200 = device("h200")
 SMALL, WIDE = Tiling((128, 64, 64), stages=2), Tiling((128, 256, 64), stages=3)

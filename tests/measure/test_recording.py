@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, records
-from gemmlab.measure import recording, sizes
 from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure import recording, sizes
 from gemmlab.measure.recording import BUDGET, KERNELS, plan, record
 
 H200 = device("h200")

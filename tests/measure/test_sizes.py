@@ -2,8 +2,8 @@
 
 import pytest
 
+from gemmlab.measure.recording import SIZES, parse_sizes
 from gemmlab.problem import Gemm
-from gemmlab.measure.sizes import SIZES, parse_sizes
 
 
 def test_sizes():

@@ -3,9 +3,9 @@
 import pytest
 
 from gemmlab.device import device
-from gemmlab.model.literature import FILE, parse, published
 from gemmlab.model import predict
 from gemmlab.model.in_tiles import choose
+from gemmlab.model.literature import FILE, parse, published
 
 CUBLAS = [v for v in published().values() if v.problem]
 TEXT = FILE.read_text("utf-8")

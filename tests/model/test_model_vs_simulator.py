@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.samples.small_tilings import SMALL
 from gemmlab import kernels
 from gemmlab.model import transactions
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
 from tests.support.rungs import check
-from benchmarks.samples.small_tilings import SMALL
 
 NAIVE_BLOCKS = [(16, 16), (32, 4), (4, 32), (1, 32), (10, 3), (7, 7), (32, 32), (1, 1)]
 TILES = [1, 2, 3, 8, 10, 16, 17, 32]

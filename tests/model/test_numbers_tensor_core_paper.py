@@ -1,8 +1,8 @@
 """The numbers of Ootomo and Yokota's paper on shared memory and Tensor Cores (HPC Asia 2023).
 
-Measured are 54.2 and 51 TFLOP/s, kept in `gemmlab.model.literature`, and the ratios in its figures 4, 5
-and 8. What is printed differently from what follows is tested as it follows: see equation 1, the
-ridge points, and table 1.
+Measured are 54.2 and 51 TFLOP/s, kept in `gemmlab.model.literature`, and the ratios in its figures
+4, 5 and 8. What is printed differently from what follows is tested as it follows: see equation 1,
+the ridge points, and table 1.
 """
 
 from dataclasses import replace

@@ -9,9 +9,9 @@ import pytest
 
 import gemmlab
 from gemmlab import kernels
+from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.multiplication import calling, machines, plans, queue
 from gemmlab.multiplication.plans import Block
-from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.tiling import Tiling
 from tests.support.fake_driver import TYPES, Driver, described
 from tests.support.fake_gpu import H200, installed

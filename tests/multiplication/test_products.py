@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Tiling, cuda, kernels, simulate
-from gemmlab.kernels.kernel import on_device
+from gemmlab.compiled.forecast.compiling import _cubin, lacking
 from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.batched.scaling import GUESS
+from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication import products
 from gemmlab.multiplication.arrays import seen
@@ -15,8 +16,7 @@ from gemmlab.multiplication.machines import Simulated
 from gemmlab.multiplication.products import multiply, workspace_bytes
 from gemmlab.multiplication.stacks import Stack
 from gemmlab.numerics import Policy, backward_error, emulated_matmul, fma_chain_bound
-from gemmlab.compiled.forecast.compiling import _cubin, lacking
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS
 from tests.support.noting import Noting
 
 TILINGS = {

@@ -15,16 +15,16 @@ from gemmlab import (
     run,
     simulate,
 )
+from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.result import Reason
 from gemmlab.instructions import layout
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled
+from gemmlab.measure.records.series import series
+from gemmlab.measure.records.uses import fragment_uses
 from gemmlab.model import schedule as dealing
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
 from gemmlab.plots import Span
-from gemmlab.measure.records.series import series
-from gemmlab.measure.records.uses import fragment_uses
-from gemmlab.compiled.sm.pipes import Kind
-from gemmlab.compiled.sm.result import Reason
 
 H200 = device("h200")
 LARGE = Gemm(4096, 4096, 4096)

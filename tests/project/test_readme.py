@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from benchmarks import readme
-from gemmlab import cli, kernels, plots
-from gemmlab.kernels.hashing import source_hash
 from benchmarks.forecast import ladder
 from benchmarks.forecast.written import stored
+from gemmlab import cli, kernels, plots
+from gemmlab.kernels.hashing import source_hash
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")

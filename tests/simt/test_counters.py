@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 from numpy import float32, int32
 
-from gemmlab import cuda, simulate
-from gemmlab.simt import HazardError
-from tests.simt.test_shared_memory import static_bytes
 from benchmarks.samples.language_kernels import (
     calls,
     copy,
@@ -18,6 +15,9 @@ from benchmarks.samples.language_kernels import (
     short_circuit,
     strided,
 )
+from gemmlab import cuda, simulate
+from gemmlab.simt import HazardError
+from tests.simt.test_shared_memory import static_bytes
 from tests.support.launches import integers, lines
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.simulator.work import WORKS
-from benchmarks.simulator import numba_simulator, speed
 from benchmarks.page_tables import filled
+from benchmarks.simulator import numba_simulator, speed
+from benchmarks.simulator.work import WORKS
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "simulator.md"

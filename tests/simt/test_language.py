@@ -8,10 +8,6 @@ import pytest
 from numpy import float32
 
 import gemmlab
-from gemmlab import cuda, simulate
-from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt import cuda as stand_in
-from gemmlab.simt.syntax.names import INTRINSICS
 from benchmarks.samples.language_kernels import (
     LANGUAGE,
     LAUNCHES,
@@ -21,6 +17,10 @@ from benchmarks.samples.language_kernels import (
     shared_arrays,
     strided,
 )
+from gemmlab import cuda, simulate
+from gemmlab.simt import HazardError, UnsupportedError
+from gemmlab.simt import cuda as stand_in
+from gemmlab.simt.syntax.names import INTRINSICS
 from tests.support.launches import integers
 from tests.support.one_thread import one_by_one
 

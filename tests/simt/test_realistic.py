@@ -1,7 +1,7 @@
 """Kernels of the kinds that GPU courses and textbooks have give what NumPy or plain Python gives.
 
-Each function of `benchmarks.samples.realistic` whose parameter is `launch` is a case: it launches its
-kernels, as `launch(kernel, grid, block, *arguments)`, and returns what they left beside what is
+Each function of `benchmarks.samples.realistic` whose parameter is `launch` is a case: it launches
+its kernels, as `launch(kernel, grid, block, *arguments)`, and returns what they left beside what is
 right: pairs, with the relative difference allowed as a third part where rounding decides.
 """
 
@@ -16,7 +16,9 @@ from gemmlab import simulate
 
 MAX_STEPS = 2000  # of the loops of a thread: enough for all that end
 HERE = Path(__file__).parent / "realistic"
-TOPICS = [import_module(f"benchmarks.samples.realistic.{p.stem}") for p in sorted(HERE.glob("*.py"))]
+TOPICS = [
+    import_module(f"benchmarks.samples.realistic.{p.stem}") for p in sorted(HERE.glob("*.py"))
+]
 CASES = {
     f"{topic.__name__.rpartition('.')[2]}.{name}": function
     for topic in TOPICS

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy import float32
 
+from benchmarks.samples.language_kernels import double
 from gemmlab import cuda, simulate
 from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.simt import UnsupportedError
-from benchmarks.samples.language_kernels import double
 
 
 def _refused(statements, before=""):

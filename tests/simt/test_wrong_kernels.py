@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from benchmarks.samples.right_kernels import RIGHT, trials
+from benchmarks.samples.wrong_kernels import FILES, load
 from gemmlab import kernels, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.hazards import KINDS
-from benchmarks.samples.right_kernels import RIGHT, trials
-from benchmarks.samples.wrong_kernels import FILES, load
 
 MAX_STEPS = 2000
 

@@ -73,7 +73,9 @@ class Case:
 def cases() -> dict[str, Case]:
     """All of them by name, one of each file in `kernels`."""
     files = sorted(path.stem for path in HERE.glob("*.py"))
-    return {name: import_module(f"benchmarks.forecast.others.kernels.{name}").CASE for name in files}
+    return {
+        name: import_module(f"benchmarks.forecast.others.kernels.{name}").CASE for name in files
+    }
 
 
 def compared(found: np.ndarray, expected: np.ndarray, magnitudes: np.ndarray, terms: int) -> tuple:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gemmlab.compiled.forecast.kernel import predict_time
 from benchmarks.forecast.others.case import Case
+from gemmlab.compiled.forecast.kernel import predict_time
 
 
 def predicted(case: Case, device: str) -> dict[str, Any]:

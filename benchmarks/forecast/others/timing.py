@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.measure.backends import gpu, sensors
-from gemmlab.measure.backends.timing import repetitions
-from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.compiled.sass.execution.launch import dim
 from benchmarks.forecast.others.case import Case
 from benchmarks.forecast.written import compilers
+from gemmlab.compiled.sass.execution.launch import dim
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import numba_cuda
+from gemmlab.measure.backends import gpu, sensors
+from gemmlab.measure.backends.timing import repetitions
 from tests.simt.test_realistic import is_right
 
 

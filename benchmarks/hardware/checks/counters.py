@@ -11,12 +11,12 @@ from functools import cache
 
 import numpy as np
 
-from gemmlab import simulate
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.probes.counted import CASES, Case
 from benchmarks.hardware.profiler import NCU, profile
+from gemmlab import simulate
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
 
 NAME = "counters"
 LSU = "l1tex__data_pipe_lsu_wavefronts_mem"

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from benchmarks.hardware import machine
+from benchmarks.hardware.check import Check, Comparison, Measured
+from benchmarks.hardware.probes.instructions import WARP, probe
+from benchmarks.hardware.probes.tiles import FAMILIES, Draw
 from gemmlab import instructions
 from gemmlab.device import Device
 from gemmlab.formats import FORMATS
 from gemmlab.instructions import layout
 from gemmlab.instructions.words import halves, packed
 from gemmlab.numerics import MMAS, Mma, decode, mma, number_format
-from benchmarks.hardware import machine
-from benchmarks.hardware.check import Check, Comparison, Measured
-from benchmarks.hardware.probes.instructions import WARP, probe
-from benchmarks.hardware.probes.tiles import FAMILIES, Draw
 
 TILES = 2048  # of each family
 SAMPLE = 20  # dot products of each family that are recorded

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmlab import instructions, simulate
-from gemmlab.device import Device
 from benchmarks.hardware import machine
 from benchmarks.hardware.check import Check, Comparison, Measured, bits
 from benchmarks.hardware.probes.instructions import INSTRUCTIONS, KINDS, WARP, probe
+from gemmlab import instructions, simulate
+from gemmlab.device import Device
 
 BLOCKS = 1000  # warps for each kind of operands
 SAMPLE = 2  # of them, whose results are recorded

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
-from gemmlab import Gemm, kernels, run
-from gemmlab.measure.backends import gpu
-from gemmlab.here.detection import detect
-from gemmlab.device import Device
-from gemmlab.kernels import Kernel
-from gemmlab.kernels.hashing import source_hash
-from gemmlab.compiled.forecast.rung_listings import usual
-from gemmlab.tiling import Tiling
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.profiler import NCU, profile
+from gemmlab import Gemm, kernels, run
+from gemmlab.compiled.forecast.rung_listings import usual
+from gemmlab.device import Device
+from gemmlab.here.detection import detect
+from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure.backends import gpu
+from gemmlab.tiling import Tiling
 
 NAME = "kernels"
 PRODUCT = Gemm(256, 256, 128)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gemmlab import Gemm, Tiling, kernels
-from gemmlab.measure.backends import gpu
-from gemmlab.device import Device
-from gemmlab.kernels import Kernel
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from benchmarks.samples.small_tilings import SMALL
+from gemmlab import Gemm, Tiling, kernels
+from gemmlab.device import Device
+from gemmlab.kernels import Kernel
+from gemmlab.measure.backends import gpu
 
 
 def variants() -> dict[str, tuple[Kernel, Tiling, str]]:

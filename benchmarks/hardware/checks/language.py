@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gemmlab import simulate
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
 from benchmarks.hardware import machine
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.samples.language_kernels import LANGUAGE, LAUNCHES
+from gemmlab import simulate
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
 from tests.support.launches import integers
 
 KERNELS = {kernel.__name__: kernel for kernel in LANGUAGE}

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from benchmarks.hardware import machine
+from benchmarks.hardware.check import Check, Comparison, Measured
+from benchmarks.hardware.probes.instructions import WARP
+from benchmarks.hardware.probes.layouts import read_layout
 from gemmlab import simulate
 from gemmlab.device import Device
 from gemmlab.instructions.fragments import LAYOUTS, Layout
 from gemmlab.numerics import tensor_core_of
 from gemmlab.simt import UnsupportedError
-from benchmarks.hardware import machine
-from benchmarks.hardware.check import Check, Comparison, Measured
-from benchmarks.hardware.probes.instructions import WARP
-from benchmarks.hardware.probes.layouts import read_layout
 
 
 def title(form: Layout) -> str:

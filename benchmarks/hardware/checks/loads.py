@@ -7,9 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
-from gemmlab.model import transactions
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.probes.patterns import (
     ROUNDS,
@@ -21,6 +18,9 @@ from benchmarks.hardware.probes.patterns import (
     probe,
 )
 from benchmarks.hardware.profiler import NCU, profile
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
+from gemmlab.model import transactions
 
 NAME = "loads"
 METRICS = {

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from gemmlab.device import Device
-from gemmlab.simt import UnsupportedError
 from benchmarks.hardware import machine
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.probes.products import gemms, simulated
+from gemmlab.device import Device
+from gemmlab.simt import UnsupportedError
 
 
 def pieces(device: Device) -> Mapping[str, str]:

@@ -13,12 +13,12 @@ from functools import cache
 
 import numpy as np
 
-from gemmlab import simulate
-from gemmlab.device import Device
 from benchmarks.hardware import machine
 from benchmarks.hardware.agreement.grammar import PARAMETERS, Case, generate
 from benchmarks.hardware.agreement.one_by_one import one_by_one
 from benchmarks.hardware.check import Check, Comparison, Measured
+from gemmlab import simulate
+from gemmlab.device import Device
 
 SEED = 20
 WHOLE, ROUNDED = 28, 14  # cases in which nothing rounds, and cases with arbitrary floats

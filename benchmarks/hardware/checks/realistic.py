@@ -1,7 +1,8 @@
 """Kernels as courses have them: their results on the GPU, and Nsight Compute's counters beside.
 
-The kernels are those of `benchmarks/samples/realistic`, of which a piece is a topic. What a case launches
-is counted launch by launch; the simulator must count the same, but for the cases in `DIFFERS`.
+The kernels are those of `benchmarks/samples/realistic`, of which a piece is a topic. What a case
+launches is counted launch by launch; the simulator must count the same, but for the cases in
+`DIFFERS`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.checks.counters import COUNTERS, METRICS, hardware
 from benchmarks.hardware.profiler import NCU, profiled
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
 from tests.simt.test_realistic import CASES, is_right, simulated
 
 NAME = "realistic"

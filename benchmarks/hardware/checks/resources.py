@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from benchmarks.hardware.check import Check, Comparison, Measured
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.measure.backends import gpu
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
-from benchmarks.hardware.check import Check, Comparison, Measured
+from gemmlab.measure.backends import gpu
 
 PROBLEM = Gemm(256, 256, 256)
 

@@ -1,10 +1,10 @@
 """Wrong kernels, and right ones, under each tool of compute-sanitizer.
 
-Right are the kernels that the wrong ones of `benchmarks/samples/wrong_kernels` were made from, all rungs
-of the ladder, and products and matrices made of fragments: no tool may find anything in them, and
-their results must be right. Of a wrong kernel, what a tool says must name the line of the fault,
-and be what was recorded on this device. One process for each kernel and tool, so that a kernel that
-breaks its process or never ends spoils no other's diagnosis.
+Right are the kernels that the wrong ones of `benchmarks/samples/wrong_kernels` were made from, all
+rungs of the ladder, and products and matrices made of fragments: no tool may find anything in them,
+and their results must be right. Of a wrong kernel, what a tool says must name the line of the
+fault, and be what was recorded on this device. One process for each kernel and tool, so that a
+kernel that breaks its process or never ends spoils no other's diagnosis.
 """
 
 import json
@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gemmlab import Gemm
-from gemmlab.measure.backends import gpu
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
-from gemmlab.kernels import Kernel
 from benchmarks.hardware import machine, store
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.samples.right_kernels import FRAGMENTS, LADDER, PROBLEMS, PRODUCTS, RIGHT, trials
 from benchmarks.samples.wrong_kernels import FILES, load
+from gemmlab import Gemm
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
+from gemmlab.kernels import Kernel
+from gemmlab.measure.backends import gpu
 
 NAME, PROGRAM = "sanitizer", "compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmlab import simulate
-from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.probes.wide import KERNELS, Case, arguments, cases
 from benchmarks.hardware.profiler import NCU, profile
+from gemmlab import simulate
+from gemmlab.device import Device
+from gemmlab.here.driver import numba_cuda
 
 NAME = "wide_accesses"
 WAVES = "l1tex__data_pipe_lsu_wavefronts_mem_shared"

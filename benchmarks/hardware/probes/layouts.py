@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.hardware.probes.instructions import INSTRUCTIONS, WARP, Probe, probe
 from gemmlab import instructions
 from gemmlab.formats import BY_PTX
 from gemmlab.instructions import words
 from gemmlab.instructions.fragments import Layout, layout
 from gemmlab.instructions.words import halves, numbers, registers
-from benchmarks.hardware.probes.instructions import INSTRUCTIONS, WARP, Probe, probe
 
 Launch = Callable[[Callable, list[np.ndarray]], np.ndarray]
 

@@ -17,6 +17,8 @@ THREADS = 32
 
 
 class State(IntEnum):
+    """States of matter."""
+
     SOLID = 0
     LIQUID = 1
     GAS = 2

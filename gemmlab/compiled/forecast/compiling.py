@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from gemmlab.architectures import Capability, architecture
-from gemmlab.here.driver import numba_cuda
 from gemmlab.compiled.sass.compiling import WHEELS, Usage, assemble, disassemble, places, tool
 from gemmlab.compiled.sass.listing import Line, Listing
+from gemmlab.here.driver import numba_cuda
 
 PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
 INSTALL = 'python -m pip install "gemmlab[forecast]"'

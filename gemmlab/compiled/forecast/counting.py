@@ -12,18 +12,18 @@ from collections import Counter
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.kernels.kernel import Kernel
-from gemmlab.model.transactions import SECTOR
-from gemmlab.compiled.forecast.rungs import execute_rung, extended, moved
 from gemmlab.compiled.forecast.kernel import Executed, known_device
+from gemmlab.compiled.forecast.rungs import execute_rung, extended, moved
 from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts, stream_bandwidth
-from gemmlab.problem import Gemm
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.pipes import Pipe, Unit
 from gemmlab.compiled.sm.program import Program, program
 from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Stream
+from gemmlab.device import Device
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.model.transactions import SECTOR
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 PIPES = (Pipe.ALU, Pipe.FP64, Pipe.XU, Pipe.UNIFORM, Pipe.TENSOR)  # one of each a scheduler

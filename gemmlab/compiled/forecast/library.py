@@ -2,8 +2,8 @@
 
 `gemmlab.model.in_tiles` divides whole tiles by the peak. The library's own kernels reach less of
 it, need a while to begin, and are others for each format, layout and alignment of rows. All that
-is a fact of the library and the GPU, see `gemmlab.compiled.forecast.library_tiles`. Which of its tiles the
-library takes is its secret: here it is the one that takes least.
+is a fact of the library and the GPU, see `gemmlab.compiled.forecast.library_tiles`. Which of its
+tiles the library takes is its secret: here it is the one that takes least.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gemmlab.measure import records
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
-from gemmlab.model.in_tiles import adding_up, partial_sums
 from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, tiles
 from gemmlab.compiled.forecast.whole_gpu import launch_latency, stream_bandwidth
+from gemmlab.device import Device
+from gemmlab.device import device as load_device
+from gemmlab.measure import records
+from gemmlab.model.in_tiles import adding_up, partial_sums
 from gemmlab.problem import Gemm
 
 MOST = 32  # parts of k

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gemmlab.measure import records
+from gemmlab.measure.records.lines import checksum, refusal
 from gemmlab.model.alignment import WIDEST, row_alignment
 from gemmlab.model.quantization import Tile
 from gemmlab.problem import Gemm
-from gemmlab.measure.records.lines import checksum, refusal
 
 FILE = "library.json"
 COPIED, LOADED = 4, 2  # bytes: at least so much `cp.async` copies, and what is left for loads

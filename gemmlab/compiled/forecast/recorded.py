@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab import kernels
-from gemmlab.measure import records
 from gemmlab.architectures import name_of
-from gemmlab.kernels.hashing import source_hash
-from gemmlab.kernels.kernel import Kernel, Launched
-from gemmlab.problem import Gemm
 from gemmlab.compiled.sass.compiling import WHEELS, version
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.compiled.sass.text import instructions
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.kernels.kernel import Kernel, Launched
+from gemmlab.measure import records
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SCHEMA = 2

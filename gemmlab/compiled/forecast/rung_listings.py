@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from gemmlab.architectures import name_of
+from gemmlab.compiled.forecast import recorded
+from gemmlab.compiled.forecast.compiling import listing, with_lines
+from gemmlab.compiled.sass.execution.asynchronous import standing_for
+from gemmlab.compiled.sass.listing import Listing
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.instructions.tensor_maps import TensorMap
 from gemmlab.kernels.kernel import Kernel, Launched
-from gemmlab.compiled.forecast import recorded
-from gemmlab.compiled.forecast.compiling import listing, with_lines
 from gemmlab.problem import Gemm
-from gemmlab.compiled.sass.execution.asynchronous import standing_for
-from gemmlab.compiled.sass.listing import Listing
 from gemmlab.tiling import Tiling
 
 ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most

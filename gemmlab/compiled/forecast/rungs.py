@@ -9,11 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.formats import number_format
-from gemmlab.kernels.kernel import Kernel, Launch
-from gemmlab.compiled.forecast.periods import longer, repeats
-from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
 from gemmlab.compiled.forecast.kernel import (
     ALL,
     Executed,
@@ -24,10 +19,15 @@ from gemmlab.compiled.forecast.kernel import (
     forecast,
     known_device,
 )
+from gemmlab.compiled.forecast.periods import longer, repeats
+from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
 from gemmlab.compiled.forecast.whole_gpu import dram_time
-from gemmlab.problem import Gemm
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.effects import Effects
+from gemmlab.device import Device
+from gemmlab.formats import number_format
+from gemmlab.kernels.kernel import Kernel, Launch
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SHORT = 8  # steps along k after which a loop is in its stride

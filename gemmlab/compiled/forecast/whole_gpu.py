@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.model.transactions import SECTOR
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.streams import Level
+from gemmlab.device import Device
+from gemmlab.model.transactions import SECTOR
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Executed

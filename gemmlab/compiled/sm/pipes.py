@@ -12,9 +12,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.compiled.sass.listing import Instruction
 from gemmlab.compiled.sm.facts import Facts
+from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.tiling import WARP
 
 WARPS = WARPGROUP // WARP  # each reads a part of what the product of a warpgroup needs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.course.answer import Answer
+from gemmlab.course.guesses import Answer
 from gemmlab.model import transactions
 from gemmlab.tiling import WARP
 

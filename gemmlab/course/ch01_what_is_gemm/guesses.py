@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gemmlab import kernels
-from gemmlab.measure.backends import run
+from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED, device
-from gemmlab.course.answer import Answer
+from gemmlab.measure.backends import run
 from gemmlab.problem import Gemm
 
 

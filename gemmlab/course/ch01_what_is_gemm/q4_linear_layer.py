@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device, device
 from gemmlab.course.judging import quantities
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.device import Device, device
 from gemmlab.formats import number_format
 from gemmlab.model.layers import linear
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gemmlab import kernels
-from gemmlab.measure.backends import run
+from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED, device
-from gemmlab.course.answer import Answer
+from gemmlab.measure.backends import run
 from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.model import predict
 from gemmlab.model.layers import Attention, max_pooling

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device, device
 from gemmlab.course.judging import quantities
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.device import Device, device
 
 Moved = Mapping[str, float]
 Case = tuple[Device, str, float, Moved]

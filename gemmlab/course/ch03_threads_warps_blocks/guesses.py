@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.measure.backends import run
+from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED, device
-from gemmlab.course.answer import Answer
+from gemmlab.measure.backends import run
 from gemmlab.model import predict, transactions
 from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP

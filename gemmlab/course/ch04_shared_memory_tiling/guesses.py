@@ -6,9 +6,9 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.measure.backends import run
+from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED
-from gemmlab.course.answer import Answer
+from gemmlab.measure.backends import run
 from gemmlab.model import predict, transactions
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda, simulate

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gemmlab import Gemm, Tiling, device, kernels
+from gemmlab.course.guesses import Answer
 from gemmlab.measure import records
-from gemmlab.course.answer import Answer
 from gemmlab.model.alignment import loads_per_16_bytes
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import Quantization, quantization

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from gemmlab import Gemm, Tiling, device, kernels, predict
-from gemmlab.measure import records
-from gemmlab.course.answer import Answer
+from gemmlab.course.guesses import Answer
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure import records
 from gemmlab.model import transactions
 from gemmlab.model.step import step
 from gemmlab.tiling import WARP

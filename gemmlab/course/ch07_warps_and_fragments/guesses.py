@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmlab.course.guesses import Answer
 from gemmlab.device import device
-from gemmlab.course.answer import Answer
 from gemmlab.instructions import layout
-from gemmlab.numerics import mma
 from gemmlab.measure.records.uses import fragment_uses
+from gemmlab.numerics import mma
 
 M, N, K = 16, 8, 16  # of `mma.m16n8k16`
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.measure import records
+from gemmlab.course.guesses import Answer
 from gemmlab.device import device
 from gemmlab.formats import number_format
-from gemmlab.course.answer import Answer
 from gemmlab.instructions import layout
+from gemmlab.measure import records
 from gemmlab.model import transactions
 from gemmlab.problem import Gemm
 

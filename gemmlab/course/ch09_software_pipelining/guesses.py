@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gemmlab import Gemm, device, kernels, predict
-from gemmlab.measure import records
-from gemmlab.course.answer import Answer
+from gemmlab.course.guesses import Answer
 from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.measure import records
 from gemmlab.model.pipeline import Pipeline, stages_needed
 from gemmlab.model.step import Step, step
 

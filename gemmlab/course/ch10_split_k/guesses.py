@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmlab import Gemm, device, kernels
+from gemmlab.course.guesses import Answer
 from gemmlab.measure import records
-from gemmlab.course.answer import Answer
 from gemmlab.measure.records.microbenchmarks import load
 from gemmlab.model import schedule
 from gemmlab.model.quantization import quantization

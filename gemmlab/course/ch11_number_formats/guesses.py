@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab import numerics
-from gemmlab.course.answer import Answer
+from gemmlab.course.guesses import Answer
 from gemmlab.numerics import FORMATS, TENSOR_CORES
 
 HALF, BRAIN, SINGLE = (FORMATS[name] for name in ("float16", "bfloat16", "float32"))

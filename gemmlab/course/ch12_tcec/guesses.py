@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from gemmlab import kernels
+from gemmlab.course.guesses import Answer
 from gemmlab.device import device
-from gemmlab.course.answer import Answer
 from gemmlab.numerics import (
     FORMATS,
     POLICIES,

@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.course.judging import source
 from gemmlab.course.judging.general_diagnoses import about
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
-from gemmlab.markdown import Markdown
+from gemmlab.text import Markdown
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gemmlab.measure import records
-from gemmlab.measure.backends.trial import told
-from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
+from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.course.judging import guard, intact, kernels_on_trial
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS
 from gemmlab.course.judging.launches import built
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import Finding
+from gemmlab.device import RECORDED, Device
+from gemmlab.device import device as load_device
 from gemmlab.kernels import Kernel, own
+from gemmlab.measure import records
+from gemmlab.measure.backends.trial import told
 from gemmlab.model import predict
-from gemmlab.compiled.forecast.compiling import lacking
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
 
 SIDE = 4096  # m = n = k: it fills the GPU

@@ -6,15 +6,15 @@ import threading
 from functools import partial
 from typing import NamedTuple
 
-from gemmlab.measure.backends.stopping import limited
-from gemmlab.measure.backends.trial import told
+from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.device import Device
 from gemmlab.explorers.shared.base import Explorer
 from gemmlab.explorers.shared.job import Job
 from gemmlab.kernels import Kernel
+from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number, si
-from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

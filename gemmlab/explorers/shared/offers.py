@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gemmlab import kernels
-from gemmlab.measure import records
 from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
+from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.occupancy import check_block

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from gemmlab.measure import backends
-from gemmlab.here.detection import detect, host
 from gemmlab.device import Device
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.job import Job, Stopped
 from gemmlab.explorers.shared.picture import Picture
+from gemmlab.here.detection import detect, host
 from gemmlab.kernels import Kernel
+from gemmlab.measure import backends
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
 
 # Formats and the names of their CUDA data types; TF32 lies in memory as float32.

@@ -32,8 +32,7 @@ from gemmlab.kernels.simt.shared.warp_tiles import (
     multiplying,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -16,7 +16,13 @@ from numpy import float32
 
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours, copied, copyable, copying, elements_held
+from gemmlab.kernels.simt.shared.tile_copies import (
+    aligned_by_fours,
+    copied,
+    copyable,
+    copying,
+    elements_held,
+)
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import (
     apart,
@@ -27,8 +33,7 @@ from gemmlab.kernels.simt.shared.warp_tiles import (
     multiplying,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -51,8 +51,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
 )
 from gemmlab.model import traffic
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

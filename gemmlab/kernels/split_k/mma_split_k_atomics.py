@@ -20,9 +20,9 @@ from numpy import float32, int32
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
+from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.mainloop_mma import summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
-from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.split_k import launch
 from gemmlab.kernels.split_k.split_k_atomics import build_scaling, launch_scaling, scaled
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
@@ -35,8 +35,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
 )
 from gemmlab.model import traffic
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

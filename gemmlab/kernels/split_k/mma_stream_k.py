@@ -21,11 +21,18 @@ from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
-from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, added, adders, for_adders, groups, placed
+from gemmlab.kernels.split_k.shared.workspace_tiles import (
+    WARPS,
+    added,
+    adders,
+    for_adders,
+    groups,
+    placed,
+)
 from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
 from gemmlab.kernels.tensor_core.shared.shared_layouts import shared_bytes, variant
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
@@ -38,8 +45,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -17,9 +17,9 @@ from numpy import float32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.tile_copies import copyable
-from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared.warp_tiles import computable, first_element
 from gemmlab.kernels.split_k.shared.mainloop import summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
@@ -38,8 +38,7 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import (
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -18,9 +18,9 @@ from numpy import float32
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, updating
-from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
 from gemmlab.kernels.split_k.shared.mainloop import summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
@@ -29,8 +29,7 @@ from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

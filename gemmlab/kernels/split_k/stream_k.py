@@ -20,9 +20,9 @@ from numpy import float32, int32
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.vector_access import moved, updating
-from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
 from gemmlab.kernels.split_k.shared.mainloop import summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
@@ -43,8 +43,7 @@ from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

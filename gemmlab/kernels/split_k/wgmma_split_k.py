@@ -43,6 +43,8 @@ from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, add
 from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import staying
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
+from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     DEPTH,
     WORD,
@@ -52,8 +54,7 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -63,11 +64,9 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     shared_bytes,
     threads,
 )
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

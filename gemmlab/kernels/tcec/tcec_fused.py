@@ -62,11 +62,10 @@ from gemmlab.kernels.tcec.shared.in_place_work import work_of
 from gemmlab.kernels.tcec.shared.product_sums import variant
 from gemmlab.kernels.tensor_core.shared.accumulators import updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing
 from gemmlab.kernels.tensor_core.shared.stages import turning
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -30,6 +30,8 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.kernels.tcec.shared.fragment_rows import fragments, starting, walking
+from gemmlab.kernels.tcec.shared.product_sums import flops, joining
 from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
     SPLIT,
@@ -40,10 +42,6 @@ from gemmlab.kernels.tcec.shared.split_operands import (
     with_maps,
     workspace,
 )
-from gemmlab.kernels.tcec.shared.fragment_rows import fragments, starting, walking
-from gemmlab.kernels.tcec.shared.product_sums import flops, joining
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.mma_tma import (
     CONSUMERS,
     REGISTERS,
@@ -52,7 +50,9 @@ from gemmlab.kernels.tensor_core.mma_tma import (
     fits,
     launch,
 )
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,
@@ -64,8 +64,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
 )
 from gemmlab.model import traffic
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

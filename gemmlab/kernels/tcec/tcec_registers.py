@@ -17,7 +17,6 @@ from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, parting, run_of
 from gemmlab.kernels.tcec.shared.k_quads import (
     copied,
     copyable,
@@ -26,6 +25,7 @@ from gemmlab.kernels.tcec.shared.k_quads import (
     loading,
     placed,
 )
+from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, parting, run_of
 from gemmlab.kernels.tcec.shared.product_sums import variant
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import tile_shapes
@@ -40,8 +40,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
 )
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

@@ -31,6 +31,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
 from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
     SPLIT,
@@ -41,17 +42,15 @@ from gemmlab.kernels.tcec.shared.split_operands import (
     with_maps,
     workspace,
 )
-from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.stages import turning
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.model.work import together
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -19,8 +19,14 @@ from numpy import float16, float32, uint32
 from gemmlab.instructions import shared_view, store_v4
 from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
+from gemmlab.kernels.tcec.shared.product_sums import (
+    are_aligned,
+    flops,
+    joining,
+    multiplying,
+    variant,
+)
 from gemmlab.kernels.tcec.shared.splitting import split_two
-from gemmlab.kernels.tcec.shared.product_sums import are_aligned, flops, joining, multiplying, variant
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
     PIECE,
@@ -42,8 +48,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
     updating,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

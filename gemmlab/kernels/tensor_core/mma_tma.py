@@ -33,6 +33,7 @@ from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
+from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
@@ -45,7 +46,6 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
     STEP,
@@ -61,8 +61,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
     updating,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

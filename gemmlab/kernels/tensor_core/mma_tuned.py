@@ -42,8 +42,7 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import (
     updating,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 

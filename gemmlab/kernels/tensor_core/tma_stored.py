@@ -50,6 +50,8 @@ from gemmlab.kernels.tensor_core.shared.accumulators import (
     update_c,
 )
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
+from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
@@ -60,8 +62,7 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     shape,
     tensor_maps,
 )
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
+from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -70,10 +71,8 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
 )
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -30,6 +30,8 @@ from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
+from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
+from gemmlab.kernels.tensor_core.shared.stages import multiplying
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
@@ -38,12 +40,9 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     carrying,
     shape,
 )
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from functools import cache
 
-from gemmlab.measure import records
-from gemmlab.measure.backends import timing
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure import records
+from gemmlab.measure.backends import timing
 from gemmlab.measure.measurement import BACKENDS, Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
@@ -42,8 +42,8 @@ def run(
     repeats : timed runs; as many as a fraction of a second allows where None
 
     The result is checked in float64 before anything is timed: look at `.passed`, and at
-    `gemmlab.measure.backends.checking` for what is done where a whole reference would take too long.
-    Raises TypeError or ValueError for arguments that do not fit together, quoting them,
+    `gemmlab.measure.backends.checking` for what is done where a whole reference would take too
+    long. Raises TypeError or ValueError for arguments that do not fit together, quoting them,
     RuntimeError where a GPU or a package is missing, and LookupError where nothing is recorded.
     """
     if not isinstance(kernel, Kernel):

@@ -8,10 +8,10 @@ from time import perf_counter
 
 import numpy as np
 
-from gemmlab.measure.backends import timing
-from gemmlab.measure.backends.checking import check
 from gemmlab.here.detection import host
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.backends import timing
+from gemmlab.measure.backends.checking import check
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling

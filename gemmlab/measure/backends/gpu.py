@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.formats import number_format
+from gemmlab.here.detection import detect
+from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import compiled, sensors, timing
 from gemmlab.measure.backends.checking import check
 from gemmlab.measure.backends.workspace import workspace
-from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.formats import number_format
-from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.measurement import Measurement
-from gemmlab.problem import Gemm, Operands
 from gemmlab.measure.records import UNKNOWN
+from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 
 # Written between timed runs. Several times the L2 of any GPU so far, and long enough to write that

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gemmlab.measure import records
 from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.measure import backends
-from gemmlab.measure.backends.simulator import launches
-from gemmlab.measure.backends.stopping import limited
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import from_memory
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure import backends
+from gemmlab.measure.backends.simulator import launches
+from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.measurement import Measurement
-from gemmlab.problem import Gemm, Operands
 from gemmlab.measure.records import UNKNOWN
+from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
 

@@ -19,9 +19,9 @@ from typing import Any
 from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.measurement import Measurement
-from gemmlab.problem import Gemm
 from gemmlab.measure.records import lines
 from gemmlab.measure.records.lines import REQUIRED, UNKNOWN, RecordError
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 __all__ = [

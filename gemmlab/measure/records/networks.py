@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.device import RECORDED
-from gemmlab.problem import Gemm
 from gemmlab.measure.records import ROOT
 from gemmlab.measure.records.tables import path_of, read_tables
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 FILE = "networks.json"

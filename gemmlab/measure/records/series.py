@@ -11,8 +11,8 @@ from pathlib import Path
 from gemmlab.device import RECORDED
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.measurement import Measurement
-from gemmlab.problem import Gemm
 from gemmlab.measure.records import ROOT, load, read
+from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 FIGURES = "figures"  # the folder, below that of a device

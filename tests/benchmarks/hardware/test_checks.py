@@ -5,11 +5,18 @@ import sys
 import numpy as np
 import pytest
 
-from gemmlab import simulate
-from gemmlab.device import device
 from benchmarks.hardware import machine, profiler, store
 from benchmarks.hardware.check import Comparison, UnavailableError
-from benchmarks.hardware.checks import CHECKS, counters, dot_products, instructions, ladder, sanitizer
+from benchmarks.hardware.checks import (
+    CHECKS,
+    counters,
+    dot_products,
+    instructions,
+    ladder,
+    sanitizer,
+)
+from gemmlab import simulate
+from gemmlab.device import device
 from tests.support.fake_gpu import installed
 
 H200 = device("h200")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gemmlab.model import transactions
 from benchmarks.hardware.checks import counters, loads, realistic, wide_accesses
 from benchmarks.hardware.probes.counted import CASES
 from benchmarks.hardware.probes.wide import KERNELS
 from benchmarks.hardware.store import recorded
+from gemmlab.model import transactions
 
 COUNTED = {
     case: one for result in recorded("h200", "counters").values()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gemmlab.here.detection import detect
 from benchmarks.hardware import machine
 from benchmarks.hardware.checks import CHECKS
 from benchmarks.hardware.validate import examine
+from gemmlab.here.detection import detect
 
 QUICK = [(check.name, piece) for check in CHECKS.values() for piece in check.quick]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gemmlab import numerics
 from benchmarks.hardware.check import bits
 from benchmarks.hardware.probes import products
+from gemmlab import numerics
 from tests.support.chained import chained
 
 

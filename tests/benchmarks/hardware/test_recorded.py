@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gemmlab.device import device
 from benchmarks.hardware import pages, store
 from benchmarks.hardware.checks import CHECKS, counters, sanitizer
 from benchmarks.page_tables import filled
+from gemmlab.device import device
 
 RECORDED = [
     (name, check, piece)

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab.device import device
 from benchmarks.hardware import machine, store, validate
 from benchmarks.hardware.check import Check, Comparison, UnavailableError
 from benchmarks.hardware.workers import Done
+from gemmlab.device import device
 
 H200 = device("h200")
 ORIGIN = {"device": "NVIDIA H200", "driver": "580", "numba": "0", "numba_cuda": "0", "date": "now"}

@@ -4,7 +4,15 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.microbenchmarks import LAUNCHES, LOOPS, asynchronous, beside_wgmma, cold, microbenchmark, together
+from benchmarks.microbenchmarks import (
+    LAUNCHES,
+    LOOPS,
+    asynchronous,
+    beside_wgmma,
+    cold,
+    microbenchmark,
+    together,
+)
 from tests.support.timed_code import counted, listing, turn
 
 TARGET = "sm_90"

@@ -6,16 +6,25 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gemmlab import device
-from gemmlab.device import sources
-from benchmarks.microbenchmarks import LAUNCHES, LOOPS, beside_products, beside_wgmma, cold, microbenchmark, running, together
-from gemmlab.measure.records import microbenchmarks as results
+from benchmarks.microbenchmarks import (
+    LAUNCHES,
+    LOOPS,
+    beside_products,
+    beside_wgmma,
+    cold,
+    microbenchmark,
+    running,
+    together,
+)
 from benchmarks.microbenchmarks.asynchronous import TILE
 from benchmarks.microbenchmarks.launch import COUNT
 from benchmarks.microbenchmarks.loop import sha256
-from gemmlab.measure.records.microbenchmarks import DIGITS
+from gemmlab import device
 from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.compiled.sm.facts import facts
+from gemmlab.device import sources
+from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure.records.microbenchmarks import DIGITS
 from tests.support.paths import ROOT
 from tests.support.timed_code import assembled
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from gemmlab.measure.records import RecordError
 from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.measure.records.microbenchmarks import REQUIRED, LaunchTiming, LoopTiming, Results
-from gemmlab.measure.records import RecordError
 
 PROVENANCE = dict.fromkeys(REQUIRED, "told")
 LOOP = LoopTiming("a", 4, 1, 100, ((410,), (400,)), (210, 200), "0" * 16, "1" * 16)

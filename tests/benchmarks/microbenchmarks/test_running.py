@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab.measure.backends import sensors
-from gemmlab.device import device
-from gemmlab.here.driver import GpuStatus
 from benchmarks.microbenchmarks import microbenchmark, running
-from gemmlab.measure.records import microbenchmarks as results
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, sha256
 from gemmlab.compiled.sass.compiling import assemble, machine_code
+from gemmlab.device import device
+from gemmlab.here.driver import GpuStatus
+from gemmlab.measure.backends import sensors
+from gemmlab.measure.records import microbenchmarks as results
 
 CODE = b"sixteen bytes..." * 3
 

@@ -8,10 +8,10 @@ import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device, kernels
 from gemmlab.compiled.forecast.compiling import listing as compiled
+from gemmlab.compiled.forecast.kernel import ALL, execute, predict_time, simulated
 from gemmlab.compiled.forecast.l1 import L1
 from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
 from gemmlab.compiled.forecast.streams import streams
-from gemmlab.compiled.forecast.kernel import ALL, execute, predict_time, simulated
 from gemmlab.compiled.forecast.whole_gpu import (
     asked_again,
     clock,
@@ -185,7 +185,9 @@ def test_what_is_stored_takes_the_place_of_lines_in_every_round():
 @pytest.mark.ptxas
 def test_blocks_that_run_again_are_a_later_round(monkeypatch):
     one, seen = executed(Gemm(4096, 2048, 64)), []
-    monkeypatch.setattr("gemmlab.compiled.forecast.kernel.simulate", lambda code, of, **_: seen.extend(of))
+    monkeypatch.setattr(
+        "gemmlab.compiled.forecast.kernel.simulate", lambda code, of, **_: seen.extend(of)
+    )
     simulated(one, one.count + 1, True, ALL, 1.0)
     first, again = (
         {int(level) for s in seen[i] for level in s.levels[s.sectors > 0]} for i in (0, -1)

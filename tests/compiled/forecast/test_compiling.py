@@ -8,8 +8,8 @@ import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels
 from gemmlab.compiled.forecast import compiling
-from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.compiled.forecast.kernel import predict_time
+from gemmlab.compiled.forecast.rungs import predict_rung
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gemmlab import Gemm, kernels, predict
 from benchmarks import held_out_families
-from benchmarks.held_out import SETS, problems
-from gemmlab.kernels.hashing import source_hash
-from gemmlab.compiled.forecast.rungs import predict_rung
 from benchmarks.forecast import ladder, pages, sawtooth
 from benchmarks.forecast.errors import (
     Compared,
@@ -22,7 +18,11 @@ from benchmarks.forecast.errors import (
     worst,
 )
 from benchmarks.forecast.written import Written, latest, other_compilers, stored
+from benchmarks.held_out import SETS, problems
 from benchmarks.page_tables import filled
+from gemmlab import Gemm, kernels, predict
+from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.kernels.hashing import source_hash
 
 LARGE, SMALL = Gemm(2000, 1000, 3000), Gemm(200, 100, 300)
 

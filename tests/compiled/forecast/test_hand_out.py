@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gemmlab import device
-from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.compiled.forecast.hand_out import following, most_blocks, speeds
-from gemmlab.compiled.forecast.launches import Share
 from gemmlab.compiled.forecast.kernel import busiest
+from gemmlab.compiled.forecast.launches import Share
+from gemmlab.measure.records import microbenchmarks as results
 
 SMS = 132
 SPREAD = 0.015

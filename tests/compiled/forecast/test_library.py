@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gemmlab import Gemm, device, records
+from benchmarks.forecast.library import SIZES, Ran, chosen, products
 from benchmarks.guide_figures import FORMATS
+from gemmlab import Gemm, device, records
 from gemmlab.compiled.forecast.library import in_tile, predict_library
 from gemmlab.compiled.forecast.library_tiles import FILE, TileTimes, kind, text, tiles
-from gemmlab.product import LAYOUTS
 from gemmlab.measure.records import RecordError
-from benchmarks.forecast.library import SIZES, Ran, chosen, products
+from gemmlab.problem import LAYOUTS
 
 H200 = device("h200")
 LAUNCH = H200.launch_latency
@@ -99,7 +99,9 @@ def test_no_tile_is_faster_than_the_peak():
 def test_what_is_not_recorded_is_said(tmp_path):
     with pytest.raises(LookupError, match=r"no tile .*'float64'.* formats are float16, flo"):
         predict_library(Gemm(64, 64, 64, dtype="float64"), "h200")
-    with pytest.raises(LookupError, match=r"not recorded on h200; `python -m tests.compiled.forecast.lib"):
+    with pytest.raises(
+        LookupError, match=r"not recorded on h200; `python -m tests.compiled.forecast.lib"
+    ):
         predict_library(Gemm(64, 64, 64), "h200", root=tmp_path)
 
 

@@ -7,10 +7,6 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from gemmlab import simulate
-from gemmlab.measure.backends import gpu
-from gemmlab.compiled.forecast.compiling import listing
-from gemmlab.compiled.sass.execution.launch import dim, launch
 from benchmarks.forecast import pages
 from benchmarks.forecast.others import timing
 from benchmarks.forecast.others.case import CLASSES, IRREGULAR, REGULAR, cases
@@ -18,6 +14,10 @@ from benchmarks.forecast.others.predicting import predicted
 from benchmarks.forecast.others.table import beside
 from benchmarks.forecast.pages import DEVICES
 from benchmarks.forecast.written import Written, latest, other_compilers, stored
+from gemmlab import simulate
+from gemmlab.compiled.forecast.compiling import listing
+from gemmlab.compiled.sass.execution.launch import dim, launch
+from gemmlab.measure.backends import gpu
 from tests.simt.test_realistic import is_right
 from tests.support import fake_gpu
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels
-from gemmlab.plots.ring import turns
 from gemmlab.compiled.forecast.rings import PAUSE, Doing, ring
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.forecast.rungs import execute_rung
@@ -16,6 +15,7 @@ from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, stream
+from gemmlab.plots.ring import turns
 from tests.support.listings import listing
 
 H200 = facts("h200")

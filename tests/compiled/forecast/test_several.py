@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels
+from gemmlab.compiled.forecast.kernel import Executed, at_its_clock, forecast
 from gemmlab.compiled.forecast.l1 import L1
 from gemmlab.compiled.forecast.launches import Share
 from gemmlab.compiled.forecast.rung_listings import arguments, usual
@@ -18,7 +19,6 @@ from gemmlab.compiled.forecast.rungs import (
     predict_rung,
 )
 from gemmlab.compiled.forecast.streams import streams
-from gemmlab.compiled.forecast.kernel import Executed, at_its_clock, forecast
 from gemmlab.compiled.forecast.whole_gpu import addition_sectors, clock, sm_facts
 from gemmlab.compiled.sass.execution.accesses import Cost
 from gemmlab.compiled.sass.execution.machine import Visit

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gemmlab.measure.records import RecordError
 from benchmarks.forecast import written
 from benchmarks.forecast.written import read, write
+from gemmlab.measure.records import RecordError
 
 ROWS = [{"kernel": "a", "seconds": 1 / 3, "times": {"sm": 2 / 3}}, {"kernel": "b", "seconds": 1.0}]
 

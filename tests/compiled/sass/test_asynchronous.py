@@ -6,14 +6,6 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device
-from gemmlab.instructions import (
-    fence_mbarrier_init,
-    mbarrier_arrive,
-    mbarrier_init,
-    mbarrier_wait,
-    shared_view,
-)
-from gemmlab.kernels import tma_stored, warp_specialised
 from gemmlab.compiled.forecast.compiling import listing
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.whole_gpu import stored_weight
@@ -23,6 +15,14 @@ from gemmlab.compiled.sass.execution.launch import launch
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Unit, use
 from gemmlab.compiled.sm.streams import Level
+from gemmlab.instructions import (
+    fence_mbarrier_init,
+    mbarrier_arrive,
+    mbarrier_init,
+    mbarrier_wait,
+    shared_view,
+)
+from gemmlab.kernels import tma_stored, warp_specialised
 from tests.support.listings import listing as code_of
 
 

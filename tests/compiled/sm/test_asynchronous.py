@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from benchmarks.microbenchmarks import microbenchmark
-from gemmlab.measure.records import microbenchmarks as results
+from benchmarks.microbenchmarks.simulated import listing as timed
 from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, Stream, stream
+from gemmlab.measure.records import microbenchmarks as results
 from tests.support.listings import listing
 from tests.support.timed_code import turn
-from benchmarks.microbenchmarks.simulated import listing as timed
 
 H200 = facts("h200")
 INIT, EXPECT, COPY, WAIT, ARRIVE = range(5)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from benchmarks.microbenchmarks import microbenchmark
-from gemmlab.measure.records import microbenchmarks as results
 from benchmarks.microbenchmarks.beside_products import LOOPS as LOOPS_BESIDE
 from benchmarks.microbenchmarks.beside_wgmma import LOOPS as BESIDE_WGMMA
 from benchmarks.microbenchmarks.cold import PER_SM, SHARED_BY, TILE, TILES
-from tests.support.paths import ROOT
 from benchmarks.microbenchmarks.simulated import phases, simulated
+from gemmlab.measure.records import microbenchmarks as results
+from tests.support.paths import ROOT
 
 H200 = results.load("h200")
 

@@ -1,6 +1,12 @@
 """Answers to exercise 01.2."""
 
-from gemmlab.course.ch01_what_is_gemm.q2_counts import SIZES, SIZES_AND_BYTES, bytes_moved, flops, intensity
+from gemmlab.course.ch01_what_is_gemm.q2_counts import (
+    SIZES,
+    SIZES_AND_BYTES,
+    bytes_moved,
+    flops,
+    intensity,
+)
 from gemmlab.problem import Gemm
 from tests.course.edits import Agrees, Wrong, edited, fooling, table
 

@@ -1,6 +1,11 @@
 """Answers to exercise 02.4."""
 
-from gemmlab.course.ch02_intensity_and_limiters.q4_implicit_gemm import CASES, moved_bytes, operations, unrolled_bytes
+from gemmlab.course.ch02_intensity_and_limiters.q4_implicit_gemm import (
+    CASES,
+    moved_bytes,
+    operations,
+    unrolled_bytes,
+)
 from gemmlab.model.layers import Convolution
 from tests.course.edits import Agrees, Wrong, edited, fooling, table
 

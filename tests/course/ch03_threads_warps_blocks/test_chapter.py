@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.hardware.checks import loads
 from gemmlab import Gemm, cuda, device, kernels, predict, run, simulate
 from gemmlab.model import transactions
-from benchmarks.hardware.checks import loads
 from tests.support.paths import ROOT
 
 GPU = device("h200")

@@ -3,7 +3,9 @@
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.course.ch05_tile_and_wave_quantization.q1_only_what_is_needed import build_guarded as build
+from gemmlab.course.ch05_tile_and_wave_quantization.q1_only_what_is_needed import (
+    build_guarded as build,
+)
 from tests.course.edits import edited, fooling, wrong
 
 GUARDED = """            if row < m and col < n:

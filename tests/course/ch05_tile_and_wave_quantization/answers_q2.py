@@ -2,7 +2,14 @@
 
 import math
 
-from gemmlab.course.ch05_tile_and_wave_quantization.q2_tiles_and_waves import GROWING, LAUNCHES, SHAPES, busy, tiles, widest
+from gemmlab.course.ch05_tile_and_wave_quantization.q2_tiles_and_waves import (
+    GROWING,
+    LAUNCHES,
+    SHAPES,
+    busy,
+    tiles,
+    widest,
+)
 from tests.course.edits import Wrong, edited, fooling, for_ever, table
 
 

@@ -2,7 +2,13 @@
 
 import math
 
-from gemmlab.course.ch05_tile_and_wave_quantization.q4_tile_chooser import CASES, choose, count, time, waves
+from gemmlab.course.ch05_tile_and_wave_quantization.q4_tile_chooser import (
+    CASES,
+    choose,
+    count,
+    time,
+    waves,
+)
 from tests.course.edits import Agrees, Wrong, edited, fooling, for_ever
 
 

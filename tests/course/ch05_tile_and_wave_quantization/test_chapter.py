@@ -9,11 +9,11 @@ import pytest
 
 from gemmlab import Gemm, Gemms, device, kernels, records
 from gemmlab.course.exercises import get
+from gemmlab.measure.records.series import series
 from gemmlab.model import occupancy
 from gemmlab.model.alignment import multiples
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
-from gemmlab.measure.records.series import series
 
 GPU, A100 = device("h200"), device("a100_80gb")
 OURS = kernels.pipelined

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels, predict, records
-from gemmlab.instructions import load_v4
-from gemmlab.kernels.simt.shared import warp_tiles
-from gemmlab.model import occupancy
-from gemmlab.model.step import step
 from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
 from gemmlab.compiled.forecast.steps import steps
-from gemmlab.simt import simulate
 from gemmlab.compiled.sm.banks import BANKS
 from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
+from gemmlab.instructions import load_v4
+from gemmlab.kernels.simt.shared import warp_tiles
+from gemmlab.model import occupancy
+from gemmlab.model.step import step
+from gemmlab.simt import simulate
 from tests.support.paths import ROOT
 
 GPU = device("h200")

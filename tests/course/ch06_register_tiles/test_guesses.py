@@ -7,9 +7,9 @@ import pytest
 from numpy import float32
 
 from gemmlab import Gemm, Tiling, cuda, device, kernels, run, simulate
+from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.course.ch06_register_tiles import guesses as answers
 from gemmlab.model import occupancy
-from gemmlab.compiled.forecast.rung_listings import rung_listing
 from tests.support.bank_words import passes
 from tests.support.record_lines import lines, nanoseconds, time
 

@@ -1,7 +1,7 @@
 """Answers to exercise 07.4."""
 
-from gemmlab.course.judging import source
 from gemmlab.course.ch07_warps_and_fragments.q4_fragment_map import CASES, B, lane_of, register_of
+from gemmlab.course.judging import source
 from tests.course.edits import Agrees, Wrong, cell, edited, fooling, in_order
 
 

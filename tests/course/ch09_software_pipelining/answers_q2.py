@@ -4,7 +4,14 @@ from math import ceil
 
 import numpy as np
 
-from gemmlab.course.ch09_software_pipelining.q2_pipeline_steps import LOOPS, STAGED, TIMES, loop, needed, period
+from gemmlab.course.ch09_software_pipelining.q2_pipeline_steps import (
+    LOOPS,
+    STAGED,
+    TIMES,
+    loop,
+    needed,
+    period,
+)
 from gemmlab.model.pipeline import Pipeline, stages_needed
 from tests.course.edits import Wrong, edited, fooling, for_ever, table
 

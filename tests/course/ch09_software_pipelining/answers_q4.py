@@ -2,7 +2,14 @@
 
 from math import ceil
 
-from gemmlab.course.ch09_software_pipelining.q4_stream_in_flight import FITTED, MEMORIES, RINGS, share, stages, wanted
+from gemmlab.course.ch09_software_pipelining.q4_stream_in_flight import (
+    FITTED,
+    MEMORIES,
+    RINGS,
+    share,
+    stages,
+    wanted,
+)
 from tests.course.edits import Wrong, edited, fooling, for_ever, table
 
 

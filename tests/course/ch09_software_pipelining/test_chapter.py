@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels, records
+from gemmlab.compiled.forecast.rungs import execute_rung
+from gemmlab.compiled.forecast.steps import steps
+from gemmlab.compiled.forecast.whole_gpu import sm_facts
+from gemmlab.compiled.sm.facts import facts
 from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.explorers.stages import blocks_on, ringed, seconds
 from gemmlab.explorers.timeline import rung
@@ -19,10 +23,6 @@ from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
 from gemmlab.model.pipeline import Pipeline, stages_needed
 from gemmlab.model.step import step
-from gemmlab.compiled.forecast.rungs import execute_rung
-from gemmlab.compiled.forecast.steps import steps
-from gemmlab.compiled.forecast.whole_gpu import sm_facts
-from gemmlab.compiled.sm.facts import facts
 from tests.support.paths import ROOT
 
 GPU = device("h200")

@@ -3,7 +3,12 @@
 from numpy import float32, uint32
 
 from gemmlab import cuda
-from gemmlab.course.ch12_tcec.q1_corrected_product import build_corrected, element_a, element_b, element_c
+from gemmlab.course.ch12_tcec.q1_corrected_product import (
+    build_corrected,
+    element_a,
+    element_b,
+    element_c,
+)
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import UNSCALE, split_two
 from tests.course.edits import wrong

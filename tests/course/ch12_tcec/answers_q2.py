@@ -2,7 +2,15 @@
 
 import math
 
-from gemmlab.course.ch12_tcec.q2_split_footprint import SMS, WARPS, _least, _passed, held, least, passed
+from gemmlab.course.ch12_tcec.q2_split_footprint import (
+    SMS,
+    WARPS,
+    _least,
+    _passed,
+    held,
+    least,
+    passed,
+)
 from tests.course.edits import Agrees, Wrong, edited, fooling, in_order, table
 
 BYTES, SUMS = "4 + 2 * 2 * 2 if stored else 4", "2 * m * n"

@@ -10,14 +10,16 @@ import pytest
 
 from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
-from gemmlab.kernels.tcec.shared import policy_products as products, k_quads as quads, warpgroup_tiles
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME
+from gemmlab.kernels.tcec.shared import k_quads as quads
+from gemmlab.kernels.tcec.shared import policy_products as products
+from gemmlab.kernels.tcec.shared import warpgroup_tiles
+from gemmlab.measure.records.tcec import tcec_errors
 from gemmlab.model.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 from gemmlab.numerics import POLICIES, TENSOR_CORES, Policy, emulated_matmul
 from gemmlab.plots.alignment import rows
-from gemmlab.measure.records.tcec import tcec_errors
 from tests.course.ch12_tcec import answers_q3 as answers
 from tests.support.paths import ROOT
 

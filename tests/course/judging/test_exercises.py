@@ -10,8 +10,8 @@ from functools import cache
 import pytest
 
 from gemmlab import exercises
-from gemmlab.course.judging import guard, launches, matrices, source, timed
 from gemmlab.course.ch01_what_is_gemm import q4_linear_layer as linear_layer
+from gemmlab.course.judging import guard, launches, matrices, source, timed
 from gemmlab.course.judging.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING

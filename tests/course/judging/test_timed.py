@@ -5,11 +5,11 @@ import importlib
 import pytest
 
 from gemmlab import Gemm, exercises, records
-from gemmlab.course.judging import timed
+from gemmlab.compiled.forecast import rungs
 from gemmlab.course.ch06_register_tiles import q2_wide_loads as wide_loads
+from gemmlab.course.judging import timed
 from gemmlab.course.judging.apart import Ended
 from gemmlab.course.judging.verdict import Finding
-from gemmlab.compiled.forecast import rungs
 
 TIMED = ("04.2", "04.4", "04.5", "06.1", "06.2", "09.1")
 PASSED = Finding("passed", (("Values", "right"),))

@@ -9,13 +9,12 @@ import pytest
 from numpy import float32
 
 from gemmlab import Gemm, Measurement, Tiling, cuda, device, kernels, predict, residual, run
-from gemmlab.measure.backends import available, choose
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure.backends import available, choose
 from gemmlab.measure.measurement import RESOURCES
-from gemmlab.problem import Operands
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS, Operands
 from gemmlab.simt import HazardError
 
 RAGGED = Gemm(m=33, n=20, k=17, alpha=0.5, beta=-2.0)

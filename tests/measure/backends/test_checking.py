@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm
+from gemmlab.formats import round_to, to_memory
 from gemmlab.measure.backends import checking
 from gemmlab.measure.backends.checking import check
-from gemmlab.formats import round_to, to_memory
-from gemmlab.product import LAYOUTS
+from gemmlab.problem import LAYOUTS
 
 PROBLEM = Gemm(300, 260, 130, alpha=0.5, beta=-1.7)
 

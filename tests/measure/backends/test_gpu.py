@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels, run
-from gemmlab.measure.backends import gpu, sensors
 from gemmlab.kernels import Kernel
+from gemmlab.measure.backends import gpu, sensors
 from gemmlab.measure.measurement import RESOURCES
 from tests.support.fake_gpu import REGISTERS, STATIC, installed
 

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks import matmul as benchmark
 from benchmarks import readme
-from gemmlab.multiplication.choosing import Choice
 from gemmlab.measure.records import RecordError
 from gemmlab.measure.records.matmul import FILE, Part, matmul_times
 from gemmlab.measure.records.tables import written
+from gemmlab.multiplication.choosing import Choice
 
 MILLISECONDS = 3.0  # between any two events
 

@@ -11,10 +11,10 @@ import pytest
 from benchmarks import networks as benchmark
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.model import predict
 from gemmlab.measure.records import RecordError
 from gemmlab.measure.records.networks import FILE, Layer, Timed, networks
 from gemmlab.measure.records.tables import written
+from gemmlab.model import predict
 
 H200 = device("h200")
 RECORDED = networks("h200")

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks import tcec_errors as benchmark
+from gemmlab.measure.records import RecordError
+from gemmlab.measure.records.tables import written
+from gemmlab.measure.records.tcec import FILE, TABLES, tcec_errors
 from gemmlab.numerics import (
     POLICIES,
     Policy,
@@ -14,9 +17,6 @@ from gemmlab.numerics import (
     forward_error,
     split_range,
 )
-from gemmlab.measure.records import RecordError
-from gemmlab.measure.records.tables import written
-from gemmlab.measure.records.tcec import FILE, TABLES, tcec_errors
 
 K = 1024  # in short sums FP32 units lose less than what is rounded toward zero in 64 of k
 COMPUTE = {

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy import float64
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import Case, Launch
+from gemmlab import cuda
 
 THREADS = 256
 RATE, VOLATILITY = 0.02, 0.3

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import int32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import IRREGULAR, Case, Launch
+from gemmlab import cuda
 
 THREADS = 256
 EDGES = 16  # for each vertex

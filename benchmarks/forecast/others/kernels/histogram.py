@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import int32, uint8
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import IRREGULAR, Case, Launch
+from gemmlab import cuda
 
 BINS = 256  # and as many threads
 BLOCKS = 1056  # 8 for each of 132 SMs

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy import float32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import Case, Launch, compared
+from gemmlab import cuda
 
 THREADS = 128
 SOFTENING = float32(1e-3)  # of distances, squared

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import int32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import Case, Launch
+from gemmlab import cuda
 
 FULL = 0xFFFFFFFF
 THREADS = 512

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy import float32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import Case, Launch, compared
+from gemmlab import cuda
 
 FULL = 0xFFFFFFFF
 THREADS = 256

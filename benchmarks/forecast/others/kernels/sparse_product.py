@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import float32, int32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import IRREGULAR, Case, Launch, compared
+from gemmlab import cuda
 
 FULL = 0xFFFFFFFF
 THREADS = 128

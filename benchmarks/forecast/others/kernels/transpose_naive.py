@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import float32
 
-from gemmlab import cuda
 from benchmarks.forecast.others.case import Case, Launch
+from gemmlab import cuda
 
 BLOCK = (32, 8)
 

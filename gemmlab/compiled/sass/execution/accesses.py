@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.model import transactions
 from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, Memory
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.compiled.sass.operands import Address, Register
+from gemmlab.model import transactions
 from gemmlab.tiling import WARP
 
 SPACES = {

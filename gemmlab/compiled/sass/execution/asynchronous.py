@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.instructions.tensor_maps import ROW, TensorMap
-from gemmlab.model.transactions import SECTOR
 from gemmlab.compiled.sass.execution.accesses import Cost, Watch, sum_of
 from gemmlab.compiled.sass.execution.memory import Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 from gemmlab.compiled.sass.operands import Register, parse
+from gemmlab.instructions.tensor_maps import ROW, TensorMap
+from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
 
 MAP = 128  # bytes of a tensor map

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.formats import decode
-from gemmlab.instructions.convert import pair_meaning
 from gemmlab.compiled.sass.execution.floats import single, wide
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
+from gemmlab.formats import decode
+from gemmlab.instructions.convert import pair_meaning
 
 INTEGERS = {
     **{f"{sign}{bits}": np.dtype(f"{kind}{bits // 8}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gemmlab.model.counters import TransactionCounters
-from gemmlab.model.transactions import SECTOR
 from gemmlab.compiled.sass.execution.accesses import Cost
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.model.counters import TransactionCounters
+from gemmlab.model.transactions import SECTOR
 
 
 def counters(visits: Iterable[Visit]) -> TransactionCounters:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.fma import sum_to_odd, two_sum
 from gemmlab.compiled.sass.execution.floats import ROUNDINGS
 from gemmlab.compiled.sass.execution.state import Operands, Step
+from gemmlab.numerics.fma import sum_to_odd, two_sum
 
 
 def fma64(a: Any, b: Any, c: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.fma import sum_to_odd
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.compiled.sass.operands import Immediate
+from gemmlab.numerics.fma import sum_to_odd
 
 ROUNDINGS = ("RZ", "RM", "RP")  # toward zero, down, up
 TINY = np.finfo(np.float32).tiny

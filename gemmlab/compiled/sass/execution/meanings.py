@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gemmlab.compiled.sass.execution import accesses, asynchronous, bits, conversions, doubles, floats, integers, lanes, logic, tensor
+from gemmlab.compiled.sass.execution import (
+    accesses,
+    asynchronous,
+    bits,
+    conversions,
+    doubles,
+    floats,
+    integers,
+    lanes,
+    logic,
+    tensor,
+)
 
 MEANINGS = {
     **dict.fromkeys(("MOV", "UMOV"), integers.mov),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.instructions import ldmatrix, matrix
-from gemmlab.instructions.instruction import Instruction
 from gemmlab.compiled.sass.execution.accesses import Watch, cost, sum_of
 from gemmlab.compiled.sass.execution.memory import Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 from gemmlab.compiled.sass.operands import Address, Register
+from gemmlab.instructions import ldmatrix, matrix
+from gemmlab.instructions.instruction import Instruction
 from gemmlab.tiling import WARP
 
 ROW = 16  # bytes of a row of an 8×8 matrix

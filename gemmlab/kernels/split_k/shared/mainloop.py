@@ -14,10 +14,10 @@ from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
+from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.tile_copies import copied, copying, elements_held
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes
-from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm

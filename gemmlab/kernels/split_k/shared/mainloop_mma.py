@@ -15,7 +15,13 @@ from numpy import float16, int32, uint16, uint32
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
-from gemmlab.kernels.tensor_core.shared.shared_layouts import BYTES, copied, copying, swizzled, tile_shapes
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    BYTES,
+    copied,
+    copying,
+    swizzled,
+    tile_shapes,
+)
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,

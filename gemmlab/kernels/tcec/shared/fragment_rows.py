@@ -12,8 +12,8 @@ from collections.abc import Callable
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tcec.shared.product_sums import ZEROS
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, loading
 from gemmlab.tiling import Tiling
 

@@ -19,8 +19,8 @@ from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading
-from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned
+from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, box_rows
 from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
 from gemmlab.problem import Gemm

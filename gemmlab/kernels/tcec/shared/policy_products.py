@@ -16,6 +16,7 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import mma_m16n8k8_f32_tf32, mma_m16n8k16_f32_f16
 from gemmlab.kernels.kernel import on_device
+from gemmlab.kernels.tcec.shared.product_sums import ZEROS
 from gemmlab.kernels.tcec.shared.splitting import (
     round_one,
     round_two,
@@ -23,7 +24,6 @@ from gemmlab.kernels.tcec.shared.splitting import (
     split_two,
     split_unscaled,
 )
-from gemmlab.kernels.tcec.shared.product_sums import ZEROS
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.numerics import Policy
 from gemmlab.tiling import Tiling

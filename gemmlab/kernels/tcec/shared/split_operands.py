@@ -17,8 +17,8 @@ from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
-from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned
+from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tensor_core.shared.tma_tiles import HALF, WORD, box_rows
 from gemmlab.model import traffic
 from gemmlab.model.transactions import SECTOR

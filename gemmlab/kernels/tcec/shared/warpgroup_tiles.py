@@ -25,8 +25,8 @@ from gemmlab.instructions import (
 from gemmlab.instructions.warpgroup import WARPGROUP, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tcec.shared.held_sums import adding, clearing, joining
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH
 from gemmlab.kernels.tensor_core.shared.stages import multiplying_16, turning
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH
 from gemmlab.tiling import Tiling
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.here.detection import detect
 from gemmlab.device import device
+from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels.kernel import on_device
 from gemmlab.tiling import Tiling

@@ -23,10 +23,15 @@ from gemmlab.instructions import (
     unpack_bf16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, Place, inside, tile_shapes, zero_of
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    PIECE,
+    Place,
+    inside,
+    tile_shapes,
+    zero_of,
+)
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.product import Arithmetic
+from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

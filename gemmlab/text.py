@@ -9,7 +9,17 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from gemmlab.markdown import Markdown
+
+class Markdown(str):
+    """A text in Markdown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
 
 
 def changed_lines(before: Callable, after: Callable, around: int = 1) -> Markdown:

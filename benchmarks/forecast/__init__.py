@@ -1,0 +1,1 @@
+"""Predictions beside measurements: products and programs that were held out."""

@@ -1,0 +1,1 @@
+"""Programs that are no product, predicted before they were timed."""

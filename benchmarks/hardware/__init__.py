@@ -1,0 +1,1 @@
+"""The library beside a GPU: checks in pieces, and what they gave."""

@@ -1,0 +1,1 @@
+"""Random kernels on which the simulator and a GPU must agree."""

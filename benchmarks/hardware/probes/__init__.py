@@ -1,0 +1,1 @@
+"""What is asked of a GPU: launches whose results are kept."""

@@ -1,0 +1,1 @@
+"""Kernels, right and wrong, on which simulator, profiler and sanitizer are compared."""

@@ -1,0 +1,1 @@
+"""The simulator beside others: speed, scale, and what each finds."""

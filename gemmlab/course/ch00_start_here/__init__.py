@@ -1,0 +1,1 @@
+"""Chapter 0, start here: its questions and its exercises."""

@@ -1,0 +1,1 @@
+"""Chapter 1, what is gemm: its questions and its exercises."""

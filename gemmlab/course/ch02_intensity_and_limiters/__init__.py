@@ -1,0 +1,1 @@
+"""Chapter 2, intensity and limiters: its questions and its exercises."""

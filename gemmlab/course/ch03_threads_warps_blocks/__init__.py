@@ -1,0 +1,1 @@
+"""Chapter 3, threads warps blocks: its questions and its exercises."""

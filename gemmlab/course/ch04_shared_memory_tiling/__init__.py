@@ -1,0 +1,1 @@
+"""Chapter 4, shared memory tiling: its questions and its exercises."""

@@ -1,0 +1,1 @@
+"""Chapter 6, register tiles: its questions and its exercises."""

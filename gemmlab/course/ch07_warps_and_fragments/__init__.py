@@ -1,0 +1,1 @@
+"""Chapter 7, warps and fragments: its questions and its exercises."""

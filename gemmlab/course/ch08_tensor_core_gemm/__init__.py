@@ -1,0 +1,1 @@
+"""Chapter 8, tensor core gemm: its questions and its exercises."""

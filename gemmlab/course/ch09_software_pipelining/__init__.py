@@ -1,0 +1,1 @@
+"""Chapter 9, software pipelining: its questions and its exercises."""

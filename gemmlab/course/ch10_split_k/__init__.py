@@ -1,0 +1,1 @@
+"""Chapter 10, split k: its questions and its exercises."""

@@ -1,0 +1,1 @@
+"""Chapter 11, number formats: its questions and its exercises."""

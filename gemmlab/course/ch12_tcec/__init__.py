@@ -1,0 +1,1 @@
+"""Chapter 12, tcec: its questions and its exercises."""

@@ -1,0 +1,1 @@
+"""How an answer is judged: apart, on copies, beside a reference, with a diagnosis."""

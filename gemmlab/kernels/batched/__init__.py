@@ -1,0 +1,1 @@
+"""Kernels of `matmul`: a stack of products, and the launches that scale its operands."""

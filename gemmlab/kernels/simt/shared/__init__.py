@@ -1,0 +1,1 @@
+"""Device functions that rungs of ordinary arithmetic share, with their counts."""

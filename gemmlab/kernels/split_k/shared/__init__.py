@@ -1,0 +1,1 @@
+"""Device functions that rungs share which divide k among blocks, with their counts."""

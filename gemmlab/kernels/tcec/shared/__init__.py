@@ -1,0 +1,1 @@
+"""Device functions that rungs of TCEC share, with their counts."""

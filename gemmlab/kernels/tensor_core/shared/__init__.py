@@ -1,0 +1,1 @@
+"""Device functions that rungs on Tensor Cores share, with their counts."""

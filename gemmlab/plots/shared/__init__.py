@@ -1,0 +1,1 @@
+"""What all plots are made of: style, figures, their descriptions."""
