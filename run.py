@@ -347,6 +347,11 @@ def book(extra: "list[str]") -> int:
     return code
 
 
+def record(extra: "list[str]") -> int:
+    """Measure the ladders, as `gemmlab record` does, or what a campaign names."""
+    return call("-m", "benchmarks.record", *extra)
+
+
 def validate(extra: "list[str]") -> int:
     """Every check against hardware, in pieces that resume."""
     return call("-m", "benchmarks.hardware.validate", *extra)
@@ -379,7 +384,14 @@ def main(argv: "list[str]") -> int:
         set_up(lock)
         if compiles:
             set_up_cuda()
-        own = {"lab": lab, "test": test, "book": book, "lint": lint, "validate": validate}
+        own = {
+            "lab": lab,
+            "test": test,
+            "book": book,
+            "lint": lint,
+            "record": record,
+            "validate": validate,
+        }
         if verb in own:
             return own[verb](argv[1:])
         return call("-m", "gemmlab", verb, *argv[1:])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from benchmarks import held_out, held_out_families
+from benchmarks import ROOT, held_out, held_out_families
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -31,7 +31,6 @@ from benchmarks.page_tables import table, write
 from gemmlab import records
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
-from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "predictions.md"
 DEVICES = sorted((path.name for path in RECORDED.iterdir()), reverse=True)

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import ROOT
 from benchmarks.microbenchmarks.running import ptxas_version
 from gemmlab.kernels.hashing import tokens
 from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.lines import checksum, refusal
-from tests.support.paths import ROOT
 
 RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
 PREDICTOR = ("sass", "sm", "prediction", "model")  # parts of gemmlab that a prediction is made by

@@ -68,7 +68,7 @@ def examine(task: tuple[str, str]) -> Result:
 
 def fingerprint() -> str:
     """The start of the SHA-256 of what a result depends on: sources, driver and packages."""
-    folders = ("gemmlab", "tests/benchmarks/hardware", "tests/support", "benchmarks")
+    folders = ("gemmlab", "benchmarks")
     files = (f for folder in folders for f in sorted((machine.ROOT / folder).rglob("*.py")))
     found = hashlib.sha256()
     for part in (*files, *sorted((machine.ROOT / "gemmlab").rglob("*.toml"))):

@@ -1,4 +1,4 @@
-"""Microbenchmarks on the simulated SM: `python -m benchmarks.microbenchmarks.simulated` prints all of them.
+"""Microbenchmarks on the simulated SM; `python -m benchmarks.microbenchmarks.simulated` prints all.
 
 A turn of a loop is repeated by hand, and what it asks of memory follows from its lanes' addresses.
 """

@@ -7,6 +7,12 @@ from numpy import float32, int32
 
 from gemmlab import cuda
 
+
+def integers(shape, seed=0):
+    """Small whole numbers in float32, whose sums are exact."""
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float32)
+
+
 SCALE = 3
 TABLE = (2, 7, 1)
 WEIGHTS = np.array([1.0, -2.0, 4.0], np.float32)

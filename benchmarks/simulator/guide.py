@@ -3,7 +3,7 @@
     python -m benchmarks.simulator.guide
 
 What Numba's simulator and compute-sanitizer make of the same kernels is recorded, in
-`tests/simt/recorded` and `benchmarks/hardware/recorded`.
+`benchmarks/simulator/recorded` and `benchmarks/hardware/recorded`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from functools import cache
 
 from numba.cuda.simulator import kernelapi
 
+from benchmarks import ROOT
 from benchmarks.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
 from benchmarks.hardware.store import recorded as recorded_on_gpu
 from benchmarks.page_tables import table, write
-from benchmarks.samples.wrong_kernels import FILES, load
+from benchmarks.samples.host_scripts import SCRIPTS
+from benchmarks.samples.numba_examples import EXAMPLES, LEFT_OUT
+from benchmarks.samples.realistic import BENIGN, CASES, is_right, simulated
+from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
 from benchmarks.simulator import numba_simulator as numbas
 from benchmarks.simulator import speed
 from benchmarks.simulator.work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
-from tests.simt.test_peers import EXAMPLES, LEFT_OUT
-from tests.simt.test_realistic import BENIGN, CASES, is_right, simulated
-from tests.simt.test_wrong_kernels import MAX_STEPS, findings
-from tests.support.host_scripts import SCRIPTS
-from tests.support.paths import ROOT
 
 PAGE = ROOT / "book" / "simulator.md"
 WRONG = {path.stem: load(path) for path in FILES}

@@ -28,9 +28,9 @@ from types import ModuleType
 
 import numpy as np
 
+from benchmarks import ROOT
 from benchmarks.hardware.check import Result
 from benchmarks.hardware.store import read, write
-from tests.support.paths import ROOT
 
 RECORDED = Path(__file__).parent / "recorded" / "numba_simulator"
 SECONDS = 60
@@ -49,8 +49,8 @@ def recorded() -> dict[str, Result]:
 
 def files() -> dict[str, Path]:
     """The file of every kernel that is run; of a realistic case, that of its topic."""
+    from benchmarks.samples.realistic import CASES
     from benchmarks.samples.wrong_kernels import FILES
-    from tests.simt.test_realistic import CASES
 
     topics = {name: Path(inspect.getfile(case)) for name, case in CASES.items()}
     return topics | {path.stem: path for path in FILES}
@@ -80,8 +80,8 @@ def results(name: str) -> Iterator[bool]:
     from benchmarks.samples.right_kernels import trials  # with kernels of gemmlab's own `cuda`
 
     cuda = numbas()
+    from benchmarks.samples.realistic import CASES, is_right
     from benchmarks.samples.wrong_kernels import FILES, load
-    from tests.simt.test_realistic import CASES, is_right
 
     if name in CASES:
 

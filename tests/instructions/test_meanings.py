@@ -1,4 +1,4 @@
-"""Instructions simulated: what they do. That hardware does it too is in `tests/benchmarks/hardware`."""
+"""Simulated instructions do what they say; hardware does it too: `tests/benchmarks/hardware`."""
 
 import re
 

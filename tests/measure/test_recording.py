@@ -14,7 +14,7 @@ PROBLEMS = sizes.parse_sizes("16,24,16x8x4")
 
 
 class FakeGpu:
-    """Stands in for `gemmlab.measure.backends.run`; `stop_at` gives the call that raises `error`."""
+    """Stands in for `backends.run`; `stop_at` gives the call that raises `error`."""
 
     def __init__(self, stop_at=None, error=KeyboardInterrupt):
         self.calls, self.stop_at, self.error = [], stop_at, error

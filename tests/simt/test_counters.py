@@ -8,6 +8,7 @@ from benchmarks.samples.language_kernels import (
     calls,
     copy,
     double,
+    integers,
     per_thread_loop,
     put,
     reduction,
@@ -18,7 +19,7 @@ from benchmarks.samples.language_kernels import (
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from tests.simt.test_shared_memory import static_bytes
-from tests.support.launches import integers, lines
+from tests.support.launches import lines
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab
 from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.programs.in_place import _vectorize
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel
-from tests.support.host_scripts import SCRIPTS, with_gemmlab
 from tests.support.paths import ROOT
 
 

@@ -13,6 +13,7 @@ from benchmarks.samples.language_kernels import (
     LAUNCHES,
     clamp,
     double,
+    integers,
     reduction,
     shared_arrays,
     strided,
@@ -21,7 +22,6 @@ from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError, UnsupportedError
 from gemmlab.simt import cuda as stand_in
 from gemmlab.simt.syntax.names import INTRINSICS
-from tests.support.launches import integers
 from tests.support.one_thread import one_by_one
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from numpy import float32, float64, int16, int32, uint8, uint32
 
+from benchmarks.samples.language_kernels import integers
 from gemmlab import cuda, device, simulate
 from gemmlab.device import names
 from gemmlab.simt import HazardError
 from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Now
-from tests.support.launches import hazards, integers, line_of
+from tests.support.launches import hazards, line_of
 
 
 def halves(x, out):

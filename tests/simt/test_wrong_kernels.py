@@ -2,32 +2,12 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 
-from benchmarks.samples.right_kernels import RIGHT, trials
-from benchmarks.samples.wrong_kernels import FILES, load
-from gemmlab import kernels, simulate
-from gemmlab.simt import HazardError
+from benchmarks.samples.right_kernels import RIGHT
+from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
+from gemmlab import kernels
 from gemmlab.simt.races.hazards import KINDS
-
-MAX_STEPS = 2000
-
-
-def findings(kernel, base, launch=None, **options):
-    """What each trial finds: a hazard, "values" for a wrong result, or None."""
-    for grid, block, args, is_right, shared_bytes, own in trials(base, launch):
-        kernel, options = own or kernel, {**options, "shared_bytes": shared_bytes}
-        again = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-        hazards = simulate(kernel, grid, block, *args, on_hazard="collect", **options).hazards
-        if hazards:
-            with pytest.raises(HazardError) as caught:
-                simulate(kernel, grid, block, *again, **options)
-            assert caught.value.hazard.kind == hazards[0].kind
-            assert caught.value.hazard.line == hazards[0].line
-            yield hazards[0]
-        else:
-            yield None if is_right() else "values"
 
 
 @pytest.mark.parametrize("base", RIGHT)

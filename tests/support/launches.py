@@ -2,13 +2,7 @@
 
 import inspect
 
-import numpy as np
-
 from gemmlab import simulate
-
-
-def integers(shape, seed=0):
-    return np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float32)
 
 
 def line_of(kernel, text):

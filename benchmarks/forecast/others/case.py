@@ -35,7 +35,7 @@ class Case:
     kernel : a plain function of Numba-CUDA
     launch : size -> the launch, its data seeded
     check : the arguments after the launch -> pairs of what is there and what NumPy says, with the
-        difference allowed where rounding decides, as `tests.simt.test_realistic` has them
+        difference allowed where rounding decides, as `benchmarks.samples.realistic` has them
     size, small : what is timed; what a simulator runs in a second
     kind : one of `CLASSES`
     options : of `numba.cuda.jit`

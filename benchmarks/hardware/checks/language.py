@@ -7,11 +7,10 @@ import numpy as np
 
 from benchmarks.hardware import machine
 from benchmarks.hardware.check import Check, Comparison, Measured
-from benchmarks.samples.language_kernels import LANGUAGE, LAUNCHES
+from benchmarks.samples.language_kernels import LANGUAGE, LAUNCHES, integers
 from gemmlab import simulate
 from gemmlab.device import Device
 from gemmlab.here.driver import numba_cuda
-from tests.support.launches import integers
 
 KERNELS = {kernel.__name__: kernel for kernel in LANGUAGE}
 

@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.hardware.check import Check, Comparison, Measured
 from benchmarks.hardware.checks.counters import COUNTERS, METRICS, hardware
 from benchmarks.hardware.profiler import NCU, profiled
+from benchmarks.samples.realistic import CASES, is_right, simulated
 from gemmlab.device import Device
 from gemmlab.here.driver import numba_cuda
-from tests.simt.test_realistic import CASES, is_right, simulated
 
 NAME = "realistic"
 # Cases whose counters are not the simulator's, by the reason: their results alone are compared.

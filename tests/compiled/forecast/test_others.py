@@ -14,11 +14,11 @@ from benchmarks.forecast.others.predicting import predicted
 from benchmarks.forecast.others.table import beside
 from benchmarks.forecast.pages import DEVICES
 from benchmarks.forecast.written import Written, latest, other_compilers, stored
+from benchmarks.samples.realistic import is_right
 from gemmlab import simulate
 from gemmlab.compiled.forecast.compiling import listing
 from gemmlab.compiled.sass.execution.launch import dim, launch
 from gemmlab.measure.backends import gpu
-from tests.simt.test_realistic import is_right
 from tests.support import fake_gpu
 
 CASES = cases()

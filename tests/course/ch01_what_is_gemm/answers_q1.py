@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from gemmlab.course.ch01_what_is_gemm.q1_gemm_in_numpy import CASES, gemm
-from tests.course.edits import Wrong, fooling, for_ever, wrong
+from tests.course.answers import Wrong, fooling, for_ever, wrong
 
 
 def loops(alpha, A, B, beta, C):

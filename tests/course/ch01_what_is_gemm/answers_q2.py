@@ -8,7 +8,7 @@ from gemmlab.course.ch01_what_is_gemm.q2_counts import (
     intensity,
 )
 from gemmlab.problem import Gemm
-from tests.course.edits import Agrees, Wrong, edited, fooling, table
+from tests.course.answers import Agrees, Wrong, edited, fooling, table
 
 RIGHT = {
     "from the problem": (

@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 
 from gemmlab.course.ch01_what_is_gemm.q3_outer_products import CASES, product
-from tests.course.edits import Wrong, fooling, for_ever, wrong
+from tests.course.answers import Wrong, fooling, for_ever, wrong
 
 
 def broadcasting(A, B):

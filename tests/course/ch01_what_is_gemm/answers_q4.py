@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from gemmlab import Gemm
 from gemmlab.course.ch01_what_is_gemm.q4_linear_layer import CASES, reference
-from tests.course.edits import Agrees, Wrong, cell, fooling, table
+from tests.course.answers import Agrees, Wrong, cell, fooling, table
 
 FORMULA = """
 def batch(outputs, inputs, device):

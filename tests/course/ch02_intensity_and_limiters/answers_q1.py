@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch02_intensity_and_limiters.q1_fused_epilogue import build_epilogue
-from tests.course.edits import Wrong, fooling, wrong
+from tests.course.answers import Wrong, fooling, wrong
 
 
 def with_an_if():

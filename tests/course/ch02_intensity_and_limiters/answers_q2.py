@@ -1,7 +1,7 @@
 """Answers to exercise 02.2."""
 
 from gemmlab.course.ch02_intensity_and_limiters.q2_longest_time import CASES, reference, seconds
-from tests.course.edits import Agrees, Wrong, cell, fooling, table
+from tests.course.answers import Agrees, Wrong, cell, fooling, table
 
 LOOP = """
 def seconds(device, dtype, flops, moved):

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
-from tests.course.edits import Wrong, fooling, wrong
+from tests.course.answers import Wrong, fooling, wrong
 
 
 def leaves_early(batch):

@@ -7,7 +7,7 @@ from gemmlab.course.ch02_intensity_and_limiters.q4_implicit_gemm import (
     unrolled_bytes,
 )
 from gemmlab.model.layers import Convolution
-from tests.course.edits import Agrees, Wrong, edited, fooling, table
+from tests.course.answers import Agrees, Wrong, edited, fooling, table
 
 
 def _layer(images, channels, side, filters, window):

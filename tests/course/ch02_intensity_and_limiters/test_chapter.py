@@ -16,7 +16,7 @@ from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.model.layers import OPERATIONS, Attention, Convolution, Linear
 from gemmlab.model.limiter import BLOCKS_PER_SM, limiter
 from gemmlab.model.roofline import attainable, clocks, intensities, slopes
-from tests.course.edits import cell
+from tests.course.answers import cell
 from tests.support.paths import ROOT
 
 GPU = device("h200")

@@ -5,7 +5,7 @@ import numpy as np
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q1_thread_map import CASES, build_transpose, grid
 from gemmlab.course.judging import arrays_on_trial
-from tests.course.edits import Wrong, edited, fooling, for_ever
+from tests.course.answers import Wrong, edited, fooling, for_ever
 
 
 def with_grid():

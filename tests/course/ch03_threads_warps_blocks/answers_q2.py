@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q2_coalesced_product import build_product
-from tests.course.edits import Wrong, fooling, wrong
+from tests.course.answers import Wrong, fooling, wrong
 
 
 def leaves_early():

@@ -2,7 +2,7 @@
 
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q3_coalesced_pieces import build_axpy
-from tests.course.edits import fooling, wrong
+from tests.course.answers import fooling, wrong
 
 
 def strip_of_a_block(T):

@@ -8,7 +8,7 @@ from numpy import float32
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.course.ch04_shared_memory_tiling.q2_tiled_kernel import CASES, build
 from gemmlab.course.judging import launches
-from tests.course.edits import Wrong, fooling, for_ever, wrong
+from tests.course.answers import Wrong, fooling, for_ever, wrong
 
 
 def rung(T):

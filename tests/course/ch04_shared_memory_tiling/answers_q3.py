@@ -1,6 +1,6 @@
 """Answers to exercise 04.3."""
 
-from tests.course.edits import Wrong, fooling, for_ever
+from tests.course.answers import Wrong, fooling, for_ever
 
 FIRST = ((2, 1), (0, 1), "too old")
 SECOND = ((2, 1), (3, 1), "too new")

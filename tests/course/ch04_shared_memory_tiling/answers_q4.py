@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch04_shared_memory_tiling.q4_transposed_b import build
-from tests.course.edits import Wrong, fooling, for_ever, wrong
+from tests.course.answers import Wrong, fooling, for_ever, wrong
 
 
 def turned_when_stored(T):

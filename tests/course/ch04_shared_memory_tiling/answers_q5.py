@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.course.ch04_shared_memory_tiling.q5_traffic_budget import build
-from tests.course.edits import Wrong, fooling, wrong
+from tests.course.answers import Wrong, fooling, wrong
 
 
 def two_tiles_of_b(T):

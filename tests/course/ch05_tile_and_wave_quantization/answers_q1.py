@@ -6,7 +6,7 @@ from gemmlab import cuda
 from gemmlab.course.ch05_tile_and_wave_quantization.q1_only_what_is_needed import (
     build_guarded as build,
 )
-from tests.course.edits import edited, fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 GUARDED = """            if row < m and col < n:
                 for p in range(min(T, k - start)):

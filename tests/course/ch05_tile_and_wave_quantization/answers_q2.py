@@ -10,7 +10,7 @@ from gemmlab.course.ch05_tile_and_wave_quantization.q2_tiles_and_waves import (
     tiles,
     widest,
 )
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 
 def _counted(m, n, bm, bn):

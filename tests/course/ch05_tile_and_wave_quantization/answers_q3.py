@@ -6,7 +6,7 @@ from gemmlab import Tiling, cuda, kernels
 from gemmlab.course.ch05_tile_and_wave_quantization.q3_blocks_that_stay import (
     build_persistent as build,
 )
-from tests.course.edits import edited, fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 LOOP = "        while tile < down * across:\n"
 NEXT = "            tile += cuda.gridDim.x\n"

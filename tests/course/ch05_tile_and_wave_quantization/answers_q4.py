@@ -9,7 +9,7 @@ from gemmlab.course.ch05_tile_and_wave_quantization.q4_tile_chooser import (
     time,
     waves,
 )
-from tests.course.edits import Agrees, Wrong, edited, fooling, for_ever
+from tests.course.answers import Agrees, Wrong, edited, fooling, for_ever
 
 
 def _looped(m, n, sms, speeds):

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda, kernels
 from gemmlab.course.ch06_register_tiles.q1_register_tile import build_thread_tile as build
 from gemmlab.course.ch06_register_tiles.q1_register_tile import tiling
-from tests.course.edits import Wrong, fooling, wrong
+from tests.course.answers import Wrong, fooling, wrong
 
 INNER = """            for p in range(T):
                 a0 = As[y, p]

@@ -9,14 +9,14 @@ from gemmlab.instructions import (
     load_v4,
     store_v4,
 )
-from tests.course.answers.wide_loads_in_other_styles import (
+from tests.course.answers import Wrong, fooling, for_ever, wrong
+from tests.course.ch06_register_tiles.answers_q2_in_other_styles import (
     b_in_the_background,
     rows_as_they_lie,
     stored_in_fours,
     with_a_device_function,
     written_out,
 )
-from tests.course.edits import Wrong, fooling, for_ever, wrong
 
 COPY_B = """            inside = start + y < k and col + 4 * x < n
             store_v4(Bs, y, 4 * x, load_v4(B, start + y, col + 4 * x) if inside else ZEROS)

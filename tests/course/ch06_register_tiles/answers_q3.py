@@ -11,7 +11,7 @@ from gemmlab.course.ch06_register_tiles.q3_thread_tile_counts import (
     side,
     wavefronts,
 )
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 
 def _searched(fmas, itemsize):

@@ -7,7 +7,7 @@ import numpy as np
 from gemmlab.course.ch07_warps_and_fragments import q1_register_rule as register_rule
 from gemmlab.course.ch07_warps_and_fragments.q1_register_rule import CASES, A, column_of, row_of
 from gemmlab.course.judging import source
-from tests.course.edits import (
+from tests.course.answers import (
     Agrees,
     Wrong,
     cell,

@@ -5,7 +5,7 @@ from numpy import float16, float32, uint32
 from gemmlab import cuda
 from gemmlab.course.ch07_warps_and_fragments.q2_warp_gemm import build_warp_gemm
 from gemmlab.instructions import ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16, pack_f16x2
-from tests.course.edits import wrong
+from tests.course.answers import wrong
 
 
 def by_hand():

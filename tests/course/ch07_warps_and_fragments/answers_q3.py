@@ -13,7 +13,7 @@ from gemmlab.instructions import (
     ldmatrix_x4,
     mma_m16n8k16_f32_f16,
 )
-from tests.course.edits import fooling, for_ever, wrong
+from tests.course.answers import fooling, for_ever, wrong
 
 element_c = layout("m16n8k16", "C").element
 

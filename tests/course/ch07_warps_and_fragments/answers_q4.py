@@ -2,7 +2,7 @@
 
 from gemmlab.course.ch07_warps_and_fragments.q4_fragment_map import CASES, B, lane_of, register_of
 from gemmlab.course.judging import source
-from tests.course.edits import Agrees, Wrong, cell, edited, fooling, in_order
+from tests.course.answers import Agrees, Wrong, cell, edited, fooling, in_order
 
 
 def lane_by_bits(i, j):

@@ -6,7 +6,7 @@ import numpy as np
 
 from gemmlab.course.ch08_tensor_core_gemm import q2_places_of_pieces as places_of_pieces
 from gemmlab.course.ch08_tensor_core_gemm.q2_places_of_pieces import CASES, place_of
-from tests.course.edits import (
+from tests.course.answers import (
     Agrees,
     Wrong,
     edited,

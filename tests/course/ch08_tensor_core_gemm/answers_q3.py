@@ -15,7 +15,7 @@ from gemmlab.instructions import (
     mma_m16n8k16_f32_f16,
     store_v8,
 )
-from tests.course.edits import fooling, for_ever, wrong
+from tests.course.answers import fooling, for_ever, wrong
 
 element_c = layout("m16n8k16", "C").element
 

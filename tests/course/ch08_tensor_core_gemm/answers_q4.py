@@ -12,7 +12,7 @@ from gemmlab.course.ch08_tensor_core_gemm.q4_warp_tile_counts import (
     fragment_wavefronts,
     least_side,
 )
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 RIGHT = {
     "formulas": (

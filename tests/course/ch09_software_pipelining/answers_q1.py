@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.course.ch09_software_pipelining.q1_copies_ahead import build_ahead as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.course.edits import Wrong, fooling, for_ever, wrong
+from tests.course.answers import Wrong, fooling, for_ever, wrong
 
 FETCH = """            a = A[row, after + x] if row < m and after + x < k else float32(0)
             b = B[after + y, col] if after + y < k and col < n else float32(0)

@@ -13,7 +13,7 @@ from gemmlab.course.ch09_software_pipelining.q2_pipeline_steps import (
     period,
 )
 from gemmlab.model.pipeline import Pipeline, stages_needed
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 
 def _searched(copy, multiply):

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda
 from gemmlab.course.ch09_software_pipelining.q3_ring_of_copies import build_ring as build
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
-from tests.course.edits import fooling, for_ever, wrong
+from tests.course.answers import fooling, for_ever, wrong
 
 WAIT = "            cp_async_wait(pending)\n"
 BARRIER = "            cuda.syncthreads()\n"

@@ -10,7 +10,7 @@ from gemmlab.course.ch09_software_pipelining.q4_stream_in_flight import (
     stages,
     wanted,
 )
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 
 def _counted(tile, blocks, wanted):

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch10_split_k.q1_part_of_k import build_parts as build
-from tests.course.edits import edited, fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 CUT = "        begin, end = part * steps // split, (part + 1) * steps // split\n"
 STORE = "        if row < m and col < n:\n            W[part, row, col] = acc"

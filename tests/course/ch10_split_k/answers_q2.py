@@ -3,7 +3,7 @@
 import math
 
 from gemmlab.course.ch10_split_k.q2_split_chooser import CHOICES, SPLITS, SUMS, best, longest, moved
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 LONGEST = "-(-tiles * split // sms) * -(-steps // split)"
 MOVED = "2 * 4 * split * m * n if split > 1 else 0"

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch10_split_k.q3_share_of_steps import build_stream_k as build
-from tests.course.edits import edited, fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 AT = "        at = cuda.blockIdx.x * total // cuda.gridDim.x\n"
 END = "        end = (cuda.blockIdx.x + 1) * total // cuda.gridDim.x\n"

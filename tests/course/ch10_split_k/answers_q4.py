@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gemmlab.course.ch10_split_k.q4_softmax_in_parts import LISTS, _pairs, merge, part
-from tests.course.edits import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, table
 
 FIRST, SECOND = "first * one[1] + second * other[1]", "first * one[2] + second * other[2]"
 FACTORS = "first, second = np.exp(one[0] - largest), np.exp(other[0] - largest)"

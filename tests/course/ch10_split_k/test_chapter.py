@@ -17,7 +17,7 @@ from gemmlab.model import schedule
 from gemmlab.model.quantization import quantization
 from gemmlab.model.sharing import sharing
 from gemmlab.simt import simulate
-from tests.course.edits import cell
+from tests.course.answers import cell
 from tests.support.paths import ROOT
 
 GPU = device("h200")

@@ -4,7 +4,7 @@ import numpy as np
 
 from gemmlab.course.ch11_number_formats.q1_bfloat16_bits import CASES, to_bfloat16
 from gemmlab.numerics import encode, round_to
-from tests.course.edits import fooling, for_ever, table, wrong
+from tests.course.answers import fooling, for_ever, table, wrong
 
 
 def by_adding(word):

@@ -7,7 +7,7 @@ import numpy as np
 
 from gemmlab.course.ch11_number_formats.q2_tensor_core_block import CASES, block
 from gemmlab.numerics import fused_dot_add
-from tests.course.edits import Wrong, fooling, table, wrong
+from tests.course.answers import Wrong, fooling, table, wrong
 
 
 def library(a, b, c):

@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.course.ch11_number_formats import q3_split_in_two as split_in_two
 from gemmlab.course.ch11_number_formats.q3_split_in_two import CASES, split
 from gemmlab.numerics import round_to
-from tests.course.edits import (
+from tests.course.answers import (
     Agrees,
     fooling,
     for_ever,

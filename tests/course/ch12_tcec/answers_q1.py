@@ -11,7 +11,7 @@ from gemmlab.course.ch12_tcec.q1_corrected_product import (
 )
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import UNSCALE, split_two
-from tests.course.edits import wrong
+from tests.course.answers import wrong
 
 CROSS_A = "cross = mma_m16n8k16_f32_f16(a_low, b_high, cross)"
 CROSS_B = "cross = mma_m16n8k16_f32_f16(a_high, b_low, cross)"

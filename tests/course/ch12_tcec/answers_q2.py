@@ -11,7 +11,7 @@ from gemmlab.course.ch12_tcec.q2_split_footprint import (
     least,
     passed,
 )
-from tests.course.edits import Agrees, Wrong, edited, fooling, in_order, table
+from tests.course.answers import Agrees, Wrong, edited, fooling, in_order, table
 
 BYTES, SUMS = "4 + 2 * 2 * 2 if stored else 4", "2 * m * n"
 

@@ -6,7 +6,7 @@ from gemmlab import cuda
 from gemmlab.course.ch12_tcec.q3_quads import ZERO, build_quads, element_c, three_products
 from gemmlab.instructions import load_v4
 from gemmlab.kernels.tcec.shared.splitting import split_two
-from tests.course.edits import wrong
+from tests.course.answers import wrong
 
 LOADS = "a, b = load_v4(As, g, 4 * t), load_v4(Bs, g, 4 * t)"
 SECOND = "a = load_v4(As, g + 8, 4 * t)"

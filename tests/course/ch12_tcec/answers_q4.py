@@ -3,7 +3,7 @@
 import numpy as np
 
 from gemmlab.course.ch12_tcec.q4_range_kept import MATRICES, PRODUCTS, restored, scaled
-from tests.course.edits import Wrong, edited, fooling, table
+from tests.course.answers import Wrong, edited, fooling, table
 
 LARGEST = "largest = np.abs(X).max(axis=1)"
 E = "e = np.where(largest > 0, np.frexp(largest)[1] - 1, 0)"

@@ -12,6 +12,7 @@ from gemmlab import exercises
 from gemmlab.course.judging import apart, guard, intact, matrices
 from gemmlab.course.judging.apart import Ended
 from gemmlab.course.judging.plain import Other, difference, plain
+from tests.course.answers import answers_of
 
 forks = pytest.mark.skipif(not apart.copies(), reason="processes cannot be copied here")
 
@@ -48,16 +49,10 @@ def test_what_an_answer_does_stays_there():
 @forks
 def test_a_check_leaves_the_course_as_it_was():
     parts = intact.parts()
-    names = importlib_answers("03.1")
+    names = answers_of("03.1")
     for label in ("simulator replaced", "NumPy replaced"):
         exercises.get("03.1").check(*names.FOOLING[label].answers)
     assert intact.replaced(parts) == ""
-
-
-def importlib_answers(name):
-    from importlib import import_module
-
-    return import_module(f"tests.course.answers.{exercises._MODULES[name]}")
 
 
 def test_replaced_parts_are_found_and_put_back(monkeypatch):
@@ -178,7 +173,7 @@ def test_solutions_pass_where_processes_cannot_be_copied(name, no_copies):
     ],
 )  # fmt: skip
 def test_verdicts_are_the_same_where_processes_cannot_be_copied(name, label, no_copies):
-    answers, parts = importlib_answers(name), intact.parts()
+    answers, parts = answers_of(name), intact.parts()
     wrong = {**answers.WRONG, **answers.FOOLING}[label]
     assert exercises.get(name).check(*wrong.answers).diagnosis == wrong.diagnosis
     assert intact.replaced(parts) == ""

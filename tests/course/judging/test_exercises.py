@@ -10,17 +10,16 @@ from functools import cache
 import pytest
 
 from gemmlab import exercises
+from gemmlab.course import exercise_modules
 from gemmlab.course.ch01_what_is_gemm import q4_linear_layer as linear_layer
 from gemmlab.course.judging import guard, launches, matrices, source, timed
 from gemmlab.course.judging.general_diagnoses import ERRORS, GENERAL, about
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
+from tests.course.answers import answers_of
 from tests.support.paths import ROOT
 
-ANSWERS = {
-    name: importlib.import_module(f"tests.course.answers.{module}")
-    for name, module in exercises._MODULES.items()
-}
+ANSWERS = {name: answers_of(name) for name in exercises.names()}
 COMPILED = ("time-over-limit", "work-left-out", "not-compiled")  # of the compiled code
 
 
@@ -74,10 +73,10 @@ def wrong_of(name, label):
 
 def skeleton(name):
     """The answers that a notebook's untouched cell defines."""
-    from tests.course.edits import cell
+    from tests.course.answers import cell
 
     task = exercises.get(name).task
-    names = vars(importlib.import_module(f"gemmlab.course.exercises.{exercises._MODULES[name]}"))
+    names = vars(importlib.import_module(exercise_modules()[name]))
     defined = cell(exercises.get(name).skeleton, names)
     return tuple(defined[a.__name__] for a in task.answers)
 
@@ -197,7 +196,7 @@ def test_race_names_line_and_threads():
 
 
 def test_owner_follows_from_the_launch():
-    edits = importlib.import_module("tests.course.edits")
+    edits = importlib.import_module("tests.course.answers")
     build = ANSWERS["04.2"].build
     only = (
         "if row < m and col < n:",
@@ -227,7 +226,7 @@ def test_details_of_a_number():
 
 @pytest.mark.parametrize("name", exercises.names())
 def test_cases_grow(name):
-    module = importlib.import_module(f"gemmlab.course.exercises.{exercises._MODULES[name]}")
+    module = importlib.import_module(exercise_modules()[name])
     cases = [c for c in getattr(module, "CASES", ()) if isinstance(c, Case)]
     sizes = [c.problem.m * c.problem.n * c.problem.k for c in cases]
     assert sizes == sorted(sizes)
@@ -418,6 +417,8 @@ import sys
 for name in ("numba", "numba_cuda", "matplotlib", "ipywidgets", "IPython"):
     sys.modules[name] = None
 from gemmlab import exercises
+from gemmlab.course import exercise_modules
+from tests.course.answers import answers_of
 for name in exercises.names():
     q = exercises.get(name)
     assert q.check(*q.task.answers).passed, name

@@ -6,6 +6,7 @@ import pytest
 
 from gemmlab import Gemm, exercises, records
 from gemmlab.compiled.forecast import rungs
+from gemmlab.course import exercise_modules
 from gemmlab.course.ch06_register_tiles import q2_wide_loads as wide_loads
 from gemmlab.course.judging import timed
 from gemmlab.course.judging.apart import Ended
@@ -16,7 +17,7 @@ PASSED = Finding("passed", (("Values", "right"),))
 
 
 def module(name):
-    return importlib.import_module(f"gemmlab.course.exercises.{exercises._MODULES[name]}")
+    return importlib.import_module(exercise_modules()[name])
 
 
 def judged(found=PASSED, build=wide_loads.build_fours):

@@ -1,11 +1,9 @@
-"""The host scripts of `tests/simt/host_scripts`: whole programs in the style of Numba's manual."""
+"""Host scripts: whole programs in the style of Numba's manual."""
 
 import re
+from pathlib import Path
 
-from tests.support.paths import ROOT
-
-FOLDER = ROOT / "tests" / "simt" / "host_scripts"
-SCRIPTS = sorted(FOLDER.glob("*.py"))
+SCRIPTS = sorted(path for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
 
 
 def with_gemmlab(text):

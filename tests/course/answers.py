@@ -7,12 +7,20 @@ import itertools
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from gemmlab.course import exercise_modules
 from gemmlab.course.judging import source
 
 _numbers = itertools.count()
+
+
+def answers_of(name: str) -> ModuleType:
+    """The module with the answers to an exercise: `RIGHT`, `WRONG` and `FOOLING`."""
+    chapter = exercise_modules()[name].split(".")[2]
+    return import_module(f"tests.course.{chapter}.answers_q{name.partition('.')[2]}")
 
 
 @dataclass(frozen=True)

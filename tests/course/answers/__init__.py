@@ -1,1 +1,0 @@
-"""Right and wrong answers to each exercise: what the checks are tested with."""
