@@ -25,7 +25,7 @@ from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.lines import checksum, refusal
 
 RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
-PREDICTOR = ("sass", "sm", "prediction", "model")  # parts of gemmlab that a prediction is made by
+PREDICTOR = ("compiled", "model")  # parts of gemmlab that a prediction is made by
 SINCE = "_since"  # after the name of what later code predicts, once measurements are known
 DIGITS = 6  # of a number that is written
 

@@ -15,14 +15,12 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 from gemmlab import kernels, simulate
 from gemmlab.problem import Gemm
 
-ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 5
 
 

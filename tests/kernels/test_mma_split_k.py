@@ -255,7 +255,7 @@ def test_mutants_are_found(wrong):
 @pytest.mark.parametrize("wrong", LONGER)
 def test_mutants_of_the_loop_are_found(wrong, monkeypatch):
     module = sys.modules["gemmlab.kernels.split_k.mma_stream_k"]
-    monkeypatch.setattr(module, "summing", changed("along_k_mma", *LONGER[wrong]).summing)
+    monkeypatch.setattr(module, "summing", changed("shared.mainloop_mma", *LONGER[wrong]).summing)
     with pytest.raises(WRONG):
         try_all(mma_stream_k)
 

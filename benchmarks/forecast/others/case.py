@@ -72,7 +72,7 @@ class Case:
 @cache
 def cases() -> dict[str, Case]:
     """All of them by name, one of each file in `kernels`."""
-    files = sorted(path.stem for path in HERE.glob("*.py"))
+    files = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "__init__")
     return {
         name: import_module(f"benchmarks.forecast.others.kernels.{name}").CASE for name in files
     }

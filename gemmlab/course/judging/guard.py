@@ -18,7 +18,7 @@ from gemmlab.course.judging.verdict import Finding
 
 # Lines of the answer's own code that one call may run: thousands of times what a case needs.
 LINES = 300_000
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 class Endless(BaseException):

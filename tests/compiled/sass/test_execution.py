@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.ptxas
 
-RECORDED = ROOT / "tests" / "hardware" / "recorded" / "h200" / "realistic.jsonl"
+RECORDED = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "realistic.jsonl"
 # One case of each topic, and those whose counters the simulator cannot know from the source: what
 # the compiler keeps, merges or hoists is in its code.
 CHOSEN = (

@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 GPU = device("h200")
 LANE, ALL = np.arange(32), np.ones(32, bool)
-LOADS = ROOT / "tests" / "hardware" / "recorded" / "h200" / "loads.jsonl"
+LOADS = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "loads.jsonl"
 
 
 @cache
