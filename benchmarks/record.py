@@ -39,6 +39,9 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"gemmlab: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("gemmlab: interrupted", file=sys.stderr)
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:

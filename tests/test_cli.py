@@ -1,5 +1,4 @@
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import gemmlab
-from benchmarks import microbenchmarks
-from benchmarks.microbenchmarks import running
 from gemmlab import cli, device, doctor, records
 from gemmlab.measure import recording
-from gemmlab.measure.records import microbenchmarks as results
 
 VERBS = ("doctor", "lab", "simulate", "record", "check", "book")
 TRUNCATED = '{"schema":1,"kernel":"ti'
@@ -24,8 +20,8 @@ def gpu(monkeypatch):
 
     def choose(works):
         status = SimpleNamespace(works=works, reason="no NVIDIA driver is installed")
-        monkeypatch.setattr(cli, "gpu_status", lambda: status)
-        monkeypatch.setattr(cli, "detect", lambda: device("h200"))
+        monkeypatch.setattr(recording, "gpu_status", lambda: status)
+        monkeypatch.setattr(recording, "detect", lambda: device("h200"))
 
     return choose
 
@@ -151,37 +147,6 @@ def test_record_refuses_what_it_does_not_know(gpu, capsys, options, message):
     gpu(True)
     assert cli.main(["record", *options]) == 1
     assert message in capsys.readouterr().err
-
-
-def test_record_microbenchmarks_lists_their_facts(gpu, capsys):
-    gpu(False)
-    assert cli.main(["record", "--microbenchmarks", "--dry-run"]) == 0
-    listed = capsys.readouterr().out.splitlines()
-    assert len(listed) == len(microbenchmarks.LOOPS) + len(microbenchmarks.LAUNCHES)
-    assert re.match(r"ffma_latency +cycles from FFMA to one that needs its result", listed[0])
-
-
-def test_record_microbenchmarks_without_a_gpu_is_one_clear_message(gpu, capsys):
-    gpu(False)
-    assert cli.main(["record", "--microbenchmarks"]) == 1
-    assert "microbenchmarks need an NVIDIA GPU" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("failures", "code"), [([], 0), (["ffma_rate: no"], 1)])
-def test_record_microbenchmarks_keeps_what_was_measured(
-    gpu, monkeypatch, capsys, tmp_path, failures, code
-):
-    gpu(True)
-    found = results.Results(dict.fromkeys(results.REQUIRED, "told"), (), ())
-    monkeypatch.setattr(running, "measure", lambda device, loops, launches: (found, failures))
-    assert cli.main(["record", "--microbenchmarks", "--out", str(tmp_path / "new")]) == code
-    assert results.read(tmp_path / "new" / results.FILE) == found
-    assert f"{len(failures)} failed" in capsys.readouterr().out
-
-
-def test_record_refuses_a_part_of_no_name(capsys):
-    assert cli.main(["record", "--microbenchmarks", "besides/", "--dry-run"]) == 1
-    assert "no microbenchmark has 'besides/' in its name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("repeats", ["0", "-1", "1.5", "many"])

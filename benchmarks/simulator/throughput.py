@@ -18,6 +18,7 @@ import time
 
 import numpy as np
 
+from benchmarks import ROOT
 from gemmlab import kernels, simulate
 from gemmlab.problem import Gemm
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.guide_figures import FIGURES, FORMATS, TILE, parse_figures, plan
-from gemmlab import cli, kernels, records
+from benchmarks.record import main
+from gemmlab import kernels, records
 from gemmlab.device import device, names
 from gemmlab.model.quantization import quantization
 from gemmlab.problem import Gemm
@@ -80,15 +81,15 @@ def test_figures_by_number():
 
 def test_a_campaign_of_figures_is_listed(capsys, tmp_path):
     asked = ["--dry-run", "--kernels", "pipelined", "--out", str(tmp_path)]
-    assert cli.main(["record", "--figures", "5", *asked]) == 0
+    assert main(["--figures", "5", *asked]) == 0
     text = capsys.readouterr().out
     assert text.count("pipelined ") == len(kernels.pipelined.tilings)
     assert "2048x4096 float32 tile 128x256x16" in text
-    assert cli.main(["record", "--figures", "6", *asked]) == 1
+    assert main(["--figures", "6", *asked]) == 1
 
 
 def test_figures_are_kept_beside_the_ladders_records(capsys):
-    assert cli.main(["record", "--dry-run", "--kernels", "tiled", "--figures", "5"]) == 0
+    assert main(["--dry-run", "--kernels", "tiled", "--figures", "5"]) == 0
     folder = capsys.readouterr().out.splitlines()[0].partition("kept in ")[2]
     assert Path(folder).name == "figures"
     assert Path(folder).parent in {path.parent for path in records.ROOT.glob("*/*.jsonl")}

@@ -141,8 +141,8 @@ def test_an_answer_is_a_number_that_no_mistake_shares(key):
 @pytest.mark.parametrize("key", KEYS)
 def test_an_answer_is_found_another_way_too(key):
     found = guess(key, unit="")._answer
-    chapter = found.__module__.rpartition(".")[2]
-    tests = (HERE / f"test_answers_{chapter}.py").read_text("utf-8")
+    chapter = found.__module__.split(".")[2]
+    tests = (HERE / chapter / "test_guesses.py").read_text("utf-8")
     assert f"\ndef test_{found.__name__}():\n" in tests
     assert f"answers.{found.__name__}().number" in tests
 

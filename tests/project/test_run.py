@@ -52,13 +52,13 @@ def test_every_verb_has_its_lock_file():
         assert (ROOT / "requirements" / f"{lock}.txt").is_file()
 
 
-def test_record_and_doctor_are_handed_to_the_package(monkeypatch):
+def test_record_is_handed_to_the_campaigns(monkeypatch):
     calls = []
     monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
     monkeypatch.setattr(run, "set_up_cuda", lambda: calls.append("cuda"))
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 7)
     assert run.main(["record", "--quick"]) == 7
-    assert calls == ["lab", "cuda", ("-m", "gemmlab", "record", "--quick")]
+    assert calls == ["lab", "cuda", ("-m", "benchmarks.record", "--quick")]
 
 
 def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
