@@ -10,8 +10,8 @@ from gemmlab.explorers import KernelLab, forecasts
 from gemmlab.explorers.forecasts import COMPILING, Forecasts
 from gemmlab.prediction import rungs
 from tests.support import own_kernels
+from tests.support.waiting import SECONDS
 
-SECONDS = 60
 WHAT = "Predicted from its compiled code for NVIDIA H200 SXM, 4096×4096×4096 float32: "
 
 
