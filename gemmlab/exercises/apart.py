@@ -30,7 +30,7 @@ import numpy as np
 from gemmlab.exercises.copy_of_process import Copy, Ended, Frames, spent
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
-WALL = 300.0  # seconds by the clock on the wall, after which a copy is judged no more
+WALL = 600.0  # seconds by the clock on the wall, after which a copy is judged no more
 LOOK = 0.05  # seconds from one look at a silent copy to the next
 GRACE = 10.0  # seconds by the clock on the wall in which a copy may say where it is
 

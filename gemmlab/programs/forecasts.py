@@ -13,7 +13,7 @@ from gemmlab.sass.execution.launch import dim
 from gemmlab.sass.execution.special import Dim
 from gemmlab.simt.cuda.launches import Call
 
-SECONDS = 60.0  # for one forecast; most take a few
+SECONDS = 60.0  # of the processor, for one forecast; most take a few
 OPTIONS = (
     "fastmath",
     "launch_bounds",
