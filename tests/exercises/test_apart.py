@@ -174,10 +174,10 @@ def stopped():
 @forks
 @pytest.mark.parametrize("work", [spins, stopped])
 def test_the_clock_on_the_wall_says_nothing_of_the_work(monkeypatch, work):
-    monkeypatch.setattr(apart, "WALL", 0.1)
-    monkeypatch.setattr(apart, "GRACE", 0.1)
     copy = apart.apart(work, seconds=1000.0)
     assert next(copy) == 1
+    monkeypatch.setattr(apart, "WALL", 0.1)
+    monkeypatch.setattr(apart, "GRACE", 0.1)
     with pytest.raises(NotJudged, match="had not ended after 0.1 s by the clock on the wall"):
         next(copy)
 
