@@ -33,7 +33,7 @@ PROBLEM = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
 STAGES = range(1, 6)
 COMPILING = "it is being compiled …"
 SHOWN = 6  # steps of a block in the timeline
-SECONDS = 120.0  # for one prediction; most take a few, the first of all some more
+SECONDS = 120.0  # of the processor, for one prediction; most take a few, the first some more
 COUNTED = 8  # steps of the one block that is simulated
 TILES = {
     tiling.block: tiling

@@ -18,6 +18,7 @@ from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.ring import ring, turns
 from gemmlab.plots.roofline import points, roofline
 from gemmlab.plots.schedule import schedule
+from gemmlab.plots.shared import style
 from gemmlab.plots.shared.bars import bars
 from gemmlab.plots.shared.beside import Row, beside
 from gemmlab.plots.shared.description import alt, describe
@@ -65,6 +66,7 @@ __all__ = [
     "slots",
     "speedups",
     "splits",
+    "style",
     "thread_tiles",
     "tiles",
     "timeline",

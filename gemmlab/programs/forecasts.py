@@ -13,7 +13,7 @@ from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
 from gemmlab.simt.cuda.launches import Call
 
-SECONDS = 60.0  # for one forecast; most take a few
+SECONDS = 60.0  # of the processor, for one forecast; most take a few
 OPTIONS = (
     "fastmath",
     "launch_bounds",

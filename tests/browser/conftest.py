@@ -103,11 +103,11 @@ def opened(context, strangers, server: str, screenshots: Path) -> Callable:
             page.goto(server.format(path=name), wait_until="domcontentloaded")
             idle = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
             # The notebook is idle before its kernel is there; the status bar tells of the kernel.
-            page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+            page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=600_000)
             page.get_by_role("menuitem", name="Run", exact=True).click()
             page.get_by_text("Run All Cells", exact=True).click()
             page.wait_for_function(ALL_RAN, timeout=RUN_ALL)
-            page.wait_for_selector(idle, state="attached", timeout=60_000)
+            page.wait_for_selector(idle, state="attached", timeout=600_000)
             page.wait_for_timeout(1000)
             page.screenshot(path=screenshots / f"{Path(name).stem}.png")
         return pages[name]

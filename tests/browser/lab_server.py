@@ -72,7 +72,7 @@ def _free_port() -> int:
 
 def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
     """Wait until the server answers; RuntimeError with its log where it does not."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while time.monotonic() < end and server.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=5):

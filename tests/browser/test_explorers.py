@@ -38,7 +38,7 @@ def until(page, box, text: str) -> None:
         """([box, text]) => [...box.querySelectorAll('[role=status], [role=alert]')].some(
             told => told.textContent.replace(/\\s+/g, ' ').includes(text))""",
         arg=[box.element_handle(), text],
-        timeout=20_000,
+        timeout=600_000,
     )
 
 

@@ -42,7 +42,7 @@ def digest(image) -> str:
 def explorer(page, name: str):
     """The first explorer of a class, scrolled into view."""
     box = page.locator(f".gemmlab-{name}").first
-    box.wait_for(timeout=30_000)
+    box.wait_for(timeout=600_000)
     box.scroll_into_view_if_needed()
     return box
 
@@ -55,7 +55,7 @@ def press(page, key: str) -> float:
     """Press `key` on the focused control; milliseconds until the next picture."""
     before = page.evaluate("window.shown.length")
     page.keyboard.press(key)
-    page.wait_for_function(f"window.shown.length > {before}", timeout=10_000)
+    page.wait_for_function(f"window.shown.length > {before}", timeout=600_000)
     page.wait_for_timeout(250)  # of two figures one comes after the other
     return page.evaluate("window.shown.at(-1) - window.pressed.at(-1)")
 
@@ -133,7 +133,7 @@ def test_the_coalescing_explorer_follows_the_keyboard(opened, screenshots: Path)
     assert len(pictures) == 3  # the second key goes back to the first picture
     shown = page.evaluate("window.shown.length")
     box.locator("select").select_option("8 B (float64)")
-    page.wait_for_function(f"window.shown.length > {shown}", timeout=10_000)
+    page.wait_for_function(f"window.shown.length > {shown}", timeout=600_000)
     assert f"Counted: {sectors(1, 1, 8)} sectors" in " ".join(caption(box).split())
     assert digest(image) not in pictures
     box.screenshot(path=screenshots / "coalescing.png")
@@ -148,7 +148,7 @@ def test_the_kernel_lab_runs(opened, screenshots: Path):
     page.wait_for_function(
         "box => box.innerText.includes('counted − predicted = 0')",
         arg=box.element_handle(),
-        timeout=60_000,
+        timeout=600_000,
     )
     assert digest(image) != before
     assert "simulated" in caption(box)

@@ -391,7 +391,7 @@ def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
     lab.size.value = 512  # the controls are alive
     assert "512×512×512" in lab.message
     lab.stop.click()
-    assert lab.wait(SECONDS)  # the whole run would take longer
+    assert lab.wait(SECONDS)
     assert "Stopped" in lab.message
     assert lab.history == []
     lab.size.value = 32

@@ -11,8 +11,8 @@ from gemmlab.explorers import KernelLab
 from gemmlab.explorers.shared import forecasts
 from gemmlab.explorers.shared.forecasts import COMPILING, Forecasts
 from tests.support import own_kernels
+from tests.support.waiting import SECONDS
 
-SECONDS = 60
 WHAT = "Predicted from its compiled code for NVIDIA H200 SXM, 4096×4096×4096 float32: "
 
 

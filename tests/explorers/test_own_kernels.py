@@ -5,8 +5,7 @@ import pytest
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.explorers import KernelLab
 from tests.support import own_kernels
-
-SECONDS = 60  # that any run in here may take
+from tests.support.waiting import SECONDS
 
 
 def ran(lab):

@@ -6,8 +6,7 @@ from gemmlab import Gemm, kernels, records
 from gemmlab.explorers import SplitK
 from gemmlab.explorers.split_k import CURVE, KERNELS, MOST
 from gemmlab.plots import si
-
-SECONDS = 60  # that any run in here may take
+from tests.support.waiting import SECONDS
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ from gemmlab import device, kernels, plots, records
 from gemmlab.explorers import Stages
 from gemmlab.explorers import stages as module
 from gemmlab.explorers.stages import TILES, Code, blocks_on, code, pipeline, ringed, seconds
-from tests.support.waiting import until
+from tests.support.waiting import SECONDS, until
 
 GPU = device("h200")
 ALONE, TWO = (256, 128, 32), (128, 128, 32)
-SECONDS = 60
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from gemmlab import Gemm, kernels, plots, predict, records, run
 from gemmlab.explorers import ThreadTiles
 from gemmlab.explorers.thread_tiles import THREAD_TILES, tiling, tilings
 from gemmlab.plots.thread_tiles import RESOURCES, wavefronts
-
-SECONDS = 60  # that any run in here may take
+from tests.support.waiting import SECONDS
 
 
 @pytest.fixture

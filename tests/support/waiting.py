@@ -2,7 +2,7 @@
 
 import time
 
-SECONDS = 60  # that anything may take
+SECONDS = 600  # by the clock on the wall, after which what is waited for is held to hang
 
 
 def until(condition):

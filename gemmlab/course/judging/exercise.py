@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab.course.judging import source
+from gemmlab.course.judging import guard, source
+from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.general_diagnoses import about
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
 from gemmlab.text import Markdown
@@ -19,7 +20,7 @@ class Task:
 
     asked : what is asked for, in one sentence; prompt : the whole of it, in Markdown
     section : where the course explains it
-    judge : the answers -> what was found; never raises, whatever the answers are
+    judge : the answers -> what was found; whatever the answers are, it raises nothing but NotJudged
     answers : functions that solve it, whose marked lines the skeleton leaves out
     diagnoses : what may be wrong, beside `general_diagnoses.GENERAL`, or in place of it
     praise : what a right answer has shown
@@ -64,7 +65,10 @@ class Exercise:
         return f"q{self.task.name.partition('.')[2]}"
 
     def check(self, *answers: Any) -> Verdict:
-        """Judge the answers, one for each function of the skeleton; never raises."""
+        """Judge the answers, one for each function of the skeleton; never raises.
+
+        A verdict "not-judged" says nothing of the answers, and is not kept among the verdicts.
+        """
         wanted = [a.__name__ for a in self.task.answers]
         if len(answers) != len(wanted):
             told = f"{len(answers)} answers; use {self.called}.check({', '.join(wanted)})"
@@ -74,7 +78,10 @@ class Exercise:
             found = source.wrong_type(self.task.answers, answers)
             if found is None and all(map(source.unchanged, self.task.answers, answers)):
                 found = Finding("not-attempted")
-            found = found or self.task.judge(*answers)
+            try:
+                found = found or self.task.judge(*answers)
+            except NotJudged as busy:
+                return self._verdict(guard.not_judged(busy, guard.file_of(answers[0])))
         verdict = self._verdict(found)
         self.verdicts.append(verdict)
         return verdict
@@ -117,6 +124,12 @@ class Exercise:
         elif found.diagnosis == "not-attempted":
             start = "replace each ... of" if "..." in self.skeleton else "change"
             facts = (asked, *found.facts, ("Next", f"{start} the skeleton; {hint}"))
+        elif found.diagnosis == "not-judged":
+            again = (
+                "The machine is too busy to judge the answer, which has neither passed nor failed: "
+                "check it again."
+            )
+            facts = (asked, *found.facts, ("Next", again))
         else:
             cause = about(found.diagnosis, found.details, self.task.diagnoses).cause
             more = f"see {self.task.section}, or {hint}"

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gemmlab.course.judging.apart import Ended, apart
+from gemmlab.course.judging.apart import Ended, NotJudged, apart
 from gemmlab.course.judging.plain import copied, difference, plain
 from gemmlab.course.judging.verdict import Finding
 
@@ -148,6 +148,11 @@ def cut_short(end: Ended, file: str = "") -> Finding:
     label = "Stopped" if end.how == "time" else "Error" if end.how == "error" else "Found"
     own = [at for at in end.where if at[0] == file]
     return _at(diagnosis.get(end.how, "crashes"), (label, end.what), own)
+
+
+def not_judged(why: NotJudged, file: str = "") -> Finding:
+    """The finding for an answer of which nothing can be said, with the line where it was."""
+    return _at("not-judged", ("Stopped", str(why)), [at for at in why.where if at[0] == file])
 
 
 def _at(

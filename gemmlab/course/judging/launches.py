@@ -15,7 +15,7 @@ from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.report.notes import Note
 
-SECONDS = 10.0  # of building and simulating once; it takes some hundredths
+SECONDS = 10.0  # of the processor, to build and simulate once; most take some hundredths, few one
 MAX_STEPS = 5_000  # loop iterations of one launch; the largest case takes a few hundred
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 # Labels of the fact that names the case of a verdict.
 FAILING, DRAWN_ANEW = "Smallest failing case", "A case drawn anew"
+# Diagnoses that are none of an answer, in the words of a title.
+_NO_ATTEMPT = {"not-attempted": "not attempted yet", "not-judged": "not judged"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Verdict:
     """The judgement of one attempt.
 
     passed : whether the answer is right
-    diagnosis : "passed", or the id of what is wrong
+    diagnosis : "passed", or the id of what is wrong; "not-attempted" for an untouched skeleton,
+        "not-judged" where the machine was too busy, so that nothing is said of the answer
     facts : (label, text) in the order in which they are read
     details : the same for programs: case, index, expected, got, block, threads, line, ...
     """
@@ -43,13 +46,13 @@ class Verdict:
 
     @property
     def attempted(self) -> bool:
-        """Whether there was anything to judge; an untouched skeleton counts as no attempt."""
-        return self.diagnosis != "not-attempted"
+        """Whether an answer was judged; an untouched skeleton counts as no attempt."""
+        return self.diagnosis not in _NO_ATTEMPT
 
     @property
     def title(self) -> str:
         """The judgement in a few words."""
-        state = "passed" if self.passed else "not passed" if self.attempted else "not attempted yet"
+        state = "passed" if self.passed else _NO_ATTEMPT.get(self.diagnosis, "not passed")
         return f"Exercise {self.exercise}: {state}"
 
     @property

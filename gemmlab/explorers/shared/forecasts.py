@@ -19,7 +19,7 @@ from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
 SIDE = 4096  # of the product in whose place a smaller one is simulated: it fills a GPU
-SECONDS = 60.0  # for one forecast; most take a few, the first of all some more
+SECONDS = 60.0  # of the processor, for one forecast; most take a few, the first some more
 COMPILING = "it is being compiled …"
 
 

@@ -1,11 +1,18 @@
-"""Stopping Python code in a thread that runs, and code that takes too long."""
+"""Stopping Python code in a thread that runs, and code that takes too long.
+
+Time is counted in seconds of the processor, which a busy machine does not make more.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# For each second of the processor, so many by the clock on the wall, which stop code that waits.
+WAITING = 30
 
 
 class OutOfTime(BaseException):
@@ -36,31 +43,34 @@ def swallow(exception: type[BaseException]) -> None:
 
 @contextmanager
 def limited(seconds: float, what: str) -> Iterator[None]:
-    """Stop what this thread runs inside when its time is up: TimeoutError.
+    """Stop what this thread runs inside when this process has used its seconds: TimeoutError.
 
     A step that runs outside Python, such as a sum over a huge range, ends first.
     """
-    thread, lock = threading.get_ident(), threading.Lock()
-    inside, struck = True, False
+    thread, left = threading.get_ident(), threading.Event()
+    lock, struck, wall = threading.Lock(), "", WAITING * seconds
+    used, end = time.process_time() + seconds, time.monotonic() + wall
 
-    def strike() -> None:
+    def watch() -> None:
         nonlocal struck
+        while (more := used - time.process_time()) > 0 and (rest := end - time.monotonic()) > 0:
+            if left.wait(min(max(more, 0.01), rest)):
+                return
         with lock:
-            if inside:
-                struck = True
+            if not left.is_set():
+                spent = f"it was running after {seconds:g} s of the processor"
+                struck = spent if more <= 0 else f"it had not ended after {wall:g} s"
                 raise_in(thread, OutOfTime)
 
-    timer = threading.Timer(seconds, strike)
-    timer.daemon = True
+    watcher = threading.Thread(target=watch, daemon=True)
     try:
         try:
-            timer.start()  # it may strike before this returns
+            watcher.start()  # it may strike before this returns
             yield
         finally:  # from here on it must not strike; it may have done so just now
             with lock:
-                inside = False
-            timer.cancel()
+                left.set()
             if struck:
                 swallow(OutOfTime)
     except OutOfTime:
-        raise TimeoutError(f"{what} was stopped: it was running after {seconds:g} s") from None
+        raise TimeoutError(f"{what} was stopped: {struck}") from None

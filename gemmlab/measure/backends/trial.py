@@ -26,7 +26,7 @@ from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
 
-BUILDING = 2.0  # seconds that Python code around a kernel may take
+BUILDING = 2.0  # seconds of the processor that Python code around a kernel may take
 ENDLESS = ("step-limit", "deadlock")  # hazards of kernels that do not end
 # Turns of a thread's `while`: many times the multiply-adds that fall to one thread.
 STEPS, STEPS_PER_FMA = 4_000, 16

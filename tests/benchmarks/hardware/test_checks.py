@@ -1,6 +1,7 @@
 """Checks on a stand-in for a GPU, the simulator: they find no difference, and one that is made."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,9 +201,23 @@ def test_a_right_kernel_that_a_tool_reports_differs():
     assert sanitizer.compare("right_tiled", {**clean, "none": endless}, H200).differing == 2
 
 
-def test_programs_run_at_the_same_time_and_are_ended_in_time():
-    sleep = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(60)"]
-    quick = [sys.executable, "-c", "print('done'); raise SystemExit(4)"]
-    ran = machine.run([sleep, quick, sleep], limit=3)
-    assert [one.status for one in ran] == [None, 4, None]
-    assert [one.text.strip() for one in ran] == ["begun", "done", "begun"]
+SLEEPS = "import time, sys; print('begun', flush=True); open(sys.argv[1], 'x'); time.sleep(600)"
+WAITS = """
+import os, sys, time
+while not all(map(os.path.exists, sys.argv[1:])):
+    time.sleep(0.01)
+print('done')
+raise SystemExit(4)
+"""
+
+
+def test_programs_run_at_the_same_time_and_are_ended_in_time(monkeypatch, tmp_path):
+    """The first ends once the others have begun; then their time is up."""
+    one, other = (str(tmp_path / name) for name in "ab")
+    python = [sys.executable, "-c"]
+    clock = iter([0.0, -600.0, 10.0, 10.0])  # at the beginning, and before each wait
+    monkeypatch.setattr(machine, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    programs = [[*python, WAITS, one, other], [*python, SLEEPS, one], [*python, SLEEPS, other]]
+    ran = machine.run(programs, limit=3)
+    assert [program.status for program in ran] == [4, None, None]
+    assert [program.text.strip() for program in ran] == ["done", "begun", "begun"]

@@ -1,6 +1,8 @@
 """Answers run apart from the notebook: nothing that they do reaches it."""
 
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -9,12 +11,14 @@ import numpy as np
 import pytest
 
 from gemmlab import exercises
+from gemmlab.course.exercises import copy_of_process
 from gemmlab.course.judging import apart, guard, intact, matrices
-from gemmlab.course.judging.apart import Ended
+from gemmlab.course.judging.apart import Ended, NotJudged
 from gemmlab.course.judging.plain import Other, difference, plain
 from tests.course.answers import answers_of
 
 forks = pytest.mark.skipif(not apart.copies(), reason="processes cannot be copied here")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="no file says who is asleep")
 
 
 def test_values_come_back_as_copies():
@@ -66,7 +70,8 @@ def test_replaced_parts_are_found_and_put_back(monkeypatch):
 @pytest.mark.parametrize(
     ("how", "work"),
     [
-        ("time", lambda: time.sleep(60)),
+        ("time", lambda: [... for _ in iter(int, 1)]),
+        pytest.param("time", lambda: time.sleep(60), marks=linux),
         ("exit", lambda: os._exit(3)),
         ("crash", lambda: os.abort()),
         ("memory", lambda: os.kill(os.getpid(), 9)),
@@ -120,7 +125,7 @@ def test_beginning_of_what_is_printed_is_shown(capsys):
     out = capsys.readouterr().out
     assert out.startswith("line 0\nline 1\n")
     assert out.endswith("… (and more)\n")
-    assert len(out) < apart.PRINTED + 100
+    assert len(out) < copy_of_process.PRINTED + 100
 
 
 @forks
@@ -133,18 +138,93 @@ def test_a_check_works_in_a_thread():
 
 
 @forks
-def test_printing_does_not_win_time():
+@pytest.mark.parametrize("pause", [0.0, pytest.param(0.2, marks=linux)])
+def test_printing_does_not_win_time(pause):
     def steps():
         while True:
             print(".", end="")
-            time.sleep(0.2)
+            time.sleep(pause)
             if False:
                 yield
 
-    start = time.monotonic()
     (last,) = apart.apart(steps, seconds=1.0)
     assert last.how == "time"
-    assert time.monotonic() - start < 10
+
+
+# ------------------------------------------------------------------------------- a busy machine
+
+
+def spins():
+    yield 1
+    while True:
+        pass
+
+
+def stopped():
+    """As a copy looks that the machine does not get round to: it neither runs nor sleeps."""
+    yield 1
+    os.kill(os.getpid(), signal.SIGSTOP)
+    yield 2
+
+
+@forks
+@pytest.mark.parametrize("work", [spins, stopped])
+def test_the_clock_on_the_wall_says_nothing_of_the_work(monkeypatch, work):
+    copy = apart.apart(work, seconds=1000.0)
+    assert next(copy) == 1
+    monkeypatch.setattr(apart, "WALL", 0.1)
+    monkeypatch.setattr(apart, "GRACE", 0.1)
+    with pytest.raises(NotJudged, match="had not ended after 0.1 s by the clock on the wall"):
+        next(copy)
+
+
+@forks
+def test_what_the_copy_starts_counts_and_is_no_sleep():
+    def steps():
+        ended = subprocess.run([sys.executable, "-c", "while True: pass"])
+        yield ended.returncode
+
+    (last,) = apart.apart(steps, seconds=1.0)
+    assert last == Ended("time", "it used more than 1 s of the processor")
+
+
+def judged_in_no_time(monkeypatch, name, answers):
+    """An exercise, and the verdict of a machine so busy that no copy comes to its end."""
+    with monkeypatch.context() as busy:
+        busy.setattr(apart, "WALL", -1.0)
+        busy.setattr(apart, "LOOK", 1e-6)
+        busy.setattr(apart, "GRACE", 0.0)
+        q = exercises.get(name)
+        return q, q.check(*answers)
+
+
+@forks
+@pytest.mark.parametrize("name", ["01.1", "02.3", "04.2", "06.2"])
+def test_no_answer_fails_because_the_machine_is_busy(monkeypatch, name):
+    answers = answers_of(name)
+    for right in answers.RIGHT.values():
+        _, verdict = judged_in_no_time(monkeypatch, name, right)
+        assert verdict.diagnosis in ("not-judged", "passed")
+    for wrong in answers.WRONG.values():
+        _, verdict = judged_in_no_time(monkeypatch, name, wrong.answers)
+        assert verdict.diagnosis in ("not-judged", wrong.diagnosis)
+        assert not verdict.passed
+
+
+@forks
+def test_an_answer_that_is_not_judged_is_no_attempt(monkeypatch):
+    def runs_on(alpha, A, B, beta, C):
+        sum(iter(int, 1))
+
+    q, verdict = judged_in_no_time(monkeypatch, "01.1", (runs_on,))
+    assert not verdict.passed
+    assert not verdict.attempted
+    assert verdict.title == "Exercise 01.1: not judged"
+    assert "neither passed nor failed: check it again" in verdict.message
+    assert "cause" not in verdict.message
+    assert "hint" not in verdict.message
+    assert q.verdicts == []
+    assert q.hint() == exercises.get("01.1").hint()
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Predicted times in verdicts: said where code can be compiled, left out where it cannot."""
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -9,7 +11,7 @@ from gemmlab.compiled.forecast import rungs
 from gemmlab.course import exercise_modules
 from gemmlab.course.ch06_register_tiles import q2_wide_loads as wide_loads
 from gemmlab.course.judging import timed
-from gemmlab.course.judging.apart import Ended
+from gemmlab.course.judging.apart import Ended, NotJudged, copies
 from gemmlab.course.judging.verdict import Finding
 
 TIMED = ("04.2", "04.4", "04.5", "06.1", "06.2", "09.1")
@@ -96,7 +98,6 @@ def tools(monkeypatch):
     ("item", "diagnosis", "fact"),
     [
         ("ptxas refused the code", "passed", "left out: ptxas refused the code"),
-        (Ended("time", "it was still running"), "passed", "left out: it was still running"),
         (Finding("not-compiled", (("Error", "no type"),)), "not-compiled", "no type"),
         (timed.Time(0.99 * wide_loads.LIMIT.seconds, "…"), "passed", str(wide_loads.LIMIT)),
         (
@@ -112,6 +113,48 @@ def test_each_end_of_a_prediction_has_its_finding(monkeypatch, item, diagnosis, 
     found = timed.within(judged(), wide_loads.LIMIT)
     assert found.diagnosis == diagnosis
     assert found.facts[-1][1] == fact
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("how", ["time", "memory", "crash", "exit", "error"])
+def test_a_prediction_that_is_cut_short_is_no_judgement(monkeypatch, how):
+    monkeypatch.setattr(timed, "apart", Stands(Ended(how, "it was cut short")))
+    with pytest.raises(NotJudged, match="predicting its time: it was cut short"):
+        judged()
+
+
+def spins(*arguments):
+    while True:
+        pass
+
+
+def starts_what_spins(*arguments):
+    """As ptxas is started, and ended by the system when it has used the processor for too long."""
+    command = [sys.executable, "-c", "while True: pass"]
+    raise RuntimeError(f"refused: {subprocess.run(command).returncode}")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.skipif(not copies(), reason="processes cannot be copied here")
+@pytest.mark.parametrize("predicting", [spins, starts_what_spins])
+def test_no_answer_passes_because_its_prediction_takes_too_long(monkeypatch, predicting):
+    monkeypatch.setattr(timed, "SECONDS", 0.2)
+    monkeypatch.setattr(rungs, "predict_rung", predicting)
+    q = exercises.get("06.2")
+    verdict = q.check(*q.task.answers)
+    assert verdict.diagnosis == "not-judged"
+    assert "used more than 0.2 s of the processor" in verdict.message
+    assert not verdict.passed
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+@pytest.mark.skipif(not copies(), reason="processes cannot be copied here")
+def test_a_wrong_answer_does_not_pass_where_the_processor_is_slow(monkeypatch):
+    monkeypatch.setattr(timed, "SECONDS", 0.2)
+    wrong = importlib.import_module("tests.course.ch06_register_tiles.answers_q2").WRONG
+    answers = wrong["sums in float64"].answers
+    assert exercises.get("06.2").check(*answers).diagnosis in ("not-judged", "time-over-limit")
 
 
 @pytest.mark.usefixtures("tools")

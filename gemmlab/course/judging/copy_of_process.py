@@ -1,0 +1,168 @@
+"""The copy's side of `apart`: it confines itself, does the work and says what came of it."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import faulthandler
+import gc
+import io
+import logging
+import math
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+MEMORY = 1 << 30  # bytes, beyond those that this process has
+PRINTED = 2_000  # characters that are passed on
+
+Frames = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of work that did not come to its end.
+
+    how : "time", "exit", "memory", "crash" or "error"
+    what : the signal or the error, in words; where : (file, line) of each frame, outermost first
+    """
+
+    how: str
+    what: str = ""
+    where: Frames = ()
+
+
+def spent(seconds: float, where: Frames = ()) -> Ended:
+    """The end of work that used the processor for too long."""
+    return Ended("time", f"it used more than {seconds:g} s of the processor", where)
+
+
+class Copy:
+    """The copy's side of the pipe."""
+
+    def __init__(self, writer: int, seconds: float) -> None:
+        self.writer, self.pid = writer, os.getpid()
+        self.seconds, self.begun = seconds, 0.0
+        self.sending = False
+        self.printed = _Printed(self._send)
+
+    def run(self, work: Callable[[], Iterator[Any]]) -> NoReturn:
+        """Do the work, and end: nothing of this process's frames is ever returned to."""
+        try:
+            self._confine()
+            self._allow()
+            for item in work():
+                if _used() - self.begun > self.seconds:  # those that it has started count, too
+                    self._send("done", spent(self.seconds))
+                    break
+                self.printed.flush()
+                self._send("yielded", item)
+                self._allow()
+            else:
+                self._send("done", None)
+        except KeyboardInterrupt:
+            self._send("interrupted", None)
+        except BaseException as error:  # not the answer's, which `guard` catches
+            self._send("done", Ended("error", "".join(traceback.format_exception_only(error))))
+        finally:
+            os._exit(0)
+
+    def _send(self, kind: str, item: Any) -> None:
+        if os.getpid() != self.pid:  # a copy of the copy, which an answer made
+            os._exit(0)
+        payload = pickle.dumps((kind, item), protocol=5)
+        data = memoryview(len(payload).to_bytes(8, "little") + payload)
+        self.sending = True
+        while data:
+            data = data[os.write(self.writer, data) :]
+        self.sending = False
+
+    def _confine(self) -> None:
+        """Keep the copy from the notebook's files, terminal and signals, and within its memory."""
+        gc.freeze()  # what the notebook owns is not this process's to finalise
+        faulthandler.disable()
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        sys.stdin, sys.stdout = io.StringIO(), self.printed
+        sys.stderr = sys.__stdout__ = sys.__stderr__ = sys.stdout
+        logging.disable()
+        builtins.input = _nobody_answers
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only thread of a copy is its main one
+        signal.signal(signal.SIGUSR1, self._say_where)
+        signal.signal(signal.SIGPROF, self._say_spent)
+        import resource  # where there is no fork there is none of this either
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(OSError, ValueError):  # /proc is Linux's
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + MEMORY
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+    def _allow(self) -> None:
+        """Let the copy use the processor for so many seconds from now on.
+
+        The timer strikes between two steps of Python, and strikes again where it came amiss. The
+        system's limit ends what never comes to such a step, and each process that the copy starts.
+        """
+        import resource
+
+        self.begun = _used()
+        signal.setitimer(signal.ITIMER_PROF, self.seconds, 0.1)
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        soft = math.ceil(time.process_time() + self.seconds) + 1
+        if hard != resource.RLIM_INFINITY:
+            soft = min(soft, hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+    def _say_spent(self, number: int, frame: Any) -> None:
+        if not self.sending:
+            self._send("done", spent(self.seconds, _frames(frame)))
+            os._exit(0)
+
+    def _say_where(self, number: int, frame: Any) -> None:
+        if not self.sending:
+            self._send("where", _frames(frame))
+
+
+def _used() -> float:
+    """Seconds of the processor that this process, and those it started and waited for, have had."""
+    return sum(os.times()[:4])
+
+
+def _frames(frame: Any) -> Frames:
+    frames = traceback.walk_stack(frame)
+    return tuple((f.f_code.co_filename, line) for f, line in frames)[::-1]
+
+
+class _Printed(io.TextIOBase):
+    """Passes on the beginning of what is printed."""
+
+    def __init__(self, send: Callable[[str, Any], None]) -> None:
+        self.send, self.left, self.waiting = send, PRINTED, ""
+
+    def write(self, text: str) -> int:
+        """Take all of `text`, and pass on whole lines of what is within the allowance."""
+        part = str(text)[: self.left]
+        self.left -= len(part)
+        self.waiting += part + ("" if self.left or not part else "\n… (and more)\n")
+        if "\n" in self.waiting:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is left of a line."""
+        if self.waiting:
+            self.send("printed", self.waiting)
+            self.waiting = ""
+
+
+def _nobody_answers(prompt: object = "") -> NoReturn:
+    raise EOFError("a check cannot answer input(); take what you need from the parameters")
