@@ -157,7 +157,7 @@ def fits(kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device) -> bool:
     if kernel in IN_BOXES and not are_aligned(problem):
         return False
     try:
-        (_, block) = kernel.launch(problem, tiling)
+        (_, block) = kernel.launch(problem, tiling, device)
         check_block(device, int(np.prod(block)), kernel.shared_bytes(problem, tiling))
         predict(problem, device, kernel, tiling)
     except ValueError:
@@ -173,7 +173,7 @@ def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
     """
     further = 0.0
     for one in run.kernel.after:
-        blocks = int(np.prod(one.launch(problem, run.tiling)[0]))
+        blocks = int(np.prod(one.launch(problem, run.tiling, device)[0]))
         hand_out = blocks * (device.block_interval or 0.0)
         further += (device.launch_interval or 0.0) + max(hand_out, device.dram_latency or 0.0)
     bounds = predict(problem, device, *run).times.values()

@@ -37,7 +37,7 @@ def setup(n: int) -> tuple:
         problem,
         operands,
         kernels.tiled.build(tiling),
-        kernels.tiled.launch(problem, tiling),
+        kernels.tiled.configure(problem, tiling),
         arguments,
     )
 

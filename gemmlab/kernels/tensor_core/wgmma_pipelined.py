@@ -127,7 +127,7 @@ def threads(tiling: Tiling) -> int:
     return tiling.block[0] // ROWS * WARPGROUP
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each tile."""
     return tiling.grid(problem), (threads(tiling), 1)
 
@@ -179,7 +179,7 @@ wgmma_pipelined = Kernel(
     idea="warpgroups multiply from shared memory",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
     work=work,
     check=check,
     shared_bytes=shared_bytes,
