@@ -15,17 +15,14 @@ gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result 
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab.backends.gpu import provenance as on_this_machine
-from gemmlab.backends.timing import version
 from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
 from gemmlab.kernels.fragments import (
@@ -44,6 +41,7 @@ from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
+from gemmlab.provenance import stamp
 from gemmlab.records.tables import written
 from gemmlab.records.uses import PERCENTILES
 
@@ -193,9 +191,7 @@ def main(out: Path) -> int:
     here = on_this_machine()
     provenance = {
         "device": gpu.name, "device_title": gpu.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "numpy": np.__version__,
-        "numba": version("numba"),
+        **stamp("date", "python", "numpy", "numba"),
         **{name: here[name] for name in ("driver", "cuda", "numba_cuda")},
         "data": f"normal, {DIFFERENT} different matrices, repeated",
         "l2": "warm: what fits stays",

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -29,7 +27,7 @@ import numpy as np
 from gemmlab import Gemm, kernels, predict
 from gemmlab.backends import gpu
 from gemmlab.backends.checking import check
-from gemmlab.backends.timing import DATA, version
+from gemmlab.backends.timing import DATA
 from gemmlab.detection import detect
 from gemmlab.device import Device
 from gemmlab.driver import gpu_status
@@ -39,6 +37,7 @@ from gemmlab.kernels.tensor_core.pieces import are_aligned
 from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
 from gemmlab.model.occupancy import check_block
 from gemmlab.problem import Operands
+from gemmlab.provenance import stamp
 from gemmlab.recording import parse_kernels
 from gemmlab.records.networks import Layer, Timed
 from gemmlab.records.tables import written
@@ -232,8 +231,7 @@ def provenance(rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
     device, known = detect(), gpu.provenance()
     return {
         "device": device.name, "device_title": device.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "data": DATA,
-        "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
+        **stamp("date"), "data": DATA, **stamp("python", "numpy", "numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
         "rounds": rounds, "source_sha256": {k: source_hash(kernels.get(k)) for k in chosen},
     }  # fmt: skip

@@ -23,7 +23,7 @@ from gemmlab.microbenchmarks.asynchronous import TILE
 from gemmlab.microbenchmarks.launch import COUNT
 from gemmlab.microbenchmarks.loop import sha256
 from gemmlab.microbenchmarks.results import DIGITS
-from gemmlab.sass.compiling import machine_code
+from gemmlab.sass.compiling import machine_code, version
 from gemmlab.sm.facts import facts
 from tests.support.paths import ROOT
 from tests.support.timed_code import assembled
@@ -84,8 +84,8 @@ SOME = ("ffma_imad_rate", "lds_128_own_rate", "ldg_l1_128_own_rate", "hmma_16816
 @pytest.mark.parametrize("name", SOME)
 def test_the_code_that_ran_is_what_ptxas_makes_here(name):
     said = H200.provenance["ptxas"]
-    if running.ptxas_version() != said:
-        pytest.skip(f"the record is of ptxas {said}, here is {running.ptxas_version()}")
+    if version("ptxas") != said:
+        pytest.skip(f"the record is of ptxas {said}, here is {version('ptxas')}")
     cubin, _ = assembled(microbenchmark(name).ptx(TARGET), TARGET)
     rows = [row for row in H200.loops if row.name == name]
     assert {row.code_sha256 for row in rows} == {sha256(machine_code(cubin))[:DIGITS]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gemmlab.backends import gpu, sensors
 from gemmlab.backends.timing import repetitions
 from gemmlab.detection import detect
 from gemmlab.driver import numba_cuda
+from gemmlab.provenance import stamp
 from gemmlab.sass.execution.launch import dim
 from tests.prediction.others.case import Case
 from tests.prediction.written import compilers
@@ -81,7 +81,7 @@ def origin() -> dict[str, str]:
     return {
         "device": here.name,
         "device_title": here.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **stamp("date"),
         **gpu.provenance(),
         **compilers(),
     }
