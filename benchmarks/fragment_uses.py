@@ -15,10 +15,8 @@ ships is gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where 
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +24,7 @@ import numpy as np
 
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
+from gemmlab.here.tools import stamp
 from gemmlab.kernels.fragments import (
     SIZES,
     WARPS,
@@ -43,7 +42,6 @@ from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
 from gemmlab.measure.backends.gpu import provenance as on_this_machine
-from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.tables import written
 from gemmlab.measure.records.uses import PERCENTILES
 
@@ -193,9 +191,7 @@ def main(out: Path) -> int:
     here = on_this_machine()
     provenance = {
         "device": gpu.name, "device_title": gpu.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "numpy": np.__version__,
-        "numba": version("numba"),
+        **stamp("date", "python", "numpy", "numba"),
         **{name: here[name] for name in ("driver", "cuda", "numba_cuda")},
         "data": f"normal, {DIFFERENT} different matrices, repeated",
         "l2": "warm: what fits stays",

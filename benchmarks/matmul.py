@@ -20,12 +20,10 @@ gemmlab/recorded/<device>/matmul.json, and `python -m benchmarks.readme` shows i
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,8 +33,8 @@ import numpy as np
 from gemmlab import matmul, matmul_choice
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.here.tools import stamp
 from gemmlab.measure.backends.gpu import flush, provenance
-from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.matmul import Part, Product
 from gemmlab.measure.records.tables import written
 from gemmlab.multiplication import arrays, calling, queue
@@ -167,8 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     device, known = detect(), provenance()
     told = {
         "device": device.name, "device_title": device.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
+        **stamp("date", "python", "numpy", "numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas")},
         "rounds": asked.rounds, "rows": ROWS, "data": "normal, seed 0",
     }  # fmt: skip

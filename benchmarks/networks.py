@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import platform
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -30,12 +28,13 @@ from gemmlab import Gemm, kernels, predict
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
+from gemmlab.here.tools import stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.checking import check
-from gemmlab.measure.backends.timing import DATA, version
+from gemmlab.measure.backends.timing import DATA
 from gemmlab.measure.recording import parse_kernels
 from gemmlab.measure.records.networks import Layer, Timed
 from gemmlab.measure.records.tables import written
@@ -157,7 +156,7 @@ def fits(kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device) -> bool:
     if kernel in IN_BOXES and not are_aligned(problem):
         return False
     try:
-        (_, block) = kernel.launch(problem, tiling)
+        (_, block) = kernel.launch(problem, tiling, device)
         check_block(device, int(np.prod(block)), kernel.shared_bytes(problem, tiling))
         predict(problem, device, kernel, tiling)
     except ValueError:
@@ -173,7 +172,7 @@ def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
     """
     further = 0.0
     for one in run.kernel.after:
-        blocks = int(np.prod(one.launch(problem, run.tiling)[0]))
+        blocks = int(np.prod(one.launch(problem, run.tiling, device)[0]))
         hand_out = blocks * (device.block_interval or 0.0)
         further += (device.launch_interval or 0.0) + max(hand_out, device.dram_latency or 0.0)
     bounds = predict(problem, device, *run).times.values()
@@ -232,8 +231,7 @@ def provenance(rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
     device, known = detect(), gpu.provenance()
     return {
         "device": device.name, "device_title": device.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "data": DATA,
-        "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
+        **stamp("date"), "data": DATA, **stamp("python", "numpy", "numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
         "rounds": rounds, "source_sha256": {k: source_hash(kernels.get(k)) for k in chosen},
     }  # fmt: skip

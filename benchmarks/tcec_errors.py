@@ -17,11 +17,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
-import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -33,11 +31,11 @@ from gemmlab import Gemm, Tiling, kernels
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
+from gemmlab.here.tools import stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS
 from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.tables import written
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
@@ -312,8 +310,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     device, known = detect(), gpu.provenance()
     provenance = {
         "device": device.name, "device_title": device.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "numpy": np.__version__, "numba": version("numba"),
+        **stamp("date", "python", "numpy", "numba"),
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
         "rounds": asked.rounds, "side": SIDES[-1], "rows": ROWS, "flushed": [largest, FLUSHED],
         "policies": {way: str(policy) for way, policy in POLICIES.items()},

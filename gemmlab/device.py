@@ -1,7 +1,7 @@
 """Devices: what a processor can do and hold, every number with its unit and its source.
 
-One file of ``gemmlab/devices`` describes one GPU; `device` reads it. Units are SI: FLOP/s, B/s, B,
-s, Hz.
+One file of ``gemmlab/devices`` describes one GPU; `device` reads it, and `sm.facts` its table of
+the SM. Units are SI: FLOP/s, B/s, B, s, Hz.
 """
 
 from __future__ import annotations
@@ -185,9 +185,14 @@ def sources(name: str | Device) -> Mapping[str, Source]:
     return device(name).sources
 
 
+def text_of(name: str) -> str:
+    """The text of a device's file."""
+    return (FOLDER / f"{name}.toml").read_text("utf-8")
+
+
 @cache
 def _load(name: str) -> Device:
-    return parse(name, (FOLDER / f"{name}.toml").read_text("utf-8"))
+    return parse(name, text_of(name))
 
 
 def parse(name: str, text: str) -> Device:
@@ -195,6 +200,7 @@ def parse(name: str, text: str) -> Device:
     import tomllib  # here, because `import gemmlab` needs no device
 
     raw = tomllib.loads(text)
+    raw.pop("sm", None)  # for `sm.facts`
     plain: dict[str, Any] = {"name": name, "kind": "gpu"}
     plain["title"] = raw.pop("title", name)
     plain["match"] = tuple(raw.pop("match", ()))
@@ -208,11 +214,11 @@ def parse(name: str, text: str) -> Device:
                     known = ", ".join(FORMATS)
                     raise ValueError(f"{name}.toml: unknown dtype {key}.{dtype}; known: {known}")
             plain[key] = {
-                dtype: _number(name, f"{key}.{dtype}", UNITS[key], entry[dtype], origin)
+                dtype: number(name, f"{key}.{dtype}", UNITS[key], entry[dtype], origin)
                 for dtype in entry
             }
         else:
-            plain[key] = _number(name, key, UNITS[key], entry, origin)
+            plain[key] = number(name, key, UNITS[key], entry, origin)
     missing = [key for key in _REQUIRED if key not in plain]
     if missing:
         raise ValueError(f"{name}.toml: {', '.join(missing)} missing")
@@ -221,8 +227,12 @@ def parse(name: str, text: str) -> Device:
     return Device(**plain, sources=MappingProxyType(origin))
 
 
-def _number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source]) -> Any:
-    """The value of one ``{ value, unit, source }`` table, whose source goes to ``origin``."""
+def number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source]) -> Any:
+    """The value of one ``{ value, unit, source }`` table, whose source goes to ``origin``.
+
+    Raises ``ValueError``, which names the file and the key, for anything else, for another unit,
+    and for an empty source.
+    """
     if not isinstance(entry, dict) or set(entry) != {"value", "unit", "source"}:
         raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
     if entry["unit"] != unit:

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import ROOT
-from benchmarks.microbenchmarks.running import ptxas_version
+from gemmlab.device import text_of
+from gemmlab.here.tools import stamp
 from gemmlab.kernels.hashing import tokens
-from gemmlab.measure.backends.timing import version
 from gemmlab.measure.records.lines import checksum, refusal
 
 RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
@@ -72,7 +68,7 @@ def origin(device: str) -> dict[str, str]:
     """By what, when and for which GPU something is predicted."""
     return {
         "device": device,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **stamp("date"),
         "predictor_sha256": predictor_sha256(),
         "facts_sha256": facts_sha256(device),
         **compilers(),
@@ -81,12 +77,7 @@ def origin(device: str) -> dict[str, str]:
 
 def compilers() -> dict[str, str]:
     """The versions of what makes a kernel's compiled code."""
-    return {
-        "numba_cuda": version("numba-cuda"),
-        "ptxas": ptxas_version(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+    return stamp("numba_cuda", "ptxas", "python", "numpy")
 
 
 def other_compilers(written: Written) -> str:
@@ -110,9 +101,9 @@ def _modules() -> list[str]:
 
 
 def facts_sha256(device: str) -> str:
-    """Hash of what the files of a device and of its SM say; of the device alone without an SM."""
-    files = (ROOT / "gemmlab" / part / f"{device}.toml" for part in ("devices", "sm/devices"))
-    said = [tomllib.loads(path.read_text("utf-8")) for path in files if path.exists()]
+    """Hash of what the file of a device says of it and of its SM."""
+    of_device = tomllib.loads(text_of(device))
+    said = [of_device, *([of_device.pop("sm")] if "sm" in of_device else [])]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shutil
 import signal
@@ -13,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +21,7 @@ import numpy as np
 from gemmlab.architectures import name_of
 from gemmlab.device import Device
 from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.measure.backends.timing import version
+from gemmlab.here.tools import stamp
 from gemmlab.numerics import TENSOR_CORES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,11 +116,10 @@ def origin(name: str = "") -> dict[str, str]:
         "device": status.name,
         "driver": status.driver,
         "compute_capability": "{}.{}".format(*status.compute_capability),
-        "python": platform.python_version(),
-        **{p.replace("-", "_"): version(p) for p in ("numpy", "numba", "numba-cuda")},
+        **stamp("python", "numpy", "numba", "numba_cuda"),
     }
     if name and tool(name):
         said = subprocess.run([tool(name), "--version"], capture_output=True, text=True).stdout
         told = re.search(r"Version (\S+)", said)
         found[name.replace("-", "_")] = told[1] if told else "unknown"
-    return {**found, "date": datetime.now(UTC).isoformat(timespec="seconds")}
+    return found | stamp("date")

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import platform
-import re
-import subprocess
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,9 +15,10 @@ from benchmarks.microbenchmarks.cold import UPDATE
 from benchmarks.microbenchmarks.launch import DRAM_BYTES, Launch
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.architectures import name_of
-from gemmlab.compiled.sass.compiling import assemble, machine_code, tool
+from gemmlab.compiled.sass.compiling import assemble, machine_code
 from gemmlab.device import Device
-from gemmlab.here.driver import gpu_status, one_line, package_version
+from gemmlab.here.driver import gpu_status, one_line
+from gemmlab.here.tools import stamp
 from gemmlab.measure.backends import sensors
 from gemmlab.measure.records import UNKNOWN
 from gemmlab.measure.records.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
@@ -73,25 +70,14 @@ def assembled(one: Loop | Launch, gpu: Gpu) -> bytes:
     return assemble(one.ptx(gpu.target), gpu.target)[0]
 
 
-def ptxas_version() -> str:
-    """The version of the ptxas that is found here, such as "13.0.88"."""
-    said = subprocess.run([tool("ptxas"), "--version"], capture_output=True, encoding="utf-8")
-    found = re.search(r"V([\d.]+)", said.stdout)
-    return found[1] if found else UNKNOWN
-
-
 def provenance(device: Device, readings: Iterable[sensors.Reading]) -> dict[str, str]:
     """With what, where and when microbenchmarks are timed."""
-    status = gpu_status()
     return {
         "device": device.name,
         "device_title": device.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "driver": status.driver or UNKNOWN,
-        "cuda": ".".join(map(str, status.cuda or ())) or UNKNOWN,
-        "cuda_bindings": package_version("cuda-bindings") or UNKNOWN,
-        "ptxas": ptxas_version(),
-        "python": platform.python_version(),
+        **stamp("date", "driver"),
+        "cuda": ".".join(map(str, gpu_status().cuda or ())) or UNKNOWN,
+        **stamp("cuda_bindings", "ptxas", "python"),
         **sensors.summary(readings),
         "how": f"{SAMPLES} launches each, after one that is not kept",
     }

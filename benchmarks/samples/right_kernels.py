@@ -254,7 +254,7 @@ def gemms(rung, tiling, problems, launch=None):
     for problem in problems:
         operands = problem.operands()
         c = problem.poisoned(operands.c)
-        grid, block = launch(problem) if launch else rung.launch(problem, tiling)
+        grid, block = launch(problem) if launch else rung.configure(problem, tiling)
         alpha, beta = problem.scalars()
         args = (alpha, *operands[:2], beta, c)
         right = lambda p=problem, c=c, o=operands: p.error(c, o) <= p.tolerance  # noqa: E731

@@ -29,7 +29,7 @@ def launch(n: int) -> float:
     operands = problem.operands()
     c = np.full((n, n), np.nan, np.float32)
     arguments = (np.float32(1), operands.a, operands.b, np.float32(0), c)
-    grid, block = kernels.tiled.launch(problem, tiling)
+    grid, block = kernels.tiled.configure(problem, tiling)
     start = time.perf_counter()
     report = simulate(kernels.tiled.build(tiling), grid, block, *arguments)
     seconds = time.perf_counter() - start

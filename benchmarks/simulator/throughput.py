@@ -36,7 +36,7 @@ def setup(n: int) -> tuple:
         problem,
         operands,
         kernels.tiled.build(tiling),
-        kernels.tiled.launch(problem, tiling),
+        kernels.tiled.configure(problem, tiling),
         arguments,
     )
 

@@ -29,7 +29,7 @@ def source_hash(kernel: Kernel) -> str:
     """
     further = (*kernel.before, *kernel.after)
     shared = [f for f in (kernel.workspace,) if f is not no_workspace]
-    grids = [one.launch for one in (kernel, *further)] if shared or further else []
+    grids = [one.configure for one in (kernel, *further)] if shared or further else []
     return functions_hash(*(f for one in (kernel, *further) for f in _asked(one)), *grids, *shared)
 
 

@@ -90,6 +90,14 @@ def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     return tiling.grid(problem), (tiling.threads, 1)
 
 
+def resident(grid: Dim, device: Device) -> Dim:
+    """The grid of persistent blocks that take what `grid` has a block for: one for each SM.
+
+    It is `grid` itself where that has fewer blocks.
+    """
+    return min(grid[0], device.sms), *grid[1:]
+
+
 class Workspace(NamedTuple):
     """An array that the launches of a kernel share: its shape, and the format of its elements."""
 
@@ -99,6 +107,11 @@ class Workspace(NamedTuple):
 
 class Launched:
     """What is launched: the methods that `Launch` and `Kernel` have in common."""
+
+    def launch(self, problem: Gemm, tiling: Tiling, device: Device) -> tuple[Dim, Dim]:
+        """(grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
+        grid, block = self.configure(problem, tiling)
+        return resident(grid, device) if self.persistent else grid, block
 
     def function(
         self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
@@ -116,11 +129,12 @@ class Launch(Launched):
     """A launch before or after the one that multiplies; its fields are named as in `Kernel`."""
 
     build: Callable[..., Callable]
-    launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]]
+    configure: Callable[[Gemm, Tiling], tuple[Dim, Dim]]
     shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
     dynamic: bool = False
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
+    persistent: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,10 @@ class Kernel(Launched):
     idea : its one idea, in a few words; default : its own tiling, None where it takes none
     build : tiling -> the function (alpha, A, B, beta, C) that computes C ← αAB + βC; what `variant`
         gives are further arguments, with defaults. It freezes tiles, and never the split of k
-    launch : (problem, tiling) -> (grid, block)
+    configure : (problem, tiling) -> (grid, block) that cover C, with a block for each tile, or for
+        each part of one; what is launched on a device is what `launch` says
+    persistent : True where blocks stay and take one tile, or part of one, after the other: then
+        there is at most one for each SM
     work : (problem, tiling) -> what all launches together ask of the machine
     check : raises ValueError for a tiling that the kernel cannot use
     before, after : further launches, one after the other around this one, where it needs them
@@ -152,7 +169,7 @@ class Kernel(Launched):
         freezes of a problem and a GPU; the capability is None on the simulator, which has every
         instruction
     compile : tiling -> keyword arguments of `cuda.jit`, such as launch_bounds=(threads, blocks per
-        SM) or max_registers; without launch_bounds, the block that `launch` gives is the bound
+        SM) or max_registers; without launch_bounds, the block that `configure` gives is the bound
     tilings : the tilings that are recorded, to be compared; its default alone where empty
     arithmetic : formats that go together: of A and B, of the sum, of C; see `Gemm.arithmetic`
     layouts : layouts of the operands that it takes, see `Gemm.layout`
@@ -164,7 +181,7 @@ class Kernel(Launched):
     idea: str
     default: Tiling | None
     build: Callable[..., Callable]
-    launch: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
+    configure: Callable[[Gemm, Tiling], tuple[Dim, Dim]] | None = None
     work: Callable[[Gemm, Tiling], Work] | None = None
     check: Callable[[Tiling], None] = any_tiling
     shared_bytes: Callable[[Gemm, Tiling], int] = no_shared
@@ -185,6 +202,7 @@ class Kernel(Launched):
     splits: bool = False
     period: Callable[[Tiling], int] = one_round
     suggest: Callable[[Gemm, Device], Tiling] | None = None
+    persistent: bool = False
 
     @property
     def launches(self) -> tuple[Launched, ...]:

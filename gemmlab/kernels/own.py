@@ -46,7 +46,10 @@ def own(
     if isinstance(kernel, Kernel):
         made = kernel if tile is None else replace(kernel, default=kernel.choose(_tiling(tile)))
         return replace(
-            made, name=kernel.name.removesuffix(OWN) + OWN, launch=_launch(made, grid, block)
+            made,
+            name=kernel.name.removesuffix(OWN) + OWN,
+            configure=_configure(made, grid, block),
+            persistent=made.persistent and grid is None,
         )
     function = getattr(kernel, "py_func", kernel)
     if not inspect.isfunction(function):
@@ -69,7 +72,7 @@ def own(
 
     chosen = _tiling(SIDE if tile is None else tile)
     made = Kernel(function.__name__ + OWN, "your own", chosen, build, check=check)
-    return replace(made, launch=_launch(made, grid, block))
+    return replace(made, configure=_configure(made, grid, block))
 
 
 def _check_parameters(made: Any) -> Callable:
@@ -87,23 +90,23 @@ def _tiling(tile: int | Tiling) -> Tiling:
     return tile if isinstance(tile, Tiling) else Tiling.square(tile)
 
 
-def _launch(
+def _configure(
     kernel: Kernel, grid: Any, block: Any
 ) -> Callable[[Gemm, Tiling], tuple[Dim, Dim]]:  # fmt: skip
-    """The launch of `kernel`, with the grid or the block that is given instead of its own."""
+    """`configure` of `kernel`, with the grid or the block that is given instead of its own."""
     if grid is not None and not callable(grid):
         grid = _two("grid", grid)
     if block is not None:
         block = _two("block", block)
-    usual = kernel.launch or threads_in_a_plane
+    usual = kernel.configure or threads_in_a_plane
 
-    def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
         """(grid, block)."""
         blocks, threads = usual(problem, tiling)
         given = _two("grid", grid(problem.m, problem.n)) if callable(grid) else grid
         return given or blocks, block or threads
 
-    return launch
+    return configure
 
 
 def _two(name: str, sizes: Any) -> Dim:

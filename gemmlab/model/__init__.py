@@ -32,8 +32,12 @@ class Predictable(Protocol):
         self, tiling: Tiling | None, problem: Gemm | None = None, device: Device | None = None
     ) -> Tiling: ...
 
+    def launch(
+        self, problem: Gemm, tiling: Tiling, device: Device
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
+
     @property
-    def launch(self) -> Callable[[Gemm, Tiling], tuple[tuple[int, ...], tuple[int, ...]]]: ...
+    def configure(self) -> Callable[[Gemm, Tiling], tuple[tuple[int, ...], tuple[int, ...]]]: ...
 
     @property
     def shared_bytes(self) -> Callable[[Gemm, Tiling], int]: ...
@@ -127,9 +131,9 @@ def predict(
         raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
     kernel.check_problem(problem)
     tiling = kernel.choose(tiling, problem, target)
-    work = kernel.work(problem, tiling)
-    grid, block = kernel.launch(problem, tiling)
+    grid, block = kernel.launch(problem, tiling, target)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
+    work = kernel.work(problem, tiling).with_blocks(launch.blocks)
     occupancy.check_block(target, launch.threads, launch.shared_bytes)
     count = work.counters
     shared = count["shared_load_wavefronts"] + count["shared_store_wavefronts"]
@@ -142,7 +146,7 @@ def predict(
     # Blocks come whole, and tiles, or parts of them, where blocks take several: the SM with most of
     # them decides when its own resources are done.
     tiles = 0 if kernel.splits else math.prod(tiling.grid(problem))
-    pieces = work.pieces or max(launch.blocks, tiles)
+    pieces = max(math.prod(kernel.configure(problem, tiling)[0]), tiles)
     imbalance = occupancy.waves(target, pieces, 1) * target.sms / pieces
     on_sm = {
         "math": max(flops / target.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,

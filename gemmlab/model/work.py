@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from gemmlab.tiling import WARP
 
@@ -24,8 +24,8 @@ class Work:
     chain : (round trips to DRAM, FMAs) that one thread must do one after the other
     instructions : of warps, at least: their FMAs, and loads of 128 bits a lane, which is the most
         that one instruction moves. Stores, addresses and loops come on top
-    pieces : equal ones that no SM shares, where blocks take one after the other; 0 where they are
-        the blocks, or the tiles of C
+    block_counters, block_wavefronts : what each block adds to `counters` and `l1_wavefronts`, where
+        blocks are persistent: how many there are is the device's, see `Launched.launch`
     """
 
     counters: Counter[str]
@@ -34,7 +34,20 @@ class Work:
     l1_wavefronts: int
     chain: tuple[int, int]
     instructions: int = 0
-    pieces: int = 0
+    block_counters: Counter[str] = field(default_factory=Counter)
+    block_wavefronts: int = 0
+
+    def with_blocks(self, blocks: int) -> Work:
+        """The work where so many blocks are launched: what they add is added."""
+        counters = Counter(self.counters)
+        counters.update({name: blocks * count for name, count in self.block_counters.items()})
+        return replace(
+            self,
+            counters=counters,
+            l1_wavefronts=self.l1_wavefronts + blocks * self.block_wavefronts,
+            block_counters=Counter(),
+            block_wavefronts=0,
+        )
 
 
 def instructions(flops: int, lane_bytes: int) -> int:
@@ -46,9 +59,11 @@ def together(*works: Work) -> Work:
     """The work of launches that follow each other."""
     counters: Counter[str] = Counter()
     flops: Counter[str] = Counter()
+    block_counters: Counter[str] = Counter()
     for work in works:
         counters.update(work.counters)
         flops.update(work.flops)
+        block_counters.update(work.block_counters)
     return Work(
         counters=counters,
         flops=dict(flops),
@@ -56,4 +71,6 @@ def together(*works: Work) -> Work:
         l1_wavefronts=sum(work.l1_wavefronts for work in works),
         chain=(sum(work.chain[0] for work in works), sum(work.chain[1] for work in works)),
         instructions=sum(work.instructions for work in works),
+        block_counters=block_counters,
+        block_wavefronts=sum(work.block_wavefronts for work in works),
     )

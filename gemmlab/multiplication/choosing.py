@@ -149,7 +149,7 @@ def possible(
     These are None for a GPU whose rate is not known.
     """
     for tiling in tilings:
-        (_, *further), _ = kernel.launch(problem, tiling)
+        (_, *further), _ = kernel.launch(problem, tiling, device)
         if max(further) > MOST_BLOCKS:
             continue
         if kernel.shared_bytes(problem, tiling) > device.shared_bytes_per_block:

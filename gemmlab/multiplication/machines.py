@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.device import RECORDED
+from gemmlab.device import device as load_device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
@@ -43,9 +45,15 @@ class Step:
 
 
 class Simulated:
-    """The simulated GPU, with NumPy's arrays as its memory."""
+    """The simulated GPU, with NumPy's arrays as its memory.
+
+    device : with as many SMs as it has persistent blocks
+    """
 
     capability = None  # it has every instruction
+
+    def __init__(self) -> None:
+        self.device = load_device(RECORDED)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         """An array; it holds NaN or the like, so that what nobody wrote shows."""
@@ -82,7 +90,8 @@ class Planning:
     """
 
     def __init__(self) -> None:
-        self.capability = detect().compute_capability
+        self.device = detect()
+        self.capability = self.device.compute_capability
         self.works: list[Zeros | Maps | Launch] = []
         self.words: list[int] = []
         self.places: list[tuple[int, int]] = []  # words to which an address is added, and which

@@ -112,7 +112,7 @@ def by_wgmma(
     step = Step(
         tcec_batched.build,
         {"tiling": tiling, "layout": choice.layout, "paired": paired},
-        *tcec_batched.launch(tiling, batch, m, n),
+        *tcec_batched.launch(tiling, batch, m, n, machine.device),
         shared_bytes(Gemm(m, n, choice.k), tiling),
         dict(compile_options(tiling)),
     )
@@ -155,7 +155,7 @@ def launch_each(
     step = Step(
         kernel.build,
         frozen,
-        *kernel.launch(problem, tiling),
+        *kernel.launch(problem, tiling, machine.device),
         kernel.dynamic_shared_bytes(problem, tiling),
         dict(kernel.compile(tiling)),
     )

@@ -47,7 +47,7 @@ def test_source_hash_has_what_the_source_calls_and_asks_for(monkeypatch):
     assert source_hash(replace(kernels.tiled, idea="another")) == one
 
     module = sys.modules["gemmlab.kernels.simt.tiled"]
-    for helper in (module.check, sys.modules["gemmlab.kernels.simt.naive"].launch):
+    for helper in (module.check, sys.modules["gemmlab.kernels.simt.naive"].configure):
         monkeypatch.setattr(module, "float32", helper)  # a name that build mentions
         assert source_hash(kernels.tiled) != one
     pads = []

@@ -10,6 +10,7 @@ from gemmlab.kernels import tma_stored, warp_specialised, wgmma_pipelined
 from gemmlab.measure.backends import gpu
 from gemmlab.numerics import fused_dot_add
 from gemmlab.problem import Operands
+from tests.support.rungs import predicted
 
 SMALL = Tiling(block=(128, 64, 64), stages=3)
 
@@ -39,8 +40,7 @@ PRODUCTS = [
 def test_it_computes_any_product_and_counts_as_predicted(kernel, problem):
     found = run(kernel, problem, backend="simulator", tiling=SMALL)
     assert found.passed
-    predicted = kernel.work(problem, SMALL).counters
-    assert {name: n for name, n in predicted.items() if n} == {
+    assert {name: n for name, n in predicted(kernel, problem, SMALL).items() if n} == {
         name: n for name, n in found.counters.items() if n
     }
 
@@ -95,7 +95,7 @@ def test_blocks_take_tile_after_tile_and_round_once_a_step(kernel, blocks):
     problem = product(260, 100, 3 * 64)
     a, b, _ = problem.operands(3)
     c = np.full((260, 100), np.nan, np.float32)
-    _, block = kernel.launch(problem, SMALL)
+    _, block = kernel.configure(problem, SMALL)
     report = simulate(
         kernel.function(problem, SMALL), blocks, block[0], np.float32(1),
         *kernel.operands(problem, SMALL, a, b), np.float32(0),
@@ -121,18 +121,6 @@ def test_what_they_refuse():
     with pytest.raises(ValueError, match="rows=512; a box has 1 to 256"):
         tensor_map(np.zeros((8, 8), np.float16), 512)
     assert kernels.get("warp_specialised") is warp_specialised
-
-
-def test_as_many_blocks_stay_as_the_gpu_has_sms(monkeypatch):
-    from gemmlab import device
-    from gemmlab.kernels.tensor_core.shared import rasterisation as bands
-
-    problem = product(8192, 8192, 64)
-    assert warp_specialised.launch(problem, SMALL)[0] == (device("h200").sms, 1)
-    monkeypatch.setattr(bands, "gpu_status", lambda: type("Status", (), {"works": True}))
-    monkeypatch.setattr(bands, "detect", lambda: device("a100_40gb"))
-    assert tma_stored.launch(problem, SMALL)[0] == (device("a100_40gb").sms, 1)
-    assert tma_stored.launch(product(200, 64, 64), SMALL)[0] == (2, 1)
 
 
 def compiled(kernel, problem):

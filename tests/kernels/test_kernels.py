@@ -67,7 +67,7 @@ def test_builds_that_differ_by_alignment(kernel):
     assert not kernel.variant(not_, None)["aligned"]
     tiling = SMALL[kernel.name][0]
     args = arguments(not_, not_.operands())
-    launch = kernel.launch(not_, tiling)
+    launch = kernel.configure(not_, tiling)
     wrong = kernel.build(tiling, **{**kernel.variant(not_, None), "aligned": True})
     shared = kernel.dynamic_shared_bytes(not_, tiling)
     report = simulate(wrong, *launch, *args, shared_bytes=shared, on_hazard="collect")
@@ -106,7 +106,7 @@ def test_launches_cover_c_with_the_threads_of_the_tiling(kernel):
     for shape in ((1, 1, 1), (100, 37, 20)):
         for tiling in (kernel.default, *SMALL[kernel.name]):
             problem = Gemm(*shape)
-            grid, block = kernel.launch(problem, tiling)
+            grid, block = kernel.configure(problem, tiling)
             assert block[0] * block[1] == tiling.threads
             assert grid[0] * grid[1] == math.prod(tiling.grid(problem))
             bm, bn, _ = tiling.block

@@ -98,14 +98,14 @@ def test_a_large_c_needs_few_sums():
         mma_stream_k.choose(None, gemm((4096, 4096, 64)), H200),
     )
     assert tiling.split == H200.sms
-    (looked_at, rows), _ = mma_stream_k.after[0].launch(problem, tiling)
+    (looked_at, rows), _ = mma_stream_k.after[0].configure(problem, tiling)
     assert (looked_at, rows) == (H200.sms, tiling.block[0])
     assert mma_stream_k.workspace(problem, tiling) == (
         Workspace((2 * H200.sms * tiling.block[0], tiling.block[1]), "float32"),
     )
     few = replace(tiling, split=9999)  # shares of one step, and none without
-    assert mma_stream_k.launch(gemm((128, 256, 640)), few)[0] == (2 * 10, 1)
-    assert mma_stream_k.after[0].launch(gemm((128, 256, 640)), few)[0][0] == 2
+    assert mma_stream_k.configure(gemm((128, 256, 640)), few)[0] == (2 * 10, 1)
+    assert mma_stream_k.after[0].configure(gemm((128, 256, 640)), few)[0][0] == 2
 
 
 @KERNELS
@@ -113,7 +113,7 @@ def test_it_suggests_as_many_blocks_as_there_is_room_for(kernel):
     for shape in ((512, 512, 16384), (256, 256, 65536), (384, 512, 20000)):
         problem = gemm(shape)
         chosen = kernel.choose(None, problem, "h200")
-        assert H200.sms / 2 <= math.prod(kernel.launch(problem, chosen)[0]) <= 2 * H200.sms
+        assert H200.sms / 2 <= math.prod(kernel.configure(problem, chosen)[0]) <= 2 * H200.sms
         whole = replace(chosen, split=1)
         split, whole = (predict(problem, H200, kernel, t) for t in (chosen, whole))
         assert whole.seconds > 3 * split.seconds
@@ -173,7 +173,7 @@ def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, lay
     expected, _ = simulated(kernel, problem, operands, tiling)
     args = (*arguments(problem, operands), *workspace(kernel, problem, tiling))
     for one in kernel.launches:
-        grid, block = one.launch(problem, tiling)
+        grid, block = one.configure(problem, tiling)
         options = {"launch_bounds": math.prod(block), **one.compile(tiling)}
         code = listing(one.function(problem, tiling, (9, 0)), args, "sm_90", **options)
         assert code.local_bytes == 0

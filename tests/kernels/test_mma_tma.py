@@ -12,7 +12,7 @@ from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.simulator import launches
 from gemmlab.problem import LAYOUTS
 from tests.support.releases import under_way_at_the_release
-from tests.support.rungs import simulated
+from tests.support.rungs import predicted, simulated
 
 
 def tile(block, warp, stages):
@@ -44,8 +44,9 @@ def gemm(shape, which=0, **options):
 def test_it_computes_any_product(problem, tiling):
     found = run(mma_tma, problem, backend="simulator", tiling=tiling)
     assert found.passed
-    predicted = mma_tma.work(problem, tiling).counters
-    assert predicted == {name: n for name, n in found.counters.items() if n}
+    assert predicted(mma_tma, problem, tiling) == {
+        name: n for name, n in found.counters.items() if n
+    }
 
 
 @pytest.mark.parametrize("layout", ["nn", "tt"])
@@ -57,7 +58,7 @@ def test_it_has_the_bits_of_the_ladder(layout):
         kernels.mma_pipelined, problem, operands, tile((64, 64, 64), (32, 32), 2)
     )
     a, b, _ = operands
-    c, (_, block) = np.full((128, 64), np.nan, np.float32), mma_tma.launch(problem, SMALL)
+    c, (_, block) = np.full((128, 64), np.nan, np.float32), mma_tma.configure(problem, SMALL)
     simulate(
         mma_tma.function(problem, SMALL), 1, block, np.float32(1),
         *mma_tma.operands(problem, SMALL, a, b), np.float32(0), c,

@@ -49,7 +49,7 @@ def compiled_ptx(kernel, problem, tiling, capability):
     scalar = matrix.dtype
     options = dict(kernel.compile(tiling))
     options.pop("max_registers", None)  # the assembler's
-    options.setdefault("launch_bounds", math.prod(kernel.launch(problem, tiling)[1]))
+    options.setdefault("launch_bounds", math.prod(kernel.configure(problem, tiling)[1]))
     function = kernel.function(problem, tiling, capability)
     return ptx(function, (scalar, matrix, matrix, scalar, matrix), capability, **options)
 
@@ -90,7 +90,7 @@ def test_every_recorded_tiling_fits_an_sm(kernel):
     gpu, problem = device("h200"), PROBLEMS[0]
     for tiling in {kernel.default, *kernel.tilings}:
         found = compiled(kernel, problem, tiling, gpu.compute_capability)
-        threads = math.prod(kernel.launch(problem, tiling)[1])
+        threads = math.prod(kernel.configure(problem, tiling)[1])
         shared = found.shared_bytes + kernel.dynamic_shared_bytes(problem, tiling)
         assert shared == kernel.shared_bytes(problem, tiling)
         assert resident_blocks(gpu, threads, shared, found.registers) >= 1
@@ -105,7 +105,9 @@ def test_kernels_that_divide_k_live_in_registers_too(kernel):
     unaligned = compiled_rung(kernel, PROBLEMS[3], kernel.default, capability)
     assert unaligned.local_bytes <= MOST_SPILLED
     for other in {*kernel.launches} - {kernel}:
-        further = replace(kernel, build=other.build, launch=other.launch, compile=other.compile)
+        further = replace(
+            kernel, build=other.build, configure=other.configure, compile=other.compile
+        )
         assert compiled_rung(further, problem, kernel.default, capability).local_bytes == 0
 
 

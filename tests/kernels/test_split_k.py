@@ -92,7 +92,7 @@ def test_equal_shares_wherever_tiles_end():
     assert parts.tolist() == [2, 2, 2, 2, 2, 2]
     assert module.shares(problem, replace(ONE, split=6))[0].tolist() == [1] * 6
     assert module.shares(problem, replace(ONE, split=99))[0].tolist() == [10] * 6  # one step each
-    assert kernels.stream_k.launch(problem, replace(ONE, split=99))[0] == (60, 1)
+    assert kernels.stream_k.configure(problem, replace(ONE, split=99))[0] == (60, 1)
 
 
 # ------------------------------------------------------------------------------- several launches
@@ -129,7 +129,7 @@ def test_the_hash_covers_every_launch():
     assert source_hash(replace(one, after=(other,))) != source_hash(one)
     assert source_hash(replace(one, after=())) != source_hash(one)
     assert source_hash(replace(one, workspace=kernels.stream_k.workspace)) != source_hash(one)
-    assert source_hash(replace(one, launch=kernels.stream_k.launch)) != source_hash(one)
+    assert source_hash(replace(one, configure=kernels.stream_k.configure)) != source_hash(one)
     assert source_hash(replace(one, suggest=None)) == source_hash(one)
 
 

@@ -39,6 +39,7 @@ from gemmlab.numerics import (
 from gemmlab.problem import LAYOUTS, Operands
 from gemmlab.simt import HazardError
 from tests.support.releases import under_way_at_the_release
+from tests.support.rungs import predicted as predicted_counters
 
 STORED, REGISTERS, MMA_TMA, SPLIT, FUSED = kernels.TCEC
 BY_WGMMA = SPLIT, FUSED
@@ -84,7 +85,7 @@ def check(kernel, problem, tiling):
     told = f"{kernel.name} {problem} {tiling}"
     assert np.array_equal(c, problem.reference(operands)), told
     counted = {name: n for name, n in counters.items() if n}
-    predicted = {name: n for name, n in kernel.work(problem, tiling).counters.items() if n}
+    predicted = {name: n for name, n in predicted_counters(kernel, problem, tiling).items() if n}
     assert counted == predicted, told
 
 
@@ -160,7 +161,7 @@ def test_one_block_takes_tile_after_tile():
     parts = [np.zeros(w.shape, np.float16) for w in MMA_TMA.workspace(problem, tiling)]
     for x, high, low in zip(operands, parts[::2], parts[1::2], strict=False):
         high[:, : x.shape[1]], low[:, : x.shape[1]] = split(x).high, split(x).low
-    _, block = MMA_TMA.launch(problem, tiling)
+    _, block = MMA_TMA.configure(problem, tiling)
     simulate(
         MMA_TMA.function(problem, tiling), 1, block,
         np.float32(1), operands.a, operands.b, np.float32(0), operands.c,
@@ -193,7 +194,7 @@ def test_parts_in_memory_are_those_of_the_emulator(layout):
     one = SPLIT.before[0]
     maps = [np.zeros(1, np.uint8)] * 4
     simulate(
-        one.function(problem, SPLIT.default), *one.launch(problem, SPLIT.default),
+        one.function(problem, SPLIT.default), *one.configure(problem, SPLIT.default),
         np.float32(1), operands.a, operands.b, np.float32(0), operands.c, *parts, *maps,
     )  # fmt: skip
     for x, high, low in zip(operands, parts[::2], parts[1::2], strict=False):

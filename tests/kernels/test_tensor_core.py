@@ -116,7 +116,7 @@ def test_builds_that_differ_by_alignment(kernel):
     tiling, args = SMALL[kernel.name][0], arguments(not_, not_.operands())
     options = {**kernel.variant(not_, None), "aligned": True}
     shared = kernel.dynamic_shared_bytes(not_, tiling)
-    grid_block = kernel.launch(not_, tiling)
+    grid_block = kernel.configure(not_, tiling)
     report = simulate(
         kernel.build(tiling, **options),
         *grid_block,
@@ -179,7 +179,7 @@ def test_tilings_that_do_not_fit(kernel):
 def test_tilings_that_are_recorded_or_tested_fit(kernel):
     for tiling in (kernel.default, *kernel.tilings, *SMALL[kernel.name]):
         assert kernel.choose(tiling) is tiling
-        grid, block = kernel.launch(gemm((100, 37, 20)), tiling)
+        grid, block = kernel.configure(gemm((100, 37, 20)), tiling)
         assert math.prod(block) == tiling.threads
         assert grid == tiling.grid(gemm((100, 37, 20)))
 
@@ -272,5 +272,5 @@ def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, lay
     args = arguments(problem, operands)
     code = compiled_rung(kernel, problem, tiling, (9, 0))
     shared = kernel.dynamic_shared_bytes(problem, tiling)
-    launch(code, *kernel.launch(problem, tiling), *args, shared_bytes=shared).run()
+    launch(code, *kernel.configure(problem, tiling), *args, shared_bytes=shared).run()
     assert np.array_equal(args[-1].view(np.uint8), expected.view(np.uint8))

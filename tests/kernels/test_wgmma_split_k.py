@@ -24,6 +24,7 @@ from gemmlab.numerics import fused_dot_add
 from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from tests.support.changed import changed
+from tests.support.rungs import predicted
 
 H200 = device("h200")
 SMALL, WIDE = Tiling((128, 64, 64), stages=2), Tiling((128, 256, 64), stages=3)
@@ -40,9 +41,14 @@ def gemm(shape, which=1, **options):
     return Gemm(*shape, **ARITHMETIC[which % len(ARITHMETIC)]._asdict(), **options)
 
 
-def few(monkeypatch, blocks):
-    """So many blocks stay, and take units one after the other."""
-    monkeypatch.setattr(module, "staying", lambda units: min(units, blocks))
+def few(kernel, blocks):
+    """The kernel with so many blocks, which take units one after the other."""
+
+    def configure(problem, tiling):
+        (units, y), block = kernel.configure(problem, tiling)
+        return (min(units, blocks), y), block
+
+    return replace(kernel, configure=configure)
 
 
 def computed(kernel, problem, tiling, operands):
@@ -57,15 +63,14 @@ def check(kernel, problem, tiling):
     operands = problem.operands(kind="integers")
     c, counted = computed(kernel, problem, tiling, operands)
     assert np.array_equal(from_memory(c, problem.out_dtype), problem.reference(operands))
-    assert kernel.work(problem, tiling).counters == counted
+    assert predicted(kernel, problem, tiling) == counted
 
 
 @pytest.mark.parametrize("number", range(len(PRODUCTS)), ids=lambda i: str(PRODUCTS[i]))
-def test_any_product_in_any_parts(monkeypatch, number):
-    few(monkeypatch, 3)
+def test_any_product_in_any_parts(number):
     (shape, layout, split), (alpha, beta) = PRODUCTS[number], SCALES[number + 1]
     problem = gemm(shape, number, alpha=alpha, beta=beta, layout=layout)
-    check(wgmma_split_k, problem, replace(SMALL, split=split))
+    check(few(wgmma_split_k, 3), problem, replace(SMALL, split=split))
 
 
 def test_tiles_of_more_columns_than_a_block_adds_up():
@@ -79,12 +84,12 @@ def added_up(parts):
 
 
 @pytest.mark.parametrize(("dtype", "blocks"), [("float16", 1), ("bfloat16", 5)])
-def test_it_rounds_once_a_step_and_adds_parts_in_one_order(monkeypatch, dtype, blocks):
+def test_it_rounds_once_a_step_and_adds_parts_in_one_order(dtype, blocks):
     """Eleven parts of 12 steps: the same bits whoever takes them."""
-    few(monkeypatch, blocks)
     problem = Gemm(16, 8, 12 * 64, dtype=dtype, out_dtype="float32", layout="nt")
     operands, split = problem.operands(seed=3), 11
-    found, _ = computed(wgmma_split_k, problem, replace(SMALL, split=split), operands)
+    kernel, tiling = few(wgmma_split_k, blocks), replace(SMALL, split=split)
+    found, _ = computed(kernel, problem, tiling, operands)
     a, b = (from_memory(x, dtype) for x in operands[:2])
     cuts = [part * 12 // split * 64 for part in range(split + 1)]
     zeros = np.zeros((16, 8), np.float32)
@@ -100,7 +105,7 @@ def test_there_are_no_parts_without_a_step():
     problem, tiling = gemm((128, 64, 130)), replace(SMALL, split=7)
     (sums,) = wgmma_split_k.workspace(problem, tiling)
     assert sums.shape == (3, 128, 64)
-    assert wgmma_split_k.launch(problem, tiling)[0] == (3, 1)
+    assert wgmma_split_k.launch(problem, tiling, H200)[0] == (3, 1)
 
 
 # ------------------------------------------------------------------------ tilings and predictions
@@ -110,7 +115,8 @@ def test_it_suggests_as_many_units_as_there_are_processors():
     for shape in ((512, 512, 16_384), (256, 1024, 32_768), (384, 512, 20_000)):
         problem = gemm(shape)
         chosen = wgmma_split_k.choose(None, problem, "h200")
-        assert 0.9 * H200.sms <= wgmma_split_k.work(problem, chosen).pieces <= H200.sms
+        (units, _), _ = wgmma_split_k.configure(problem, chosen)
+        assert 0.9 * H200.sms <= units <= H200.sms
         split, whole = (predict(problem, H200, wgmma_split_k, t) for t in (chosen, chosen.unsplit))
         assert whole.seconds > 3 * split.seconds
     assert wgmma_split_k.choose(None, gemm((4096, 4096, 4096)), "h200").split == 1
@@ -158,7 +164,7 @@ def test_the_compiled_sum_has_the_bits_of_the_simulated_one(split):
     (room,) = wgmma_split_k.workspace(problem, tiling)
     sums = np.random.default_rng(1).standard_normal(room.shape).astype(room.dtype)
     alpha, beta = problem.scalars()
-    (grid, block), found = adds.launch(problem, tiling), []
+    (grid, block), found = adds.configure(problem, tiling), []
     for run_it in (simulate, run_compiled):
         c = operands.c.copy()
         arguments = (alpha, operands.a, operands.b, problem.k, beta, c, sums)
@@ -224,21 +230,15 @@ def try_all(kernel):
         check(kernel, gemm(shape, layout="nt", alpha=2, beta=1), replace(SMALL, split=3))
 
 
-@pytest.fixture
-def two_blocks(monkeypatch):
-    few(monkeypatch, 2)
-
-
-def test_what_the_mutants_are_made_of_is_right(two_blocks):
-    try_all(wgmma_split_k)
+def test_what_the_mutants_are_made_of_is_right():
+    try_all(few(wgmma_split_k, 2))
 
 
 @pytest.mark.parametrize("wrong", MUTANTS)
 def test_mutants_are_found(wrong):
     made = changed("wgmma_split_k", *MUTANTS[wrong])
-    made.staying = lambda units: min(units, 2)
     with pytest.raises((AssertionError, HazardError)):
-        try_all(made.wgmma_split_k)
+        try_all(few(made.wgmma_split_k, 2))
 
 
 def test_mutants_of_the_sums_are_found(monkeypatch):

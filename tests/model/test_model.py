@@ -182,8 +182,11 @@ class Emulating:
     def choose(self, tiling, problem=None, device=None):
         return Tiling(block=(128, 128, 32))
 
-    def launch(self, problem, tiling):
+    def configure(self, problem, tiling):
         return tiling.grid(problem), (256, 1)
+
+    def launch(self, problem, tiling, device):
+        return self.configure(problem, tiling)
 
     def shared_bytes(self, problem, tiling):
         return 4 * 2 * 128 * 32

@@ -119,7 +119,7 @@ def test_half_the_barriers_when_copies_run_ahead():
     problem = Gemm(256, 256, 256)
     for kernel, barriers in ((kernels.warp_tiled, 2 * 16), (kernels.pipelined, 16 + 1)):
         counted = kernel.work(problem, kernel.default).counters
-        blocks = math.prod(kernel.launch(problem, kernel.default)[0])
+        blocks = math.prod(kernel.configure(problem, kernel.default)[0])
         assert 256 // kernel.default.block[2] == 16
         assert counted["barriers"] == blocks * barriers
 

@@ -26,7 +26,7 @@ ORDER = [
     "simt",
     "kernels",
     *("measurement", "records"),
-    *("sass", "sm", "prediction"),
+    *("sass", "provenance", "sm", "prediction"),
     "backends",
     "multiplication",
     "microbenchmarks",

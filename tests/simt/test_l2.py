@@ -121,7 +121,7 @@ def test_a_product_that_fits_reads_its_matrices_once(lanes, monkeypatch):
     problem = Gemm(64, 48, 80)
     a, b, c = problem.operands()
     tiling = kernels.tiled.default
-    launch = (*kernels.tiled.launch(problem, tiling), np.float32(1), a, b, np.float32(0), c)
+    launch = (*kernels.tiled.configure(problem, tiling), np.float32(1), a, b, np.float32(0), c)
     counters = simulate(kernels.tiled, *launch, l2="h200").counters
     assert counters["dram_read_bytes"] == a.nbytes + b.nbytes
     assert counters["dram_write_bytes"] == c.nbytes
@@ -134,7 +134,7 @@ def test_a_product_that_does_not_fit_reads_more():
     problem = Gemm(128, 128, 128)
     a, b, c = problem.operands()
     small = replace(device("h200"), l2_bytes=1 << 14)
-    launch = (*kernels.naive.launch(problem, kernels.naive.default), np.float32(1), a, b)
+    launch = (*kernels.naive.configure(problem, kernels.naive.default), np.float32(1), a, b)
     counters = simulate(kernels.naive, *launch, np.float32(0), c, l2=small).counters
     assert counters["dram_read_bytes"] > 2 * (a.nbytes + b.nbytes)
     assert counters["dram_read_bytes"] <= 32 * counters["global_load_sectors"]

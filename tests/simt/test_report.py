@@ -353,7 +353,7 @@ def test_a_block_has_the_threads_of_its_device():
 def test_a_rung_of_the_ladder_is_built_with_its_own_tiling():
     problem = Gemm(40, 24, 16)
     a, b, c = problem.operands()
-    launch = kernels.tiled.launch(problem, kernels.tiled.default)
+    launch = kernels.tiled.configure(problem, kernels.tiled.default)
     report = simulate(kernels.tiled, *launch, float32(1), a, b, float32(0), c)
     assert problem.error(c, (a, b, c)) <= problem.tolerance
     assert report.source.tree.name == "tiled"

@@ -59,7 +59,9 @@ def test_a_gemm_of_many_batches_adds_what_its_arrays_take():
         operands = problem.operands()
         c = np.full((n, n), np.nan, np.float32)
         arguments = (np.float32(1), operands.a, operands.b, np.float32(0), c)
-        held = peak(*kernels.tiled.launch(problem, tiling), kernels.tiled.build(tiling), *arguments)
+        held = peak(
+            *kernels.tiled.configure(problem, tiling), kernels.tiled.build(tiling), *arguments
+        )
         assert problem.error(c, operands) <= problem.tolerance
         return held
 

@@ -1,5 +1,6 @@
 """A plan of launches without a compiler: what memory is taken, and the words of arguments."""
 
+from gemmlab.device import device
 from gemmlab.multiplication.machines import Planning
 
 
@@ -8,7 +9,8 @@ class Noting(Planning):
 
     def __init__(self):
         self.works, self.words, self.places, self.top, self.size = [], [], [], 0, 0
-        self.capability = (9, 0)
+        self.device = device("h200")
+        self.capability = self.device.compute_capability
 
     def launch(self, step, *arguments):
         for argument in arguments:

@@ -1,8 +1,12 @@
 """A rung of the ladder on the simulator, with everything that is to hold of a launch."""
 
+import math
+
 import numpy as np
 
+from gemmlab import device as load_device
 from gemmlab import simulate
+from gemmlab.device import RECORDED
 from gemmlab.measure.backends.workspace import workspace
 from gemmlab.model.counters import TransactionCounters
 
@@ -13,6 +17,12 @@ def arguments(problem, operands):
     return alpha, operands.a, operands.b, beta, problem.poisoned(operands.c)
 
 
+def predicted(kernel, problem, tiling):
+    """The counters that are predicted of a kernel on the GPU that is simulated."""
+    blocks = math.prod(kernel.launch(problem, tiling, load_device(RECORDED))[0])
+    return kernel.work(problem, tiling).with_blocks(blocks).counters
+
+
 def simulated(kernel, problem, operands, tiling=None, capability=None, device=None):
     """C and the counters of launches without a hazard."""
     tiling = kernel.choose(tiling)
@@ -21,7 +31,7 @@ def simulated(kernel, problem, operands, tiling=None, capability=None, device=No
     for one in kernel.launches:
         report = simulate(
             one.function(problem, tiling, capability),
-            *one.launch(problem, tiling),
+            *one.launch(problem, tiling, load_device(RECORDED)),
             *args,
             *shared,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass.execution.launch import dim
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
+from gemmlab.here.tools import stamp
 from gemmlab.measure.backends import gpu, sensors
 from gemmlab.measure.backends.timing import repetitions
 
@@ -81,7 +81,7 @@ def origin() -> dict[str, str]:
     return {
         "device": here.name,
         "device_title": here.title,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **stamp("date"),
         **gpu.provenance(),
         **compilers(),
     }

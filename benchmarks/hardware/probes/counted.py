@@ -257,7 +257,7 @@ def _rung(kernel, tiling, problem, tag, differs=None):
         a, b, c = problem.operands()
         return np.float32(problem.alpha), a, b, np.float32(problem.beta), c.copy()
 
-    grid, block = kernel.launch(problem, tiling)
+    grid, block = kernel.configure(problem, tiling)
     name = f"{kernel.name}_{tag}"
     return Case(name, "rungs", kernel.build(tiling), grid, block, arguments, differs or {})
 

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from gemmlab.architectures import Capability, architecture
-from gemmlab.compiled.sass.compiling import WHEELS, Usage, assemble, disassemble, places, tool
+from gemmlab.compiled.sass.compiling import Usage, assemble, disassemble, places
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.here.driver import numba_cuda
+from gemmlab.here.tools import WHEELS, tool
 
 PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
 INSTALL = 'python -m pip install "gemmlab[forecast]"'

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import platform
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from gemmlab import kernels
 from gemmlab.architectures import name_of
-from gemmlab.compiled.sass.compiling import WHEELS, version
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.compiled.sass.text import instructions
+from gemmlab.here.tools import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import records
@@ -77,15 +74,13 @@ def tools() -> dict[str, str]:
 
     Python's is one: from another one's bytecode Numba makes other code of the same source.
     """
-    packages = {"numba": "numba", "numba_cuda": "numba-cuda"}
-    found = {key: metadata.version(package) for key, package in packages.items()}
-    return {"python": platform.python_version()} | found | {name: version(name) for name in WHEELS}
+    return stamp("python", "numba", "numba_cuda", *WHEELS)
 
 
 def text(kernel: Kernel, listings: Mapping[Key, Listing], tools: Mapping[str, str]) -> bytes:
     """The contents of a kernel's file."""
     known = {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": stamp("date")["date"].partition("T")[0],
         **tools,
         "source_sha256": source_hash(kernel),
     }

@@ -75,7 +75,7 @@ def compiled_launch(
     compiled : how, `listing` or `with_lines`
     """
     options = {
-        "launch_bounds": math.prod(one.launch(problem, tiling)[1]),
+        "launch_bounds": math.prod(one.configure(problem, tiling)[1]),
         **one.compile(tiling),
     }
     return compiled(

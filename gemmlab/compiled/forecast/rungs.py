@@ -76,7 +76,7 @@ def forecast_other(
     """
     code = launch_listing(one, kernel, problem, tiling, device.compute_capability)
     executed = execute(
-        code, device, *one.launch(problem, tiling), *arguments(kernel, problem, tiling),
+        code, device, *one.launch(problem, tiling, device), *arguments(kernel, problem, tiling),
         shared_bytes=one.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
     executed = replace(executed, footprint=executed.touched)
@@ -107,7 +107,7 @@ def execute_whole(
 ) -> Executed:
     """Execute one round of blocks of a product, with all of its k."""
     executed = execute(
-        code, device, *kernel.launch(problem, tiling), *arguments(kernel, problem, tiling),
+        code, device, *kernel.launch(problem, tiling, device), *arguments(kernel, problem, tiling),
         rounds=1,
         first=longest_share(problem, kernel, tiling) % device.sms,
         shared_bytes=kernel.dynamic_shared_bytes(problem, tiling),
@@ -125,9 +125,10 @@ def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
     >>> longest_share(Gemm(256, 256, 4096), kernels.stream_k, tiling)
     3
     """
-    if not kernel.splits or kernel.work(problem, tiling).pieces:
+    if not kernel.splits or kernel.persistent:
         return 0
-    blocks, tiles = math.prod(kernel.launch(problem, tiling)[0]), math.prod(tiling.grid(problem))
+    blocks = math.prod(kernel.configure(problem, tiling)[0])
+    tiles = math.prod(tiling.grid(problem))
 
     def divided(block: int) -> int:
         """How far inside of its share a tile ends, in parts of a tile."""
@@ -214,5 +215,5 @@ def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
     """Steps along k for which blocks that divide it get a whole number more each."""
     if not kernel.splits:
         return 1
-    pieces = kernel.work(problem, tiling).pieces or math.prod(kernel.launch(problem, tiling)[0])
+    pieces = math.prod(kernel.configure(problem, tiling)[0])
     return pieces // math.gcd(pieces, math.prod(tiling.grid(problem)))

@@ -9,16 +9,12 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Listing
-
-WHEELS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
+from gemmlab.here.tools import run
 
 # Instructions of one architecture alone, which have to be asked for: "sm_90a".
 SPECIFIC = ("wgmma.", "setmaxnreg.")
@@ -34,28 +30,6 @@ class Usage(NamedTuple):
     shared_bytes: int
 
 
-@cache
-def tool(name: str) -> Path:
-    """Where "ptxas" or "nvdisasm" is; RuntimeError that says how to get it where there is none."""
-    found = None
-    try:
-        from cuda.pathfinder import find_nvidia_binary_utility
-    except ImportError:
-        found = shutil.which(name)
-    else:
-        found = find_nvidia_binary_utility(name) or shutil.which(name)
-    if found is None:
-        raise RuntimeError(
-            f"{name} is needed to read compiled code, and there is none: pip install {WHEELS[name]}"
-        )
-    return Path(found)
-
-
-def version(name: str) -> str:
-    """The version of "ptxas" or "nvdisasm", "13.0.88" say."""
-    return re.search(r"\bV([\d.]+\d)", _run(name, "--version").stdout)[1]
-
-
 def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
     """The cubin of a PTX text with one kernel, and what the kernel takes.
 
@@ -69,7 +43,7 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, "utf-8")
         limit = [] if registers is None else ["-maxrregcount", str(registers)]
-        said = _run("ptxas", "-v", "-arch", architecture, source, "-o", cubin, *limit)
+        said = run("ptxas", "-v", "-arch", architecture, source, "-o", cubin, *limit)
         return cubin.read_bytes(), usage(said.stderr + said.stdout)
 
 
@@ -104,7 +78,7 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        about, functions = json.loads(_run("nvdisasm", "-json", file).stdout)
+        about, functions = json.loads(run("nvdisasm", "-json", file).stdout)
     elf = ELFFile(io.BytesIO(cubin))
     code, version = machine_code(cubin), about["SM"]["version"]
     starts = {f["function-name"]: f["start"] for f in functions}
@@ -131,7 +105,7 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        text = _run("nvdisasm", "-g", "-c", file).stdout
+        text = run("nvdisasm", "-g", "-c", file).stdout
     found, place = {}, None
     for line in text.splitlines():
         if named := re.match(r'\s*//## File "(.*)", line (\d+)', line):
@@ -139,13 +113,6 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
         elif (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)) and place:
             found[int(begun[1], 16)] = place
     return found
-
-
-def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([tool(name), *arguments], capture_output=True, encoding="utf-8")
-    if done.returncode:
-        raise RuntimeError(f"{name} refused the code: {(done.stderr or done.stdout).strip()}")
-    return done
 
 
 def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:

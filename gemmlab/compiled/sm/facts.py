@@ -1,6 +1,6 @@
 """What an SM needs for an instruction, in cycles: facts of a GPU, each with its source.
 
-One file of `gemmlab/compiled/sm/devices` describes the SM of one GPU; `facts` reads it.
+The table `sm` of a file in `gemmlab/devices` describes the SM of one GPU; `facts` reads it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-FOLDER = Path(__file__).parent / "devices"
+from gemmlab.device import Source, names, number, text_of
 
 
 def _cycles(**options: float) -> float:
@@ -105,35 +105,35 @@ UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
 def facts(name: str) -> Facts:
     """The facts of the SM of a device; ValueError for a device that has none.
 
-    A file that begins with `like` names another one, from which it takes what it does not say.
+    A table that has `like` names another device, from whose table it takes what it does not say.
 
     >>> facts("h200").fma_interval
     2
     """
-    names = sorted(path.stem for path in FOLDER.glob("*.toml"))
-    if name not in names:
-        raise ValueError(f"no facts of the SM of {name!r}; there are those of {', '.join(names)}")
-    return parse(name, (FOLDER / f"{name}.toml").read_text("utf-8"))
+    if name not in names() or not _table(text_of(name)):
+        known = ", ".join(other for other in names() if _table(text_of(other)))
+        raise ValueError(f"no facts of the SM of {name!r}; there are those of {known}")
+    return parse(name, text_of(name))
 
 
 def parse(name: str, text: str) -> Facts:
-    """Read a file of facts; ValueError for a number without its unit and a source."""
-    import tomllib
-
-    raw = tomllib.loads(text)
+    """Read the SM's table of a device file; ValueError for a number without its unit and source."""
+    raw = _table(text)
     if "like" in raw:
-        raw = tomllib.loads((FOLDER / f"{raw.pop('like')}.toml").read_text("utf-8")) | raw
+        raw = _table(text_of(raw.pop("like"))) | raw
     if set(raw) != set(UNITS):
         differing = ", ".join(sorted(set(raw) ^ set(UNITS)))
-        raise ValueError(f"{name}.toml: missing or unknown: {differing}")
-    for key, entry in raw.items():
-        if set(entry) != {"value", "unit", "source"} or not entry["source"].strip():
-            raise ValueError(f"{name}.toml: {key} must be {{ value, unit, source }}, not {entry!r}")
-        if entry["unit"] != UNITS[key]:
-            raise ValueError(f"{name}.toml: {key} is in {UNITS[key]!r}, not in {entry['unit']!r}")
-    values = {
-        key: tuple(value) if isinstance(value := entry["value"], list) else value
-        for key, entry in raw.items()
-    }
-    origin = {key: entry["source"] for key, entry in raw.items()}
-    return Facts(**values, sources=MappingProxyType(origin))
+        raise ValueError(f"{name}.toml: missing or unknown in its table sm: {differing}")
+    origin: dict[str, Source] = {}
+    values = {key: number(name, key, UNITS[key], entry, origin) for key, entry in raw.items()}
+    return Facts(
+        **{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()},
+        sources=MappingProxyType({key: source.text for key, source in origin.items()}),
+    )
+
+
+def _table(text: str) -> dict[str, Any]:
+    """The SM's table of a device file; empty where there is none."""
+    import tomllib
+
+    return tomllib.loads(text).get("sm", {})

@@ -46,8 +46,8 @@ def tilings(kernel: Kernel, device: Device) -> tuple[Tiling, ...]:
 def check(kernel: Kernel, tiling: Tiling, device: Device) -> None:
     """Raise ValueError for a tiling that `kernel` or `device` cannot use."""
     kernel.choose(tiling)
-    if kernel.launch and device.kind == "gpu":
-        _, block = kernel.launch(ANY, tiling)
+    if kernel.configure and device.kind == "gpu":
+        _, block = kernel.configure(ANY, tiling)
         check_block(device, math.prod(block), kernel.shared_bytes(ANY, tiling))
 
 

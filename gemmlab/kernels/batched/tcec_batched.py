@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from numpy import float16, float32, uint32, uint64
 
+from gemmlab.device import Device
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -23,10 +24,10 @@ from gemmlab.instructions import (
     shared_view,
 )
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, on_device
+from gemmlab.kernels.kernel import Dim, on_device, resident
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.stages import turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
@@ -167,7 +168,8 @@ def stack(rows: int, columns: int, along: bool) -> tuple[int, int]:
     return rows if along else -(-rows // DEPTH) * DEPTH, -(-columns // PIECE) * PIECE
 
 
-def launch(tiling: Tiling, batch: int, m: int, n: int) -> tuple[Dim, Dim]:
-    """(grid, block): blocks that stay, for the tiles of all products."""
+def launch(tiling: Tiling, batch: int, m: int, n: int, device: Device) -> tuple[Dim, Dim]:
+    """(grid, block): persistent blocks, for the tiles of all products."""
     bm, bn, _ = tiling.block
-    return (staying(batch * -(-m // bm) * -(-n // bn)), 1), (threads(tiling), 1)
+    tiles = batch * -(-m // bm) * -(-n // bn)
+    return resident((tiles, 1), device), (threads(tiling), 1)

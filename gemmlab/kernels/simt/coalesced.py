@@ -51,7 +51,7 @@ coalesced = Kernel(
     idea="neighbouring threads, neighbouring columns",
     default=Tiling(block=(16, 16, 1)),
     build=build,
-    launch=along_columns,
+    configure=along_columns,
     work=work,
     check=one_element_a_thread,
 )

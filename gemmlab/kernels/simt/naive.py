@@ -40,7 +40,7 @@ def build(tiling: Tiling) -> Callable:
     return naive
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
+def configure(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
     """(grid, block), both with x along the rows of C."""
     across, down = tiling.grid(problem)
     bm, bn, _ = tiling.block
@@ -58,7 +58,7 @@ naive = Kernel(
     idea="one thread per element of C",
     default=Tiling(block=(16, 16, 1)),
     build=build,
-    launch=launch,
+    configure=configure,
     work=work,
     check=one_element_a_thread,
 )

@@ -133,7 +133,7 @@ register_tiled = Kernel(
     idea="a tile of C in each thread's registers",
     default=Tiling(block=(128, 128, 8), thread=(8, 8)),
     build=build,
-    launch=threads_in_a_plane,
+    configure=threads_in_a_plane,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -134,7 +134,7 @@ vectorised = Kernel(
     idea="128 bits at a time, no bank conflicts",
     default=Tiling(block=(128, 128, 8), thread=(8, 8)),
     build=build,
-    launch=threads_in_a_plane,
+    configure=threads_in_a_plane,
     work=work,
     check=check,
     shared_bytes=fours.shared_bytes,

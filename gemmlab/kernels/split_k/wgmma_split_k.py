@@ -12,7 +12,6 @@ watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
@@ -42,7 +41,6 @@ from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
 from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
-from gemmlab.kernels.tensor_core.shared.rasterisation import staying
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
 from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
@@ -214,12 +212,12 @@ def units_of(problem: Gemm, tiling: Tiling) -> int:
     return across * down * parts_of(problem, tiling)
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each SM, or for each unit where these are fewer."""
-    return (staying(units_of(problem, tiling)), 1), (threads(tiling), 1)
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): as many blocks as units, in one row."""
+    return (units_of(problem, tiling), 1), (threads(tiling), 1)
 
 
-def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+def configure_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_sum`."""
     return adders(problem, parts_of(problem, tiling))
 
@@ -232,14 +230,13 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The work of *warp_specialised*, whose blocks take units, and that of the sums."""
     (bm, bn, _), units = tiling.block, units_of(problem, tiling)
-    (blocks, _), _ = launch(problem, tiling)
     pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
     stores = traffic.global_access(
         "store", FLOAT, pairs, pairs.row * bn + pairs.col, *tiles, wide=2
     )
-    multiplied = ring_work(problem, tiling, stores, blocks)
+    multiplied = ring_work(problem, tiling, stores)
     sums = added(problem, parts_of(problem, tiling))
-    return replace(together(multiplied, sums), pieces=units)
+    return together(multiplied, sums)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
@@ -263,7 +260,8 @@ wgmma_split_k = Kernel(
     idea="parts of k for warpgroups on all SMs, added by a second launch",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,
@@ -274,7 +272,7 @@ wgmma_split_k = Kernel(
     tilings=TILINGS,
     arithmetic=ARITHMETIC,
     layouts=LAYOUTS,
-    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    after=(Launch(build_sum, configure_sum, variant=variant, compile=for_adders),),
     workspace=workspace,
     splits=True,
     suggest=suggest,

@@ -43,7 +43,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.shared.four_groups import FEW, FEWEST, MANY, compile_options, launch
+from gemmlab.kernels.tcec.shared.four_groups import FEW, FEWEST, MANY, compile_options, configure
 from gemmlab.kernels.tcec.shared.held_sums import adding, clearing, joining
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
@@ -248,8 +248,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The work of all tiles of C, at the rate of Tensor Cores."""
-    (blocks, _), _ = launch(problem, tiling)
-    return work_of(problem, tiling, blocks)
+    return work_of(problem, tiling)
 
 
 def check(tiling: Tiling) -> None:
@@ -274,7 +273,8 @@ tcec_fused = Kernel(
     idea="operands split on their way: B in shared memory, A in registers",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

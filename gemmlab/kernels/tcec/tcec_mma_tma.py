@@ -47,8 +47,8 @@ from gemmlab.kernels.tensor_core.mma_tma import (
     REGISTERS,
     STEPS,
     compile_options,
+    configure,
     fits,
-    launch,
 )
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
@@ -186,21 +186,23 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The split, and *mma_tma*'s copies and fragments, of two parts. No thread loads A or B."""
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    (blocks, _), _ = launch(problem, tiling)
     steps = tiling.steps(problem)
-    rows = PARTS * (across * down * steps + blocks) * (bm + bn)  # that are brought
+    rows = PARTS * (bm + bn)  # that a step brings
+    copies = across * down * steps
     fragments = fragment_loads(problem, tiling, swizzled)
     found = traffic.staged(
         problem, tiling, Counter(), [(PARTS * steps * STEPS, fragments)], update_c(problem, tiling),
         barriers=0, round_trips=1, flops=flops(problem, tiling),
     )  # fmt: skip
     first_row = fragment_loads(problem, tiling, swizzled, (STEP, tiling.warp[1]))
-    zeros = Counter({n: PARTS * blocks * v for n, v in first_row.items() if n != "lane_bytes"})
+    zeros = Counter({n: PARTS * v for n, v in first_row.items() if n != "lane_bytes"})
     multiplied = replace(
         found,
-        counters=found.counters + zeros + Counter(barriers=blocks, tensor_copy_bytes=rows * ROW),
-        l1_wavefronts=found.l1_wavefronts + rows + zeros["shared_load_wavefronts"],
+        counters=found.counters + Counter(tensor_copy_bytes=copies * rows * ROW),
+        l1_wavefronts=found.l1_wavefronts + copies * rows,
         chain=(1, 0),
+        block_counters=zeros + Counter(barriers=1, tensor_copy_bytes=rows * ROW),
+        block_wavefronts=rows + zeros["shared_load_wavefronts"],
     )
     return together(split_work(problem), multiplied)
 
@@ -222,7 +224,8 @@ tcec_mma_tma = Kernel(
     idea="operands split beforehand, the TMA copies, warps only multiply",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

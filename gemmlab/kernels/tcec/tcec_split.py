@@ -47,7 +47,7 @@ from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.stages import turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
@@ -143,14 +143,14 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         problem, by_depth, Counter(), [], update_c(problem, tiling),
         barriers=0, round_trips=1, flops=flops(problem, by_depth),
     )  # fmt: skip
-    (blocks, _), _ = launch(problem, tiling)
-    copies = Counter(barriers=blocks, tensor_copy_bytes=steps * PARTS * (bm + bn) * ROW)
+    copies = Counter(tensor_copy_bytes=steps * PARTS * (bm + bn) * ROW)
     read = steps * (PRODUCTS * bm // ROWS * (ROWS + bn) + PARTS * (bm + bn))
     multiplied = replace(
         found,
         counters=found.counters + copies,
         l1_wavefronts=found.l1_wavefronts + read,
         chain=(1, 0),
+        block_counters=Counter(barriers=1),
     )
     return together(split_work(problem), multiplied)
 
@@ -185,7 +185,8 @@ tcec_split = Kernel(
     idea="operands split beforehand, three products by warpgroups",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -32,7 +32,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
@@ -212,10 +212,10 @@ def threads(tiling: Tiling) -> int:
     return tiling.threads + WARPGROUP
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each SM, or for each tile where these are fewer."""
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): as many blocks as tiles, in one row."""
     across, down = tiling.grid(problem)
-    return (staying(across * down), 1), (threads(tiling), 1)
+    return (across * down, 1), (threads(tiling), 1)
 
 
 def compile_options(tiling: Tiling) -> Mapping[str, object]:
@@ -225,14 +225,14 @@ def compile_options(tiling: Tiling) -> Mapping[str, object]:
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """Fragments are loaded as in *mma_tuned*; each tile is copied in wavefronts of 128 bytes, and
-    no thread loads A or B, but where it carries them. A block has one step more, of zeros.
+    no thread loads A or B, but where it carries them. Each block that stays has one step more, of
+    zeros.
 
     Memory's latency is waited for once, in the first tile: afterwards the producer is ahead.
     """
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    (blocks, _), _ = launch(problem, tiling)
     steps, loads, stores = tiling.steps(problem), Counter(), ()
-    rows = (across * down * steps + blocks) * (bm + bn)  # that are brought
+    rows = bm + bn  # that a step brings
     brought = Counter(tensor_copy_bytes=rows * ROW)
     if not are_aligned(problem):
         loads, stores = carried(problem, tiling, WARPGROUP)
@@ -243,13 +243,15 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         problem, tiling, loads, shared, update_c(problem, tiling),
         barriers=0, round_trips=1, flops=flops(problem, tiling),
     )  # fmt: skip
-    zeros = sum(stores, fragments)
-    more = {name: blocks * n for name, n in zeros.items() if name != "lane_bytes"}
+    zeros = Counter({name: n for name, n in sum(stores, fragments).items() if name != "lane_bytes"})
+    copies = across * down * steps
     return replace(
         found,
-        counters=found.counters + brought + Counter(more, barriers=blocks),
-        l1_wavefronts=found.l1_wavefronts + rows + more["shared_load_wavefronts"],
+        counters=found.counters + Counter({name: copies * n for name, n in brought.items()}),
+        l1_wavefronts=found.l1_wavefronts + copies * rows,
         chain=(1, 0),
+        block_counters=zeros + brought + Counter(barriers=1),
+        block_wavefronts=rows + zeros["shared_load_wavefronts"],
     )
 
 
@@ -284,7 +286,8 @@ mma_tma = Kernel(
     idea="the TMA copies, warps only multiply",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -67,7 +67,7 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
     compile_options,
-    launch,
+    configure,
 )
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
@@ -233,7 +233,8 @@ tma_stored = Kernel(
     idea="C is stored while the next tile is multiplied",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -41,7 +41,7 @@ from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
+from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, variant
 from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
@@ -178,10 +178,10 @@ def threads(tiling: Tiling) -> int:
     return (tiling.block[0] // ROWS + 1) * WARPGROUP
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each SM, or for each tile where these are fewer."""
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): as many blocks as tiles, in one row."""
     across, down = tiling.grid(problem)
-    return (staying(across * down), 1), (threads(tiling), 1)
+    return (across * down, 1), (threads(tiling), 1)
 
 
 def compile_options(tiling: Tiling) -> Mapping[str, object]:
@@ -191,12 +191,11 @@ def compile_options(tiling: Tiling) -> Mapping[str, object]:
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The work of all tiles of C."""
-    (blocks, _), _ = launch(problem, tiling)
-    return ring_work(problem, tiling, update_c(problem, tiling), blocks)
+    return ring_work(problem, tiling, update_c(problem, tiling))
 
 
-def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str], blocks: int) -> traffic.Work:
-    """The work of so many blocks that stay, at the rate of Tensor Cores.
+def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str]) -> traffic.Work:
+    """The work of persistent blocks, at the rate of Tensor Cores.
 
     update : what they do with their sums, over the whole grid
     Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so
@@ -217,9 +216,10 @@ def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str], blocks: int) 
     read = across * down * steps * (bm // ROWS) * (ROWS + bn)
     return replace(
         found,
-        counters=found.counters + brought + Counter(barriers=blocks),
+        counters=found.counters + brought,
         l1_wavefronts=found.l1_wavefronts + read + brought["tensor_copy_bytes"] // ROW,
         chain=(1, 0),
+        block_counters=Counter(barriers=1),
     )
 
 
@@ -247,7 +247,8 @@ warp_specialised = Kernel(
     idea="one thread copies, warpgroups multiply",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
+    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -126,7 +126,7 @@ def threads(tiling: Tiling) -> int:
     return tiling.block[0] // ROWS * WARPGROUP
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): a block for each tile."""
     return tiling.grid(problem), (threads(tiling), 1)
 
@@ -178,7 +178,7 @@ wgmma_pipelined = Kernel(
     idea="warpgroups multiply from shared memory",
     default=DEFAULT,
     build=build,
-    launch=launch,
+    configure=configure,
     work=work,
     check=check,
     shared_bytes=shared_bytes,

@@ -61,7 +61,7 @@ def _launch(
     one: Launched, problem: Gemm, tiling: Tiling, device: Device, arguments: Sequence[Any]
 ) -> Launch:
     """One launch of a kernel."""
-    grid, block = one.launch(problem, tiling)
+    grid, block = one.launch(problem, tiling, device)
     threads, shared = math.prod(block), one.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)
     variant = one.variant(problem, device.compute_capability)

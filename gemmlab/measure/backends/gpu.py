@@ -11,13 +11,13 @@ import numpy as np
 
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.here.driver import numba_cuda
+from gemmlab.here.tools import NOT_INSTALLED, stamp, version
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import compiled, sensors, timing
 from gemmlab.measure.backends.checking import check
 from gemmlab.measure.backends.workspace import workspace
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records import UNKNOWN
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 
@@ -193,13 +193,12 @@ def provenance() -> dict[str, str]:
     from numba import cuda
 
     major, minor = cuda.cudadrv.runtime.get_version()
-    cupy = next((v for p in ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-                 if (v := timing.version(p)) != "not installed"), "not installed")  # fmt: skip
+    cupy = map(version, ("cupy-cuda13x", "cupy-cuda12x", "cupy"))
     return {
-        "driver": gpu_status().driver or UNKNOWN,
+        **stamp("driver"),
         "cuda": f"{major}.{minor}",
-        "numba_cuda": timing.version("numba-cuda"),
-        "cupy": cupy,
+        **stamp("numba_cuda"),
+        "cupy": next((one for one in cupy if one != NOT_INSTALLED), NOT_INSTALLED),
         "cublas": _cublas_version(),
         "l2": f"flushed by writing {FLUSH_BYTES} B before each run",
     }
@@ -211,5 +210,5 @@ def _cublas_version() -> str:
         import cupy
         from cupy_backends.cuda.libs import cublas
     except ImportError:
-        return "not installed"
+        return NOT_INSTALLED
     return str(cublas.getVersion(cupy.cuda.device.get_cublas_handle()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gemmlab.device import RECORDED, device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends.workspace import workspace
 from gemmlab.measure.measurement import Measurement
@@ -54,16 +55,18 @@ def launches(
 ) -> TransactionCounters:
     """Simulate all launches of a kernel on (alpha, A, B, beta, C): the sums of their counters.
 
+    Persistent launches have a block for each SM of the GPU whose measurements come with gemmlab.
     options : of `simulate`; HazardError where a launch does something wrong
     """
     alpha, a, b, beta, c = arguments
     operands, result = kernel.operands(problem, tiling, a, b), kernel.result(problem, tiling, c)
     shared, total = workspace(kernel, problem, tiling), TransactionCounters()
+    gpu = device(RECORDED)
     scratch = kernel.scratch(problem, tiling, *shared)
     for one in kernel.launches:
         report = simulate(
             one.function(problem, tiling),
-            *one.launch(problem, tiling),
+            *one.launch(problem, tiling, gpu),
             alpha,
             *operands,
             beta,

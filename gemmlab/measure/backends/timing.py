@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-from datetime import UTC, datetime
-from importlib import metadata
-
-import numpy as np
-
+from gemmlab.here.tools import stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel
 
@@ -27,18 +22,7 @@ def repetitions(seconds: float, repeats: int | None) -> int:
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
     """The provenance known before a run starts: date, versions, data, hash of the source."""
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": version("numba"),
+        **stamp("date", "python", "numpy", "numba"),
         "data": data,
         "source_sha256": source_hash(kernel),
     }
-
-
-def version(package: str) -> str:
-    """The version of an installed package, or "not installed"."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"

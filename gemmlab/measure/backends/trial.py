@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.device import RECORDED, Device
+from gemmlab.device import device as load_device
 from gemmlab.formats import from_memory
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import backends
@@ -115,7 +116,7 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
     try:
         with limited(BUILDING, "build(tiling)"):
             kernel.function(problem, tiling)
-            grid, block = kernel.launch(problem, tiling)
+            grid, block = kernel.launch(problem, tiling, load_device(RECORDED))
         per_thread = tiling.padded_flops(problem) / 2 / (math.prod(grid) * math.prod(block))
         steps = STEPS + int(STEPS_PER_FMA * per_thread)
         launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)

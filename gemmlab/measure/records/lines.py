@@ -14,6 +14,7 @@ from dataclasses import MISSING, Field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from gemmlab.here.tools import UNKNOWN
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -34,7 +35,6 @@ REQUIRED = (
     "source_sha256",
 )
 MADE_BY = ("numba", "cublas")  # and the version of at least one of these
-UNKNOWN = "unknown"  # of a clock or a power that the driver does not report
 
 PER_RUN = ("date", "sm_clock_hz", "power_watts", "throttle", "check")  # the rest is shared
 

@@ -23,6 +23,7 @@ from gemmlab import device
 from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import sources
+from gemmlab.here.tools import tool_version
 from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.measure.records.microbenchmarks import DIGITS
 from tests.support.paths import ROOT
@@ -84,8 +85,8 @@ SOME = ("ffma_imad_rate", "lds_128_own_rate", "ldg_l1_128_own_rate", "hmma_16816
 @pytest.mark.parametrize("name", SOME)
 def test_the_code_that_ran_is_what_ptxas_makes_here(name):
     said = H200.provenance["ptxas"]
-    if running.ptxas_version() != said:
-        pytest.skip(f"the record is of ptxas {said}, here is {running.ptxas_version()}")
+    if tool_version("ptxas") != said:
+        pytest.skip(f"the record is of ptxas {said}, here is {tool_version('ptxas')}")
     cubin, _ = assembled(microbenchmark(name).ptx(TARGET), TARGET)
     rows = [row for row in H200.loops if row.name == name]
     assert {row.code_sha256 for row in rows} == {sha256(machine_code(cubin))[:DIGITS]}

@@ -19,7 +19,7 @@ def compiled(kernel, problem, tiling):
     for one in kernel.launches:
         code = launch_listing(one, kernel, problem, tiling, H200.compute_capability)
         machine = launch(
-            code, *one.launch(problem, tiling), *arguments(kernel, problem, tiling),
+            code, *one.launch(problem, tiling, H200), *arguments(kernel, problem, tiling),
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
         )  # fmt: skip
         found += counters(machine.run())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab.compiled.sass.compiling import assemble, disassemble, tool, usage
+from gemmlab.compiled.sass.compiling import assemble, disassemble, usage
 from gemmlab.compiled.sass.listing import Control, Instruction
 from gemmlab.compiled.sass.operands import (
     Address,
@@ -13,6 +13,7 @@ from gemmlab.compiled.sass.operands import (
     Register,
     parse,
 )
+from gemmlab.here.tools import tool
 
 # Bits 105 to 125 of an instruction: the upper word's 41 to 61.
 FIELDS = {

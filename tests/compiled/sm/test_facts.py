@@ -6,11 +6,12 @@ import pytest
 
 from benchmarks.microbenchmarks import LOOPS
 from gemmlab.compiled.sass.listing import Instruction
-from gemmlab.compiled.sm.facts import FOLDER, UNITS, facts, parse
+from gemmlab.compiled.sm.facts import UNITS, facts, parse
 from gemmlab.compiled.sm.pipes import GROUPS, OPCODES, Kind, Pipe, Unit, use
 from gemmlab.compiled.sm.registers import Read, reads
+from gemmlab.device import text_of
 
-H200 = (FOLDER / "h200.toml").read_text("utf-8")
+DEVICE, SM = text_of("h200").split("[sm]\n")
 
 
 def test_each_fact_has_a_source():
@@ -32,14 +33,14 @@ def test_a_file_takes_what_it_does_not_say_from_another():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("fma_interval", "fma_intervals", "missing or unknown: fma_interval, fma_intervals"),
-        ('value = 2, unit = "cycle"', 'value = 2, unit = "s"', "is in 'cycle', not in 's'"),
+        ("fma_interval", "fma_intervals", "missing or unknown in its table sm: fma_interval"),
+        ('value = 2, unit = "cycle"', 'value = 2, unit = "s"', "must be in 'cycle', not in 's'"),
         ('unit = "cycle", source', 'unit = "cycle", from', "must be { value, unit, source }"),
     ],
 )
 def test_a_file_of_facts_is_checked(old, new, message):
     with pytest.raises(ValueError, match=message):
-        parse("h200", H200.replace(old, new, 1))
+        parse("h200", f"{DEVICE}[sm]\n{SM.replace(old, new, 1)}")
 
 
 def test_an_opcode_has_one_place():

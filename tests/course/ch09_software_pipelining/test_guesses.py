@@ -100,7 +100,7 @@ def test_copies():
     operands = problem.operands()
     k, tiling = kernels.warp_specialised, kernels.warp_specialised.default
     c = np.full((128, 256), np.nan, float32)
-    grid, block = k.launch(problem, tiling)
+    grid, block = k.launch(problem, tiling, GPU)
     report = simulate(
         k.function(problem, tiling), grid, block, float32(1),
         *k.operands(problem, tiling, *operands[:2]), float32(0), c,

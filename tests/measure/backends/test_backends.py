@@ -147,7 +147,7 @@ def test_the_simulator_has_the_dynamic_shared_memory_of_the_launch():
         "a row of C in shared memory",
         Tiling((1, 8, 1)),
         build,
-        launch=lambda problem, tiling: ((problem.m, 1), (problem.n, 1)),
+        configure=lambda problem, tiling: ((problem.m, 1), (problem.n, 1)),
         shared_bytes=lambda problem, tiling: 4 * problem.n,
         dynamic=True,
     )
@@ -232,7 +232,7 @@ def test_a_wrong_kernel_does_not_pass():
 
         return wrong
 
-    kernel = Kernel("wrong", "one term", Tiling((16, 16, 1)), build, kernels.naive.launch)
+    kernel = Kernel("wrong", "one term", Tiling((16, 16, 1)), build, kernels.naive.configure)
     m = run(kernel, Gemm(8, 8, 8), "simulator")
     assert not m.passed
     assert run(kernel, Gemm(8, 8, 1), "simulator").passed
@@ -247,7 +247,9 @@ def test_a_hazard_stops_the_run():
 
         return racy
 
-    kernel = Kernel("racy", "all write one element", Tiling((8, 8, 1)), build, kernels.naive.launch)
+    kernel = Kernel(
+        "racy", "all write one element", Tiling((8, 8, 1)), build, kernels.naive.configure
+    )
     with pytest.raises(HazardError, match="global-race"):
         run(kernel, Gemm(8, 8, 8), "simulator")
 
@@ -344,7 +346,7 @@ def test_gpu_and_simulator_agree_to_the_bit_on_integers(kernel):
     problem = Gemm(70, 45, 33, alpha=2.0, beta=-1.0)
     a, b, c = operands = problem.operands(kind="integers")
     tiling = kernel.default
-    grid, block = kernel.launch(problem, tiling)
+    grid, block = kernel.configure(problem, tiling)
     here = c.copy()
     simulate(
         *(kernel.function(problem, tiling), grid, block),
@@ -383,7 +385,7 @@ def test_a_kernel_that_reads_c_where_beta_is_zero_does_not_pass():
         return careless
 
     tiling = Tiling((16, 16, 1))
-    kernel = Kernel("careless", "0 · NaN", tiling, build, kernels.naive.launch)
+    kernel = Kernel("careless", "0 · NaN", tiling, build, kernels.naive.configure)
     assert not run(kernel, Gemm(8, 8, 1), "simulator").passed
     assert run(kernel, Gemm(8, 8, 1, beta=1), "simulator").passed
 

@@ -68,8 +68,8 @@ def test_launches_of_one_kernel_are_timed_together(host):
     words = [entry[0] for entry in host.log if entry[0] in ("flush", "launch")]
     assert words == ["launch"] * 2 + ["flush", "launch", "launch"] * (gpu.WARM_UP + 4)
     multiplies, adds = logged(host, "launch")[:2]
-    assert multiplies[:2] == kernels.split_k.launch(PROBLEM, tiling)
-    assert adds[:2] == kernels.split_k.after[0].launch(PROBLEM, tiling)
+    assert multiplies[:2] == kernels.split_k.configure(PROBLEM, tiling)
+    assert adds[:2] == kernels.split_k.after[0].configure(PROBLEM, tiling)
     assert m.resources["threads"] == tiling.threads  # of the one that multiplies
 
 
@@ -154,7 +154,7 @@ def test_a_wrong_kernel_does_not_pass(host):
 
         return wrong
 
-    kernel = Kernel("wrong", "one term", Tiling((16, 16, 1)), build, kernels.naive.launch)
+    kernel = Kernel("wrong", "one term", Tiling((16, 16, 1)), build, kernels.naive.configure)
     assert not run(kernel, PROBLEM, "gpu", repeats=1).passed
 
 
@@ -197,7 +197,7 @@ def test_a_kernel_can_have_more_than_48_kb_of_shared_memory():
         "a row of C in shared memory",
         Tiling((1, 128, 1)),
         build,
-        launch=lambda p, t: ((p.m, 1), (128, 1)),
+        configure=lambda p, t: ((p.m, 1), (128, 1)),
         shared_bytes=lambda p, t: 4 * p.n,
         dynamic=True,
     )

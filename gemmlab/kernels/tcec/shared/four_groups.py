@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim
-from gemmlab.kernels.tensor_core.warp_specialised import launch as launch_of_three
+from gemmlab.kernels.tensor_core.warp_specialised import configure as configure_three
 from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -21,9 +21,9 @@ def threads(tiling: Tiling) -> int:
     return threads_of_three(tiling) + WARPGROUP
 
 
-def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): as many blocks as *warp_specialised* has."""
-    grid, _ = launch_of_three(problem, tiling)
+    grid, _ = configure_three(problem, tiling)
     return grid, (threads(tiling), 1)
 
 

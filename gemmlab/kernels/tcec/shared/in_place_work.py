@@ -17,8 +17,8 @@ from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
 
 
-def work_of(problem: Gemm, tiling: Tiling, blocks: int) -> traffic.Work:
-    """The work of so many blocks that stay.
+def work_of(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of persistent blocks.
 
     Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
     each consumer reads all of B for each of three products.
@@ -35,9 +35,10 @@ def work_of(problem: Gemm, tiling: Tiling, blocks: int) -> traffic.Work:
     read = across * down * steps * PRODUCTS * bm // ROWS * bn
     return replace(
         found,
-        counters=found.counters + Counter(barriers=blocks, tensor_copy_bytes=copied),
+        counters=found.counters + Counter(tensor_copy_bytes=copied),
         l1_wavefronts=found.l1_wavefronts + read + copied // ROW,
         chain=(1, 0),
+        block_counters=Counter(barriers=1),
     )
 
 

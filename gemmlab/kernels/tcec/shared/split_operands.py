@@ -73,13 +73,13 @@ def split_variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[
     return {"aligned": are_aligned(problem)}
 
 
-def launch_split(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+def configure_split(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block): across rows, down them, and A and B."""
     rows, columns = map(max, zip(*padded(problem), strict=True))
     return (-(-columns // WIDTH), min(-(-rows // HEIGHT), MOST), 2), (THREADS, 1)
 
 
-SPLIT = Launch(build_split, launch_split, variant=split_variant)
+SPLIT = Launch(build_split, configure_split, variant=split_variant)
 
 
 def padded(problem: Gemm) -> list[tuple[int, int]]:

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.device import device
-from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status
 from gemmlab.kernels.kernel import on_device
 from gemmlab.tiling import Tiling
 
@@ -34,11 +31,3 @@ def corners(tiling: Tiling) -> Callable:
         return y * BM, x * BN
 
     return corner
-
-
-def staying(tiles: int) -> int:
-    """Blocks that take tile after tile: one for each SM, or for each tile where these are fewer.
-
-    The SMs are those of the GPU that is here, or of an H200 where there is none.
-    """
-    return min(tiles, (detect() if gpu_status().works else device("h200")).sms)
