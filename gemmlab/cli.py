@@ -11,10 +11,9 @@ from typing import Any
 
 import gemmlab
 from gemmlab import doctor
-from gemmlab.architectures import name_of
 from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.sm.facts import facts
-from gemmlab.device import RECORDED, device
+from gemmlab.device import RECORDED, device, name_of
 from gemmlab.measure import recording, records
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS

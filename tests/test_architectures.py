@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 from gemmlab import device
-from gemmlab.architectures import ARCHITECTURES, Architecture, architecture, of_capability
-from gemmlab.device import names
+from gemmlab.device import ARCHITECTURES, Architecture, architecture, names, of_capability
 from gemmlab.instructions.fragments import LAYOUTS
 from gemmlab.numerics import MMAS, TENSOR_CORES, tensor_core_of
 

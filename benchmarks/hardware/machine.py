@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.architectures import name_of
-from gemmlab.device import Device
+from gemmlab.device import Device, name_of
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.here.tools import stamp
 from gemmlab.numerics import TENSOR_CORES

@@ -14,9 +14,8 @@ from benchmarks.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
 from benchmarks.microbenchmarks.cold import UPDATE
 from benchmarks.microbenchmarks.launch import DRAM_BYTES, Launch
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
-from gemmlab.architectures import name_of
 from gemmlab.compiled.sass.compiling import assemble, machine_code
-from gemmlab.device import Device
+from gemmlab.device import Device, name_of
 from gemmlab.here.driver import gpu_status, one_line
 from gemmlab.here.tools import stamp
 from gemmlab.measure.backends import sensors

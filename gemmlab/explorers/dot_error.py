@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from gemmlab import plots
-from gemmlab.architectures import architecture
+from gemmlab.device import architecture
 from gemmlab.explorers.shared.base import Explorer, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.picture import Picture

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from gemmlab.architectures import FMA_SOURCE, of_capability
-from gemmlab.device import UNITS, Device, Source, device, names
+from gemmlab.device import FMA_SOURCE, UNITS, Device, Source, device, names, of_capability
 from gemmlab.here import probe
 from gemmlab.here.driver import GpuStatus, gpu_status
 

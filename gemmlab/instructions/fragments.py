@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.architectures import architecture
+from gemmlab.device import architecture
 from gemmlab.instructions.layout_functions import LayoutFunction, place
 
 __all__ = ["Layout", "layout"]

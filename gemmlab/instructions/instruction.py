@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.architectures import Capability, architecture
+from gemmlab.device import Capability, architecture
 from gemmlab.formats import BY_PTX
 from gemmlab.instructions import words
 from gemmlab.instructions.kernel_function import KernelFunction

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gemmlab.architectures import architecture
-from gemmlab.device import Device
+from gemmlab.device import Device, architecture
 from gemmlab.formats import number_format
 from gemmlab.problem import Product
 

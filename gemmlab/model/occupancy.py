@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gemmlab.architectures import architecture
-from gemmlab.device import Device
+from gemmlab.device import Device, architecture
 
 # How an SM hands out its registers and its shared memory. Source: cuda_occupancy.h of the CUDA
 # Toolkit 13.0, cudaOccRegAllocationGranularity, cudaOccSubPartitionsPerMultiprocessor and

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gemmlab.architectures import architecture
-from gemmlab.device import TENSOR_DTYPES, Device
+from gemmlab.device import TENSOR_DTYPES, Device, architecture
 from gemmlab.formats import number_format
 from gemmlab.model.occupancy import SUBPARTITIONS
 from gemmlab.model.quantization import Tile

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.architectures import Capability, architecture
+from gemmlab.device import Capability, architecture
 from gemmlab.formats import Format, number_format
 from gemmlab.formats.values import exact
 from gemmlab.numerics.fma import leading_shape

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.architectures import architecture
+from gemmlab.device import architecture
 from gemmlab.formats import FORMATS, number_format
 from gemmlab.formats.values import exact
 from gemmlab.numerics.dot import fused_dot_add, nan_word, tensor_core

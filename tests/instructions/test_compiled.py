@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.hardware.probes.instructions import INSTRUCTIONS, probe
 from gemmlab import cuda, simulate
-from gemmlab.architectures import architecture
+from gemmlab.device import architecture
 from gemmlab.instructions import (
     cp_async_16,
     cp_async_wait,

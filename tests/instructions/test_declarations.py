@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.hardware.probes.instructions import INSTRUCTIONS
 from gemmlab import instructions
-from gemmlab.architectures import architecture
+from gemmlab.device import architecture
 from gemmlab.instructions.instruction import Memory
 from gemmlab.numerics import MMAS
 from tests.support.paths import ROOT

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
-from gemmlab.architectures import Capability, architecture
 from gemmlab.compiled.sass.compiling import Usage, assemble, disassemble, places
 from gemmlab.compiled.sass.listing import Line, Listing
+from gemmlab.device import Capability, architecture
 from gemmlab.here.driver import numba_cuda
 from gemmlab.here.tools import WHEELS, tool
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.architectures import name_of
 from gemmlab.compiled.forecast.compiling import listing as compiled
 from gemmlab.compiled.forecast.hand_out import most_blocks
 from gemmlab.compiled.forecast.l1 import L1
@@ -39,7 +38,7 @@ from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, Stream
-from gemmlab.device import Device
+from gemmlab.device import Device, name_of
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP

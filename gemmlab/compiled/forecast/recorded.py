@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab import kernels
-from gemmlab.architectures import name_of
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.compiled.sass.text import instructions
+from gemmlab.device import name_of
 from gemmlab.here.tools import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched

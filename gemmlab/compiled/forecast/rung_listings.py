@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gemmlab.architectures import name_of
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.forecast.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.device import Device
+from gemmlab.device import Device, name_of
 from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.instructions.tensor_maps import TensorMap

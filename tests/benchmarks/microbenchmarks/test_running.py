@@ -102,7 +102,7 @@ def driver(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=fake))
     monkeypatch.setattr(running, "WARM_UP_LAUNCHES", 2)
     monkeypatch.setattr(running, "assemble", lambda ptx, target: (fake.cubins(ptx), None))
-    monkeypatch.setattr(compiling, "version", lambda name: "13.0.88")
+    monkeypatch.setattr(tools, "tool_version", lambda name: "13.0.88")
     monkeypatch.setattr(sensors, "sensors", lambda uuid: lambda: sensors.Reading(1.98e9, 500.0, 0))
     status = GpuStatus(True, "", "", "NVIDIA H200", "580.1", (13, 0), (9, 0))
     for module in (running, tools):
