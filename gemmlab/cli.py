@@ -219,19 +219,20 @@ def _record(arguments: argparse.Namespace) -> int:
             "would be measured, with predicted times"
         )
     target: Device = detect() if status.works else device(RECORDED)
-    kept = records.ROOT / target.name
-    folder = arguments.out or (kept / FIGURES if figures else kept)
-    points = recording.plan(chosen, problems, target, arguments.budget, arguments.splits)
-    if figures:
-        points = guide_figures.plan(figures, chosen, target, arguments.budget)
-    if arguments.held_out:  # kept apart: nobody who looks at records may come across them
-        folder = arguments.out or records.ROOT / target.name / held_out.FOLDER
+    folder = arguments.out or records.ROOT / target.name
+    if arguments.held_out_families is not None:
+        folder = arguments.out or folder / held_out_families.FOLDER
+        sets = arguments.held_out_families or held_out_families.SETS
+        points = held_out_families.plan(target, sets)
+    elif arguments.held_out:  # kept apart: nobody who looks at records may come across them
+        folder = arguments.out or folder / held_out.FOLDER
         judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
         points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
-    if arguments.held_out_families is not None:
-        sets = arguments.held_out_families or held_out_families.SETS
-        folder = arguments.out or records.ROOT / target.name / held_out_families.FOLDER
-        points = held_out_families.plan(target, sets)
+    elif figures:
+        folder = arguments.out or folder / FIGURES
+        points = guide_figures.plan(figures, chosen, target, arguments.budget)
+    else:
+        points = recording.plan(chosen, problems, target, arguments.budget, arguments.splits)
     if arguments.dry_run:
         print(f"predicted for {target.title}, to be kept in {folder}")
         print(recording.table(points, folder, target.name))

@@ -11,6 +11,7 @@ from gemmlab.product import LAYOUTS
 from gemmlab.sizes import SIZES, parse_sizes
 
 H200 = device("h200")
+pytestmark = pytest.mark.measuring
 
 
 def sizes(problem):

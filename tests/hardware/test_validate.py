@@ -13,6 +13,7 @@ from tests.hardware.check import Check, Comparison, UnavailableError
 from tests.hardware.workers import Done
 
 H200 = device("h200")
+pytestmark = pytest.mark.measuring
 ORIGIN = {"device": "NVIDIA H200", "driver": "580", "numba": "0", "numba_cuda": "0", "date": "now"}
 
 

@@ -4,7 +4,11 @@ import os
 import time
 from multiprocessing import active_children
 
+import pytest
+
 from tests.hardware.workers import Done, spread
+
+pytestmark = pytest.mark.measuring
 
 
 def work(task):

@@ -10,6 +10,7 @@ from gemmlab.microbenchmarks.loop import WARP
 from gemmlab.microbenchmarks.patterns import GLOBAL, LINE, SHARED
 
 BANKS, WORD = 32, 4
+pytestmark = pytest.mark.measuring
 
 
 def lines(pattern):

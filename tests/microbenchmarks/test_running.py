@@ -18,6 +18,7 @@ from gemmlab.microbenchmarks.loop import CLOCKS, ENTRY, sha256
 from gemmlab.sass.compiling import assemble, machine_code
 
 CODE = b"sixteen bytes..." * 3
+pytestmark = pytest.mark.measuring
 
 
 def elf(name=f".text.{ENTRY}", code=CODE):
