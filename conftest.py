@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest_plugins = ["tests.support.durations"]
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item):

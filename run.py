@@ -22,17 +22,18 @@ STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment 
 UV = "uv>=0.8,<1"
 GRACE = 15.0  # seconds between Ctrl-C and the end of a verb
 MOST_WORKERS = 8  # of the tests
+QUICK = 4.0  # CPU seconds of each folder of tests that `test --quick` runs
 LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
-    "test": ("test", True, "run unit tests, doctests and every notebook"),
+    "test": ("test", True, "run unit tests, doctests and every notebook; --quick: a part, in 90 s"),
     "book": ("book", False, "build the site into book/_build/html"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
-    "validate": ("lab", True, "compare the library with the GPU of this machine"),
+    "validate": ("test", True, "compare the library with the GPU of this machine"),
     "doctor": ("lab", True, "say what works on this machine, and how to mend the rest"),
 }
 
@@ -332,8 +333,22 @@ def workers() -> int:
     return min(len(usable(0)) if usable else os.cpu_count() or 1, MOST_WORKERS)
 
 
+def quick_files() -> "list[str]":
+    """The cheapest files of each folder of tests, by what is recorded, and all doctests."""
+    recorded = json.loads((ROOT / "tests" / "durations.json").read_text("utf-8"))["everybody"]
+    chosen, spent = ["gemmlab"], {}
+    for name, seconds in sorted(recorded.items(), key=lambda item: (item[1], item[0])):
+        folder = name.rpartition("/")[0]
+        spent[folder] = spent.get(folder, 0) + seconds
+        if folder.startswith("tests") and spent[folder] <= QUICK:
+            chosen.append(name)
+    return chosen
+
+
 def test(extra: "list[str]") -> int:
     """What pyproject.toml names, or the paths given, in parallel; `-n0` is one process."""
+    if "--quick" in extra:
+        extra = [*quick_files(), *(given for given in extra if given != "--quick")]
     return call("-m", "pytest", f"--numprocesses={workers()}", *extra)
 
 
@@ -353,8 +368,11 @@ def record(extra: "list[str]") -> int:
 
 
 def validate(extra: "list[str]") -> int:
-    """Every check against hardware, in pieces that resume."""
-    return call("-m", "benchmarks.hardware.validate", *extra)
+    """Every check against hardware, in pieces that resume; the tests of these programs first,
+    where no part of it is asked for.
+    """
+    tested = 0 if extra else test(["-m", "measuring"])
+    return call("-m", "benchmarks.hardware.validate", *extra) or tested
 
 
 def lint(extra: "list[str]") -> int:

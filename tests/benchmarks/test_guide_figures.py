@@ -13,6 +13,7 @@ from gemmlab.model.quantization import quantization
 from gemmlab.problem import Gemm
 
 A100, H200 = device("a100_80gb"), device("h200")
+pytestmark = pytest.mark.measuring
 LIBRARY = replace(
     kernels.cublas, arithmetic=tuple(Gemm(1, 1, 1, dtype=dtype).arithmetic for dtype in FORMATS)
 )

@@ -13,6 +13,7 @@ from gemmlab.measure.recording import SIZES, parse_sizes
 from gemmlab.problem import LAYOUTS
 
 H200 = device("h200")
+pytestmark = pytest.mark.measuring
 
 
 def sizes(problem):

@@ -3,6 +3,7 @@
 import ast
 import errno
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -68,8 +69,21 @@ def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 3)
     assert run.main(["validate", "ladder", "--seconds", "60"]) == 3
     module = "benchmarks.hardware.validate"
-    assert calls == ["lab", "cuda", ("-m", module, "ladder", "--seconds", "60")]
+    assert calls == ["test", "cuda", ("-m", module, "ladder", "--seconds", "60")]
     assert importlib.util.find_spec(module)
+
+
+@pytest.mark.parametrize(
+    ("tests", "checks", "status"), [(0, 0, 0), (1, 0, 1), (0, 3, 3), (1, 3, 3)]
+)
+def test_all_of_validate_begins_with_the_tests_of_its_programs(monkeypatch, tests, checks, status):
+    calls = []
+    answers = {"pytest": tests, "benchmarks.hardware.validate": checks}
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or answers[command[1]])
+    assert run.validate([]) == status
+    (_, first, *asked), last = calls
+    assert (first, asked[1:]) == ("pytest", ["-m", "measuring"])
+    assert last == ("-m", "benchmarks.hardware.validate")
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 2), (200, run.MOST_WORKERS)])
@@ -92,6 +106,29 @@ def test_lint_shows_both_checks_and_fails_if_either_does(monkeypatch):
     assert run.lint([]) == 1
     monkeypatch.setattr(run, "call", lambda *command: 0)
     assert run.lint([]) == 0
+
+
+def test_quick_is_the_cheapest_of_each_folder_and_the_doctests(monkeypatch, tmp_path):
+    seconds = {
+        "gemmlab": 30, "notebooks/a.ipynb": 1, "tests/test_a.py": 1, "tests/x/test_b.py": 3.5,
+        "tests/x/test_c.py": 0.5, "tests/x/test_d.py": 3.6, "tests/y/test_e.py": 4.1, "start": 9,
+    }  # fmt: skip
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "durations.json").write_text(json.dumps({"everybody": seconds}), "utf-8")
+    calls = []
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    assert run.test(["-x", "--quick"]) == 0
+    chosen = ["gemmlab", "tests/x/test_c.py", "tests/test_a.py", "tests/x/test_b.py"]
+    assert list(calls[0][3:]) == [*chosen, "-x"]
+
+
+def test_quick_has_tests_of_every_folder():
+    chosen = run.quick_files()
+    assert all((ROOT / name).exists() for name in chosen)
+    folders = {p.parent.relative_to(ROOT).as_posix() for p in (ROOT / "tests").rglob("test_*.py")}
+    folders -= {folder for folder in folders if folder.startswith("tests/browser")}
+    assert {name.rpartition("/")[0] for name in chosen[1:]} == folders
 
 
 @pytest.mark.parametrize("command", ["python3 run.py lab", "python3 run.py test"])

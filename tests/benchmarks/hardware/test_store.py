@@ -7,6 +7,7 @@ from benchmarks.hardware import store
 from benchmarks.hardware.check import Result
 
 ORIGIN = {"device": "a GPU", "date": "2026-01-01"}
+pytestmark = pytest.mark.measuring
 
 
 def test_results_come_back_as_they_were(tmp_path):

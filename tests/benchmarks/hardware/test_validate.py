@@ -13,6 +13,7 @@ from benchmarks.hardware.workers import Done
 from gemmlab.device import device
 
 H200 = device("h200")
+pytestmark = pytest.mark.measuring
 ORIGIN = {"device": "NVIDIA H200", "driver": "580", "numba": "0", "numba_cuda": "0", "date": "now"}
 
 

@@ -7,8 +7,12 @@ from multiprocessing import active_children
 from types import SimpleNamespace
 
 from benchmarks.hardware import workers
+import pytest
+
 from benchmarks.hardware.workers import Done, spread
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.measuring
 
 
 def work(task):

@@ -16,30 +16,30 @@ from benchmarks.microbenchmarks import (
 from tests.support.timed_code import counted, listing, turn
 
 TARGET = "sm_90"
+pytestmark = pytest.mark.measuring
 CONTROL = Counter({"UIADD3": 1, "ISETP": 1, "BRA": 1})  # of the loop itself
 COPIES = ("MOV", "IMAD.MOV")  # of registers, which the compiler needs now and then
 FEW = 1 / 8  # copies for each instruction that counts, at most
 
 
+UNCOUNTED = (*asynchronous.LOOPS, *beside_wgmma.LOOPS, *together.LOOPS)  # fences and waits
+
+
 @pytest.mark.ptxas
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
-def test_a_turn_has_exactly_the_instructions_that_are_meant(loop):
-    code = listing(loop.ptx(TARGET), TARGET)
-    found = counted(turn(code, loop.passes), (*loop.code, *COPIES))
-    if loop in (
-        *asynchronous.LOOPS,
-        *beside_wgmma.LOOPS,
-        *together.LOOPS,
-    ):  # neither fences nor waits are counted
-        assert {name: found[name] for name in loop.code} == loop.code
-        return
-    found.subtract(CONTROL)
-    found.subtract(loop.code)
-    del found["NOP"]  # in which a warp waits for a result, and nothing else
-    copies = sum(found.pop(name, 0) for name in COPIES)
-    assert {name: count for name, count in found.items() if count} == {}
-    assert 0 <= copies <= max(2, FEW * loop.count)
-    assert code.local_bytes == 0
+def test_a_turn_has_exactly_the_instructions_that_are_meant():
+    for loop in LOOPS:
+        code = listing(loop.ptx(TARGET), TARGET)
+        found = counted(turn(code, loop.passes), (*loop.code, *COPIES))
+        if loop in UNCOUNTED:
+            assert {name: found[name] for name in loop.code} == loop.code, loop.name
+            continue
+        found.subtract(CONTROL)
+        found.subtract(loop.code)
+        del found["NOP"]  # in which a warp waits for a result, and nothing else
+        copies = sum(found.pop(name, 0) for name in COPIES)
+        assert {name: count for name, count in found.items() if count} == {}, loop.name
+        assert 0 <= copies <= max(2, FEW * loop.count), loop.name
+        assert code.local_bytes == 0, loop.name
 
 
 @pytest.mark.ptxas
@@ -69,10 +69,10 @@ def moved(launch, names):
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("launch", STREAMING, ids=lambda launch: launch.name)
-def test_a_launch_moves_the_bytes_that_it_says(launch):
-    names = ["LDG"] * bool(launch.in_bytes) + ["STG"] * bool(launch.out_bytes)
-    assert moved(launch, names) == launch.bytes
+def test_a_launch_moves_the_bytes_that_it_says():
+    for launch in STREAMING:
+        names = ["LDG"] * bool(launch.in_bytes) + ["STG"] * bool(launch.out_bytes)
+        assert moved(launch, names) == launch.bytes, launch.name
 
 
 @pytest.mark.ptxas
@@ -82,19 +82,19 @@ def test_before_a_cold_launch_each_word_of_an_array_is_read_and_written():
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize(
-    "launch", [one for one in LAUNCHES if not (one.bytes or one.cold)], ids=lambda one: one.name
-)
-def test_a_launch_without_bytes_is_empty_or_one_addition(launch):
-    names = [i.name for i in listing(launch.ptx(TARGET), TARGET).instructions]
-    assert names.count("REDG") == launch.name.startswith("red_")
-    assert not {"LDG", "STG", "BAR"} & {*names}
+def test_a_launch_without_bytes_is_empty_or_one_addition():
+    for launch in LAUNCHES:
+        if launch.bytes or launch.cold:
+            continue
+        names = [i.name for i in listing(launch.ptx(TARGET), TARGET).instructions]
+        assert names.count("REDG") == launch.name.startswith("red_"), launch.name
+        assert not {"LDG", "STG", "BAR"} & {*names}, launch.name
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("launch", cold.LAUNCHES, ids=lambda one: one.name)
-def test_a_ring_copies_all_of_its_tiles(launch):
-    names = Counter(i.name for i in listing(launch.ptx(TARGET), TARGET).instructions)
-    tiles = int(launch.name.split("_")[2])
-    assert names["LDGSTS"] * cold.THREADS * 16 == tiles * cold.TILE
-    assert names["BAR"] == tiles
+def test_a_ring_copies_all_of_its_tiles():
+    for launch in cold.LAUNCHES:
+        names = Counter(i.name for i in listing(launch.ptx(TARGET), TARGET).instructions)
+        tiles = int(launch.name.split("_")[2])
+        assert names["LDGSTS"] * cold.THREADS * 16 == tiles * cold.TILE, launch.name
+        assert names["BAR"] == tiles, launch.name

@@ -17,6 +17,7 @@ from benchmarks.microbenchmarks.loop import (
 from benchmarks.microbenchmarks.together import own_clock
 
 EVERY = (*LOOPS, *LAUNCHES)
+pytestmark = pytest.mark.measuring
 
 
 def test_names_and_facts_are_each_ones_own():
@@ -32,14 +33,14 @@ def test_a_name_that_is_none_is_refused():
         microbenchmark("ffma")
 
 
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
-def test_a_loop_can_be_launched(loop):
-    assert loop.count > 0
-    assert loop.turns > 0
-    assert all(1 <= warps <= 32 for warps in loop.warps)
-    assert len(loop.lanes) == WARP
-    assert loop.shared_bytes <= 48 << 10  # static
-    assert sum(loop.code.values()) >= loop.count or loop.count == 1
+def test_every_loop_can_be_launched():
+    for loop in LOOPS:
+        assert loop.count > 0, loop.name
+        assert loop.turns > 0, loop.name
+        assert all(1 <= warps <= 32 for warps in loop.warps), loop.name
+        assert len(loop.lanes) == WARP, loop.name
+        assert loop.shared_bytes <= 48 << 10, loop.name  # static
+        assert sum(loop.code.values()) >= loop.count or loop.count == 1, loop.name
 
 
 def test_memory_holds_what_the_kernel_reads_first():
@@ -68,13 +69,13 @@ def test_a_cold_ring_is_longer_than_the_loop():
     assert loop.count * loop.turns < loop.ring.bytes // loop.ring.stride
 
 
-@pytest.mark.parametrize("loop", [one for one in LOOPS if one.shared_bytes > 4 and any(one.lanes)],
-                         ids=lambda loop: loop.name)  # fmt: skip
-def test_lanes_stay_inside_of_what_there_is(loop):
-    room = (
-        loop.shared_bytes if "shared" in loop.body or "ldmatrix" in loop.body else loop.data_bytes
-    )
-    assert max(loop.lanes) < room
+def test_lanes_stay_inside_of_what_there_is():
+    wide = [loop for loop in LOOPS if loop.shared_bytes > 4 and any(loop.lanes)]
+    assert wide
+    for loop in wide:
+        shared = "shared" in loop.body or "ldmatrix" in loop.body
+        room = loop.shared_bytes if shared else loop.data_bytes
+        assert max(loop.lanes) < room, loop.name
 
 
 def clocks(rows, blocks):

@@ -10,6 +10,7 @@ from benchmarks.microbenchmarks.loop import WARP
 from benchmarks.microbenchmarks.patterns import GLOBAL, LINE, SHARED
 
 BANKS, WORD = 32, 4
+pytestmark = pytest.mark.measuring
 
 
 def lines(pattern):

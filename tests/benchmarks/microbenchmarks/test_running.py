@@ -20,6 +20,7 @@ from gemmlab.measure.backends import sensors
 from gemmlab.measure.records import microbenchmarks as results
 
 CODE = b"sixteen bytes..." * 3
+pytestmark = pytest.mark.measuring
 
 
 def elf(name=f".text.{ENTRY}", code=CODE):

@@ -1,0 +1,7 @@
+"""The exercises of chapter 11, their answers and their verdicts."""
+
+from tests.course.kill_matrix import KillMatrix
+
+
+class TestChapter11(KillMatrix):
+    chapter = "11"
