@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import matplotlib
@@ -53,6 +54,7 @@ def imports(path: Path) -> Iterator[str]:
                 yield inside if inside and is_room else DOOR
 
 
+@cache
 def arrows() -> Counter[tuple[str, str]]:
     """How many names one room imports from another: (from, to) -> number."""
     found: Counter[tuple[str, str]] = Counter()
@@ -62,6 +64,7 @@ def arrows() -> Counter[tuple[str, str]]:
     return found
 
 
+@cache
 def rooms() -> list[str]:
     """The rooms, each to the right of all from which it imports.
 
@@ -114,10 +117,16 @@ def draw() -> Figure:
     return figure
 
 
+def told() -> str:
+    """The picture in words: each room, and from which it imports."""
+    needs = {room: sorted(other for own, other in arrows() if own == room) for room in rooms()}
+    return "; ".join(f"{room} from {', '.join(of) or 'none'}" for room, of in needs.items())
+
+
 def main() -> None:
-    """Write the picture, and say how many rooms and arrows there are."""
+    """Write the picture, with its description in its file, and say what it shows."""
     matplotlib.use("Agg")
-    draw().savefig(PICTURE, dpi=110)
+    draw().savefig(PICTURE, dpi=110, metadata={"Description": told()})
     print(f"{len(rooms())} rooms, {len(arrows())} arrows: {PICTURE.relative_to(ROOT)}")
 
 

@@ -6,9 +6,9 @@ from itertools import chain, repeat
 from multiprocessing import active_children
 from types import SimpleNamespace
 
-from benchmarks.hardware import workers
 import pytest
 
+from benchmarks.hardware import workers
 from benchmarks.hardware.workers import Done, spread
 from tests.support.waiting import until
 
