@@ -8,17 +8,14 @@ Source: PTX ISA, section "Asynchronous copy" (completion of `cp.async` groups).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.masks import Mask, both, without
-from gemmlab.simt.races.tracking import track_shared
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.memory.tracking import track_shared
+from gemmlab.simt.numbers.lanes import Mask, both, without
 
 UNIT = 4  # bytes: the least that is copied
 # What a touch that comes too early does to the element, in words.
@@ -56,7 +53,7 @@ class Copies:
         self.coming: dict[int, np.ndarray] = {}
         self.memories: list[np.ndarray] = []
 
-    def begin(self, m: Machine, copy: Copy) -> None:
+    def begin(self, m: MemoryBatch, copy: Copy) -> None:
         """Start a copy; what it overwrites must not be in use."""
         for i in range(len(copy.values)):
             self.check(m, copy.line, "copy", copy.to, copy.at + i, copy.mask)
@@ -64,14 +61,14 @@ class Copies:
         self._mark(m, copy, copy.mask, 1)
         self.pending.append(copy)
 
-    def commit(self, m: Machine) -> None:
+    def commit(self, m: MemoryBatch) -> None:
         """Close a group: the copies of the active lanes since their last commit."""
         mask = m.masks[-1]
         if mask is not False:
             one = 1 if mask is None or mask is m.masks[0] else m.lanes.full(mask).astype(np.int64)
             self.committed = self.committed + one
 
-    def wait(self, m: Machine, groups: int, line: int) -> None:
+    def wait(self, m: MemoryBatch, groups: int, line: int) -> None:
         """Let all but the last `groups` groups of the active lanes land."""
         active, waiting, self.pending = m.masks[-1], self.pending, []
         for copy in waiting:
@@ -91,7 +88,7 @@ class Copies:
                 copy.mask = rest
                 self.pending.append(copy)
 
-    def check(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    def check(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """A hazard where lanes touch an element that a copy is on its way to; `op` as in VERBS."""
         if m.under_way is not None:
             m.under_way.touch(m, line, op, array, at, mask)
@@ -108,7 +105,7 @@ class Copies:
             self._report(m, line, op, array, int(m.lanes.spread(at)[lane]), hit, lane)
 
     def check_all(
-        self, m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+        self, m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
     ) -> None:
         """As `check`, of elements that the only block's thread lets be touched asynchronously."""
         coming = self.coming.get(id(_memory(array)))
@@ -120,7 +117,7 @@ class Copies:
             self._report(m, line, op, array, int(late[0]), lanes, (0, thread))
 
     def _report(
-        self, m: Machine, line: int, op: str, array: Array, flat: int, hit: Mask, lane: tuple
+        self, m: MemoryBatch, line: int, op: str, array: Array, flat: int, hit: Mask, lane: tuple
     ) -> None:
         """Report a touch of element `flat` by the lanes of `hit`, of which `lane` is the first."""
         copy, copying = self._on_its_way(m, array, flat, lane[0])
@@ -134,7 +131,7 @@ class Copies:
         other = m.findings.touch("copy", copy.line, (block, copying))
         m.findings.hazard("async-not-waited", line, hit, text, element=place, op=op, against=other)
 
-    def _mark(self, m: Machine, copy: Copy, mask: Mask, by: int) -> None:
+    def _mark(self, m: MemoryBatch, copy: Copy, mask: Mask, by: int) -> None:
         """Add `by` to the copies on their way to the elements of this one."""
         memory, size = _memory(copy.to), copy.to.itemsize
         key = id(memory)
@@ -153,7 +150,7 @@ class Copies:
         for unit in range(max(1, len(copy.values) * size // UNIT)):
             np.add.at(coming, (rows, first + unit), by)
 
-    def _on_its_way(self, m: Machine, array: Array, flat: int, row: int) -> tuple[Copy, int]:
+    def _on_its_way(self, m: MemoryBatch, array: Array, flat: int, row: int) -> tuple[Copy, int]:
         """The copy that goes to element `flat` of `array` in the block of this row; its thread."""
         byte = flat * array.itemsize
         for copy in self.pending:
@@ -171,7 +168,7 @@ def _memory(array: Array) -> np.ndarray:
     return array.buffer if array.buffer.base is None else array.buffer.base
 
 
-def _check_source(m: Machine, copy: Copy, lanes: Mask, line: int) -> None:
+def _check_source(m: MemoryBatch, copy: Copy, lanes: Mask, line: int) -> None:
     """A hazard where what `lanes` copy has changed since: the copy may read either."""
     for i, value in enumerate(copy.values):
         reading = both(lanes, True if copy.read[i] is None else copy.read[i])
@@ -192,7 +189,7 @@ def _check_source(m: Machine, copy: Copy, lanes: Mask, line: int) -> None:
             return
 
 
-def _land(m: Machine, copy: Copy, i: int, lanes: Mask, value: Any) -> None:
+def _land(m: MemoryBatch, copy: Copy, i: int, lanes: Mask, value: Any) -> None:
     """Put element `i` of a copy where it belongs."""
     rows, threads = np.nonzero(m.lanes.full(lanes))
     at = m.lanes.spread(copy.at)[rows, threads] + i

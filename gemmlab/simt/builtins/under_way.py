@@ -12,20 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.lanes import Lanes
-from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Lanes, Mask
 from gemmlab.simt.races.hazards import Touch
 from gemmlab.simt.races.release import Releases
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 UNIT = 16  # bytes: the least that is copied or multiplied
 PART = 2  # bytes: the least of which it is known who has stored it
@@ -144,7 +141,7 @@ class UnderWay:
             self.memories[id(memory)] = memory, held
         return self.memories[id(memory)][1]
 
-    def touch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    def touch(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Check an ordinary access to shared memory, and note it if it is a store."""
         elements, threads = self.lanes.of(at, mask)
         units = elements * array.itemsize // UNIT
@@ -159,8 +156,8 @@ class UnderWay:
         held.stores[parts], held.lines[parts] = threads[:, None], line
 
     def check_fenced(
-        self, m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any,
-        line: int,
+        self, m: MemoryBatch, instruction: Instruction, array: Array, elements: np.ndarray,
+        lanes: Any, line: int,
     ) -> None:  # fmt: skip
         """Report what ordinary stores have put there with no fence of their threads since."""
         held = self.held(array)
@@ -183,7 +180,7 @@ class UnderWay:
             held.stores[np.isin(held.stores, threads)] = -1
 
     def check(
-        self, m: Machine, line: int, op: str, array: Array,
+        self, m: MemoryBatch, line: int, op: str, array: Array,
         elements: np.ndarray, units: np.ndarray, threads: np.ndarray,
     ) -> None:  # fmt: skip
         """Hazards where `threads` touch what operations that they do not know to be complete do."""
@@ -210,14 +207,14 @@ class UnderWay:
                 return
 
     def _hazard(
-        self, m: Machine, kind: str, line: int, op: str, place: Any, text: str, thread: int,
+        self, m: MemoryBatch, kind: str, line: int, op: str, place: Any, text: str, thread: int,
         found: Operation,
     ) -> None:  # fmt: skip
         other = self.touch_of(m, found)
         lanes = self.lanes.thread == thread
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
 
-    def touch_of(self, m: Machine, operation: Operation) -> Touch:
+    def touch_of(self, m: MemoryBatch, operation: Operation) -> Touch:
         """What an operation does to an element."""
         lane = int(self.lanes.blocks[0, 0]), operation.thread
         return m.findings.touch(operation.op, operation.line, lane)
@@ -225,7 +222,7 @@ class UnderWay:
     # Registers
 
     def check_registers(
-        self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask
+        self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask
     ) -> None:
         """A hazard where an accumulator is touched that a product may still update."""
         owner = array.owner
@@ -244,23 +241,3 @@ class UnderWay:
 def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
     """The parts of each element, (elements, parts)."""
     return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
-
-
-def whole_warpgroups(m: Machine, name: str, line: int) -> list[int]:
-    """The warpgroups that run; a hazard for each of which lanes are missing."""
-    on, present = m.lanes.full(m.masks[-1])[0], m.lanes.full(m.lanes.present)[0]
-    groups, m.under_way.undivided = [], True
-    for first in range(0, m.lanes.threads, WARPGROUP):
-        here, there = on[first : first + WARPGROUP], present[first : first + WARPGROUP]
-        if not here.any():
-            continue
-        groups.append(first // WARPGROUP)
-        if here.sum() < WARPGROUP:
-            missing = there & ~here
-            text = f"{name} needs all {WARPGROUP} threads of the warpgroup, "
-            other = first + int(missing.argmax()) if missing.any() else None
-            text += ("thread {other} does not get here" if missing.any() else
-                     f"the last one of the block has {int(there.sum())}")  # fmt: skip
-            lanes = both(m.masks[-1], m.lanes.thread == first + int(here.argmax()))
-            m.findings.hazard("divergent-barrier", line, lanes, text, other=other)
-    return groups

@@ -48,7 +48,6 @@ from gemmlab.simt.cuda.devices import (
 )
 from gemmlab.simt.cuda.kernels import In, InOut, Out, declare_device, jit
 from gemmlab.simt.cuda.names import NAMES
-from gemmlab.simt.cuda.reduction import Reduce, reduce
 from gemmlab.simt.cuda.streams import (
     default_stream,
     event,
@@ -62,7 +61,7 @@ from gemmlab.simt.cuda.streams import (
     stream,
     synchronize,
 )
-from gemmlab.simt.cuda.vectorizers import guvectorize, vectorize
+from gemmlab.simt.cuda.vectorizers import Reduce, guvectorize, reduce, vectorize
 from gemmlab.simt.numbers import types
 from gemmlab.simt.syntax.names import numba_namespace
 

@@ -55,7 +55,7 @@ def watching(
 
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
-    __tracebackhide__ = True  # as in `machine.failures`
+    __tracebackhide__ = True  # as in `told_at_the_kernel`
     for watcher in _watchers:
         watcher.before(Call(kernel, grid, block, args, shared_bytes))
     start = time.perf_counter()

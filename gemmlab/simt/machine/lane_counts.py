@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.machine.calls import Frame
+from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.numbers.lanes import Mask
 from gemmlab.simt.report.tally import Tally
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 
 class LaneCounts(Tally):

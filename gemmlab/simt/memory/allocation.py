@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.device import Device
-from gemmlab.simt.memory.array import Array, row_major
-from gemmlab.simt.memory.records import Records
+from gemmlab.simt.memory.array import Array, Records, row_major
+from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.numbers.values import as_dtype
 from gemmlab.simt.races.shared_shadow import SharedShadow
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 # Shared arrays of a fixed size may take 48 KB a block together: CUDA C++ Programming Guide,
 # Compute Capabilities (more must be allocated dynamically, by opting in).
@@ -51,7 +48,7 @@ def _format(name: str, dtype: Any) -> np.dtype:
 
 
 def shared_array(
-    m: Machine, shape: Any, dtype: Any = None, alignment: Any = None
+    m: MemoryBatch, shape: Any, dtype: Any = None, alignment: Any = None
 ) -> Array | Records:
     """The shared array of a block that this place in the source makes: the same at every call."""
     dtype = _format("shared", dtype)
@@ -73,7 +70,7 @@ def shared_array(
 
 
 def _in_shared(
-    m: Machine, memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any
+    m: MemoryBatch, memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any
 ) -> Array | Records:
     """An array of numbers or of records in these bytes of each block."""
     fields = dtype.fields or {"": (dtype, 0)}
@@ -91,7 +88,7 @@ def _in_shared(
     return Records("", arrays) if dtype.names else arrays[""]
 
 
-def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
+def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
     """The block's dynamic shared memory: one and the same memory, whatever its type.
 
     Who touched it is tracked by units of the smallest type that it is viewed as.
@@ -115,7 +112,7 @@ def _dynamic_array(m: Machine, dtype: np.dtype, alignment: Any) -> Array:
     return m.memory.shared[key]
 
 
-def local_array(m: Machine, shape: Any, dtype: Any = None) -> Array | Records:
+def local_array(m: MemoryBatch, shape: Any, dtype: Any = None) -> Array | Records:
     """An array of each thread's own, not yet written."""
     dtype = _format("local", dtype)
     if dtype.names:
@@ -128,7 +125,7 @@ def local_array(m: Machine, shape: Any, dtype: Any = None) -> Array | Records:
     return array
 
 
-def constant_array(_: Machine, array: Any) -> Array:
+def constant_array(_: MemoryBatch, array: Any) -> Array:
     """`cuda.const.array_like`: a constant array as it is."""
     if not isinstance(array, Array) or array.space != "constant":
         raise TypeError("cuda.const.array_like takes an array of an enclosing scope")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.instructions.tensor_maps import TensorMap
-from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.records import Records
+from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers.values import like, number
 from gemmlab.simt.races.global_shadow import GlobalShadow
 

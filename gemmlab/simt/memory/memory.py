@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.memory import access, choice, records
-from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.choice import Choice
-from gemmlab.simt.memory.identity_cache import IdentityCache
-from gemmlab.simt.memory.records import Record, Records
-from gemmlab.simt.numbers.masks import Mask, both, either
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
-from gemmlab.simt.numbers.values import number
+from gemmlab.simt.memory import access
+from gemmlab.simt.memory.array import Array, Record, Records
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.memory.choice import Choice, chosen
+from gemmlab.simt.numbers.lanes import IdentityCache, Mask, both, either
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown
+from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.syntax.source import unsupported
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-    from gemmlab.simt.races.shared_shadow import SharedShadow
 
 
 class Memory:
     """The arrays of a batch of blocks, and caches for accesses that loops repeat.
 
-    global_arrays : the arguments that are arrays
+    global_arrays : the arguments that are arrays; compare : how lanes compare two values
     shared : shared arrays, by the place in the source that makes them, shape and type
     static_bytes : of the shared arrays whose size the source states
     dynamic : the shadow of dynamic shared memory
@@ -35,8 +30,8 @@ class Memory:
     located : elements by array and index; extents : least and greatest value of an index
     """
 
-    def __init__(self, m: Machine, global_arrays: list[Array]) -> None:
-        self.m, self.global_arrays = m, global_arrays
+    def __init__(self, m: MemoryBatch, global_arrays: list[Array], compare: Callable) -> None:
+        self.m, self.global_arrays, self.compare = m, global_arrays, compare
         self.shared: dict[tuple, Array] = {}
         self.watchers: list[Callable] = []
         self.static_bytes = 0
@@ -52,9 +47,11 @@ class Memory:
         if isinstance(array, tuple):
             return self._item(array, index)
         if isinstance(array, Choice):
-            return choice.load(self.m, array, index, line)
-        if isinstance(array, (Records, Record)):
-            return records.load(self, array, index, line)
+            return self._load_chosen(array, index, line)
+        if isinstance(array, Record):
+            return self.load(array.field(index), array.index, line)
+        if isinstance(array, Records):
+            return self._load_records(array, index, line)
         if isinstance(array, NoNumber):
             array.refuse()
         raise TypeError(f"{shown(array)} is no array, and has no elements")
@@ -65,15 +62,35 @@ class Memory:
             return self.load(array, index, line)
         return access.load(self.m, array, index, line, counted=False)
 
-    def load_once(self, array: Any, index: Any, line: int, loops: int) -> Any:
-        """An element that is loaded in the first turn of so many loops around it."""
-        first = all(loop.turns == 1 for loop in self.m.loops.open[-loops:])
-        return (self.load if first else self.load_again)(array, index, line)
+    def _load_chosen(self, array: Choice, index: Any, line: int) -> Any:
+        """The element of each lane's own array; a view where dimensions are left open."""
+        result: Any = None
+        for option, lanes in array.in_turn(self.m):
+            value = access.load(self.m, option, index, line)
+            if result is None:
+                result = value
+            elif isinstance(value, Array):
+                result = chosen(lanes, result, value)
+            else:
+                result = np.where(lanes, value, result)
+        return array.dtype.type(0) if result is None else result
+
+    def _load_records(self, array: Records, index: Any, line: int) -> Any:
+        """A record, a field of all records, or a view of some of them."""
+        if isinstance(index, str):
+            return array.field(index)
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) == array.ndim and not any(isinstance(part, slice) for part in parts):
+            return Record(array, index)
+        views = {name: self.load(field, index, line) for name, field in array.fields.items()}
+        return Records(array.name, views)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
-        if isinstance(array, (Records, Record)):
-            return records.store(self, array, index, value, line)
+        if isinstance(array, Record):
+            return self.store(array.field(index), array.index, value, line)
+        if isinstance(array, Records):
+            return self._store_record(array, index, value, line)
         if isinstance(index, str):
             source, what = self.m.calls.source, f"an assignment to .{index}"
             raise unsupported(source, line, what, "assign to a name or an element")
@@ -81,7 +98,19 @@ class Memory:
             raise TypeError(f"{shown(array)} has no elements to be assigned")
         if not isinstance(value, NUMBER):
             value = _stored(value)
-        (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
+        if isinstance(array, Array):
+            access.store(self.m, array, index, value, line)
+            return
+        for option, _ in array.in_turn(self.m):
+            access.store(self.m, option, index, value, line)
+
+    def _store_record(self, array: Records, index: Any, value: Any, line: int) -> None:
+        """Copy a whole record to an element of an array of records."""
+        if not isinstance(value, Record):
+            first = next(iter(array.fields))
+            raise TypeError(f"assign to one field at a time, as in {array.name}[i].{first}")
+        for name, field in array.fields.items():
+            self.store(field, index, self.load(value, name, line), line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
         """As `store`, of a branch whose store is one with that of the other branch."""
@@ -118,17 +147,16 @@ class Memory:
         """`value in items`, of a tuple, or of an array, of which lanes look until they find it."""
         if not isinstance(items, (tuple, Array)):
             raise TypeError(f"`in` takes a tuple or an array, not {shown(items)}; write a loop")
-        compare = self.m.operations.compare
         found: Any = np.bool_(False)
         if isinstance(items, tuple):
             for item in items:
-                found = found | compare("Eq", value, item, line)
+                found = found | self.compare("Eq", value, item, line)
             return found
         masks = self.m.masks
         for i in range(int(np.max(items.shape[0]))):
             masks.append(both(masks[-1], np.less(i, items.shape[0]) & ~found))
             if masks[-1] is not False:
-                same = compare("Eq", value, self.load(items, np.int64(i), line), line)
+                same = self.compare("Eq", value, self.load(items, np.int64(i), line), line)
                 found = found | (same & self.m.lanes.full(masks[-1]))
             masks.pop()
         return found

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
-from gemmlab.simt.numbers.values import number
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
 # scalars several times as fast as the ufunc does, but for powers, whose last bit differs.

@@ -118,6 +118,28 @@ class Hazard:
         return f"{self.kind}: {self.message}\n  line {self.line}: {self.code}"
 
 
+@dataclass(frozen=True)
+class Note:
+    """Something to know about a line, such as that threads had returned before its barrier.
+
+    line, code : the line of `file`, and its text; block, thread : where, as (x, y, z)
+    kind : what it is about; a report has one of each kind for a line
+    count : lanes concerned, over the whole launch
+    """
+
+    line: int
+    code: str
+    block: Dim3
+    thread: Dim3
+    message: str
+    kind: str = field(repr=False)
+    file: str = field(default="", repr=False)
+    count: int = field(default=1, compare=False)
+
+    def __str__(self) -> str:
+        return f"note: {self.message}\n  line {self.line}: {self.code}"
+
+
 class HazardError(RuntimeError):
     """Raised at the first hazard of a simulation; `.hazard` describes it."""
 

@@ -18,12 +18,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from gemmlab.simt.builtins.under_way import UnderWay
 
 
 class Fence(NamedTuple):
@@ -75,6 +72,12 @@ class Updates:
         return self.time if self.epoch < epoch else self.before
 
 
+class Told(Protocol):
+    """Who knows what threads of a block have told each other, for `Releases`."""
+
+    def told(self, lanes: list[int], by: int, fences: int) -> list[bool]: ...
+
+
 class Releases:
     """The fences of a launch, and the atomics after them.
 
@@ -98,7 +101,7 @@ class Releases:
         self.of_lane: dict[int, list[Release]] = defaultdict(list)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
-        self.under_way: dict[int, UnderWay] = {}
+        self.under_way: dict[int, Told] = {}
 
     def count(self) -> int:
         """Count a fence, or threads that tell others what they have done; its number."""

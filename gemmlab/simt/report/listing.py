@@ -7,13 +7,10 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gemmlab.model.counters import OPS, Counters
 from gemmlab.model.transactions import SECTOR, WARP
-
-if TYPE_CHECKING:
-    from gemmlab.simt.report.report import Report
 
 WIDEST_CODE = 88  # characters, in text; longer lines go on below
 
@@ -195,36 +192,7 @@ _EDGE = {False: "", True: f"border-left:{_LINE};"}
 _HAZARD = "background:rgba(213,94,0,.22)"
 
 
-def listing(report: Report) -> Listing:
-    """The source of a launch, its counters and hazards, function by function."""
-    parts = []
-    for source in report.sources.values():
-        counts = report.by_file[source.file]
-        marks = {
-            line: tuple(dict.fromkeys(h.kind for h in report.hazards
-                                      if (h.file or report.source.file) == source.file
-                                      and h.line == line))
-            for line in {h.line for h in report.hazards}
-        }  # fmt: skip
-        rows = tuple(
-            Row(line, code, counts.get(line, Counters()), marks.get(line, ()))
-            for line, code in enumerate(_dedented(source.lines), source.first_line)
-        )
-        parts.append((source.tree.name, rows))
-    some = [row.counts for _, rows in parts for row in rows]
-    used = {c.group for c in COLUMNS if any(c.value(counts) for counts in some)}
-    launch = ", ".join(f"{name} {value:,}" for name, value in report.launch.items())
-    return Listing(
-        title=f"{report.source.tree.name}: grid {report.grid}, block {report.block}, simulated",
-        parts=tuple(parts),
-        total=Row(0, "total", Counters({**report.counters, **report.instructions}), ()),
-        columns=tuple(c for c in COLUMNS if c.group in used),
-        notes=(*filter(None, (launch,)), *(str(n) + _times(n.count) for n in report.notes)),
-        hazards=tuple(str(h) + _times(h.count) for h in report.hazards),
-    )
-
-
-def _dedented(lines: tuple[str, ...]) -> list[str]:
+def dedented(lines: tuple[str, ...]) -> list[str]:
     """The lines without the margin that they have in common."""
     margin = min([len(x) - len(x.lstrip()) for x in lines if x.strip()])
     return [line[margin:].rstrip() for line in lines]
@@ -236,7 +204,7 @@ def _folded(code: str) -> list[str]:
     return textwrap.wrap(code, WIDEST_CODE, subsequent_indent=indent) or [""]
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
     """How often a hazard was found, where it is more than once."""
     return f"  [{count:,} times in all]" if count > 1 else ""
 

@@ -16,13 +16,11 @@ from gemmlab.model.counters import (
 )
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt.numbers.lanes import Dim3
-from gemmlab.simt.races.hazards import Hazard, HazardError
+from gemmlab.simt.races.hazards import Hazard, HazardError, Note
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.shadow import Shadow
-from gemmlab.simt.report.listing import Listing, listing
-from gemmlab.simt.report.notes import Note
-from gemmlab.simt.report.shares import Shares
-from gemmlab.simt.report.trace import Access
+from gemmlab.simt.report.listing import COLUMNS, Listing, Row, dedented, times
+from gemmlab.simt.report.trace import Access, Shares
 from gemmlab.simt.syntax.source import Source
 
 
@@ -132,7 +130,31 @@ class Report:
 
     def listing(self) -> Listing:
         """The source with the counters beside each line, as text and as a table in notebooks."""
-        return listing(self)
+        parts = []
+        for source in self.sources.values():
+            counts = self.by_file[source.file]
+            marks = {
+                line: tuple(dict.fromkeys(h.kind for h in self.hazards
+                                          if (h.file or self.source.file) == source.file
+                                          and h.line == line))
+                for line in {h.line for h in self.hazards}
+            }  # fmt: skip
+            rows = tuple(
+                Row(line, code, counts.get(line, Counters()), marks.get(line, ()))
+                for line, code in enumerate(dedented(source.lines), source.first_line)
+            )
+            parts.append((source.tree.name, rows))
+        some = [row.counts for _, rows in parts for row in rows]
+        used = {c.group for c in COLUMNS if any(c.value(counts) for counts in some)}
+        launch = ", ".join(f"{name} {value:,}" for name, value in self.launch.items())
+        return Listing(
+            title=f"{self.source.tree.name}: grid {self.grid}, block {self.block}, simulated",
+            parts=tuple(parts),
+            total=Row(0, "total", Counters({**self.counters, **self.instructions}), ()),
+            columns=tuple(c for c in COLUMNS if c.group in used),
+            notes=(*filter(None, (launch,)), *(str(n) + times(n.count) for n in self.notes)),
+            hazards=tuple(str(h) + times(h.count) for h in self.hazards),
+        )
 
     def _repr_html_(self) -> str:
         return self.listing()._repr_html_()

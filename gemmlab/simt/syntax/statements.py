@@ -6,8 +6,7 @@ import ast
 import builtins
 
 from gemmlab.simt.syntax.assigned import gives_value, unsure
-from gemmlab.simt.syntax.constants import ATTRIBUTES
-from gemmlab.simt.syntax.expressions import Expressions
+from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
 from gemmlab.simt.syntax.nodes import (
     ARRAY,
     INDEX,

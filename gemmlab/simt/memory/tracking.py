@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.simt.numbers.lanes import same_in_blocks
-from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Mask, same_in_blocks
 from gemmlab.simt.races.shadow import Clash, Shadow
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-    from gemmlab.simt.memory.array import Array
 
 
 class Access(NamedTuple):
@@ -43,7 +40,7 @@ class Access(NamedTuple):
 
 
 def track_global(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask,
     value: Any = None, compares: bool = False,
 ) -> None:  # fmt: skip
     """Report a race: an access by another thread, and nothing orders the two.
@@ -69,7 +66,7 @@ def track_global(
 
 
 def track_shared(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask,
     value: Any = None, compares: bool = False,
 ) -> None:  # fmt: skip
     """Report a race with another thread of the block, or a read of an unwritten element.
@@ -98,7 +95,7 @@ def track_shared(
 
 
 def look_shared(
-    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
+    m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
 ) -> None:
     """As `track_shared`, of elements that a thread lets be touched asynchronously, or each its own.
 
@@ -110,7 +107,7 @@ def look_shared(
 
 
 def track_boxes(
-    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+    m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
 ) -> None:
     """As `track_global`, of many elements that a thread of a block by itself lets be touched."""
     places = np.full(len(elements), thread)
@@ -119,7 +116,7 @@ def track_boxes(
 
 
 def _track(
-    m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray, noted: bool = True
+    m: MemoryBatch, access: Access, cells: np.ndarray, lanes: np.ndarray, noted: bool = True
 ) -> None:
     """Check an access by `lanes`, as the shadow numbers them, to `cells` of all of its blocks."""
     shadow: Shadow = access.array.shadow
@@ -147,7 +144,7 @@ def _track(
             return
 
 
-def _report(m: Machine, access: Access, clash: Clash) -> bool:
+def _report(m: MemoryBatch, access: Access, clash: Clash) -> bool:
     """Report a clash as a hazard; False where it is only a note, or is still undecided."""
     if clash.ops == ("write", "write"):
         differ = _differ(m, access, clash)
@@ -168,7 +165,7 @@ def _report(m: Machine, access: Access, clash: Clash) -> bool:
     return False
 
 
-def _involved(m: Machine, access: Access, clash: Clash) -> tuple:
+def _involved(m: MemoryBatch, access: Access, clash: Clash) -> tuple:
     """The lane at fault and the other one, the element, and how many lanes are at fault."""
     i = clash.lane // access.units
     block, thread = _lane(m, access, i)
@@ -181,7 +178,7 @@ def _involved(m: Machine, access: Access, clash: Clash) -> tuple:
     return (block, thread), other, place, count
 
 
-def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
+def _differ(m: MemoryBatch, access: Access, clash: Clash) -> np.ndarray:
     """The lanes of a clash of two writes that write another value than is, or will be, there."""
     if access.value is None or access.units > 1:
         return clash.lanes
@@ -206,7 +203,7 @@ def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
     return result
 
 
-def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
+def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> str:
     """The values of a race as its message shows them: the one in memory, those that lanes write."""
     i, other = clash.lane // access.units, clash.other
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
@@ -224,7 +221,7 @@ def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
     return f" ({old!s})" if values is None else f" ({old!s}, now {values[row, thread]!s})"
 
 
-def _lane(m: Machine, access: Access, i: int) -> tuple[int, int]:
+def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
     """The block and the thread of a lane of an access."""
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
     return int(m.lanes.blocks[row, 0]), thread
@@ -235,7 +232,7 @@ def _units(array: Array) -> int:
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 
-def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+def _in_one_row(m: MemoryBatch, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
     """The elements and the threads of the active lanes, where every block does the same."""
     known = m.memory.again.get((_in_one_row, at, mask))
     if known is None:
