@@ -12,7 +12,7 @@ import linecache
 from collections.abc import Callable
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,16 +23,16 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
-from gemmlab.simt.machine.machine import Launch, Machine
+from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.allocation import check_shared
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
-from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
-from gemmlab.simt.syntax.rewrite import SOURCE
-from gemmlab.simt.syntax.source import read_source
+from gemmlab.simt.syntax.rewrite import SOURCE, Program
+from gemmlab.simt.syntax.source import Source, read_source
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
@@ -167,22 +167,58 @@ def simulate(
     _check(launch)
 
     source = program[function].source if function in program else read_source(function)
-    grain: Grain | None = Grain("batch")
-    while grain:
-        report = Report(source, *sizes, on_hazard)
-        cache = None if l2 is None else L2.of(l2)
-        traced = Trace.of(trace, report.source)
+    asked = Asked(on_hazard, l2, trace, shares)
+    return _simulated(Kernel(function, source, program), args, launch, asked)
+
+
+class Kernel(NamedTuple):
+    """A kernel: its function, its source, and what of it is in lock-step form already."""
+
+    function: Callable
+    source: Source
+    program: Program
+
+
+class Asked(NamedTuple):
+    """What the caller of `simulate` wants to know of a launch."""
+
+    on_hazard: str
+    l2: Device | str | None
+    trace: int | str | tuple[int | str, ...]
+    shares: bool
+
+    def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
+        """A report of which nothing is known yet, and the L2 cache that sees the accesses."""
+        report = Report(source, launch.grid, launch.block, self.on_hazard)
+        cache = None if self.l2 is None else L2.of(self.l2)
+        traced = Trace.of(self.trace, source)
         report.trace = traced.accesses
         report.watchers += [cache.watch] if cache else []
         report.watchers += [traced.watch] if traced.lines else []
-        if shares:
-            report.shares = Shares(*sizes)
+        if self.shares:
+            report.shares = Shares(launch.grid, launch.block)
             report.watchers.append(report.shares.watch)
-        arguments, values = _bind(function, args, launch, report)
+        return report, cache
 
-        machine = partial(Machine, launch, report, program, [a.array for a in arguments])
-        kernel = partial(Machine.bound, function=function, source=source, values=values)
-        grain = _run(grain, launch, report, _at_once(function, launch), machine, kernel)
+
+def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Report:
+    """Run a launch to its end, and give the host's arrays what it has stored.
+
+    That lanes wait for each other is known when they spin, in the middle of a launch. It then
+    begins anew, from the host's arrays and with an empty report, in fibers of a finer grain, in
+    which those that others wait for can go on. There are only a few grains, and each is finer than
+    the last.
+    """
+    grain: Grain | None = Grain("batch")
+    while grain is not None:
+        report, cache = asked.report(kernel.source, launch)
+        arguments, values = _bind(kernel.function, args, launch, report)
+        arrays = [a.array for a in arguments]
+        machine = partial(Machine, launch, report, kernel.program, arrays)
+        bound = partial(
+            Machine.bound, function=kernel.function, source=kernel.source, values=values
+        )
+        grain = _run(grain, launch, report, _at_once(kernel.function, launch), machine, bound)
     report.decide()
     if cache:
         report.launch.update(cache.finish())
@@ -227,9 +263,20 @@ def _run(
     return None
 
 
+@runtime_checkable
+class Rung(Protocol):
+    """A kernel of a ladder, as `gemmlab.kernels.Kernel` is one: `build` takes its own tiling."""
+
+    name: str
+    machine: str
+    library: bool
+    default: Any
+    build: Callable
+
+
 def _function(fn: Any) -> Callable:
     """The Python function of a kernel in any form."""
-    if hasattr(fn, "build"):  # a rung of the ladder
+    if isinstance(fn, Rung):
         if fn.machine != "gpu" or fn.library:
             raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
         fn = fn.build(fn.default)

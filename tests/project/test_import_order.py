@@ -104,7 +104,7 @@ def test_a_cycle_is_found(code, wrong):
 
 
 def upward(path: Path, module: ast.Module) -> list[str]:
-    """What a file of the simulator imports, for types or at all, from parts to the right of its own."""
+    """What a file of the simulator imports from parts to the right, if only for types."""
     own = path.relative_to(PACKAGE / "simt").parts[0].removesuffix(".py")
     if own not in SIMT:
         return [f"{own} has no place in SIMT"]

@@ -54,7 +54,7 @@ class Fiber:
 class Meeting:
     """A call that is made when all have come: lanes of a block, of a warp, or of the grid.
 
-    key : the machine, None for the grid; the `moment` of the call; which warp, if one
+    key : the machine, None for the grid; the `_moment` of the call; which warp, if one
     fibers, calls : who has come, and with what arguments; here : their lanes
     named : the lanes that they wait for; None for all of the block
     """
@@ -79,7 +79,7 @@ class Meeting:
             self.named = named if self.named is None else self.named | named
 
 
-def moment(m: Machine) -> tuple:
+def _moment(m: Machine) -> tuple:
     """Where lanes are that run: the calls that they are in, and the turns of their loops.
 
     Lanes in lock-step come to it together. A barrier that some of them leave out in one turn is
@@ -89,7 +89,7 @@ def moment(m: Machine) -> tuple:
     return (m.calls.place, *calls, *(loop.turns for loop in m.loops.open))
 
 
-def held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
+def _held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
     """What `function` returns for all lanes that have come."""
     m = meeting.key[0]
     own = m.masks[:]
@@ -104,7 +104,7 @@ def held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
     return result
 
 
-def named_lanes(m: Machine, mask: Any) -> np.ndarray:
+def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
     """The lanes that the active ones name by a mask of their warp."""
     bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
     on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
@@ -246,12 +246,12 @@ class Fibers:
             return fiber
         if self.patient:
             self.in_vain += 1
-            finer = finer_grain(self) if self.in_vain > 2 * len(self.patient) else None
+            finer = _finer_grain(self) if self.in_vain > 2 * len(self.patient) else None
             if finer:
                 raise SpinsError(finer)
             return self.patient.popleft()
         if self.spinning:
-            give_up(self)
+            _give_up(self)
         for meeting in self.meetings.values():  # its function reports who does not come
             return meeting.fibers[0]
         return None
@@ -316,20 +316,20 @@ class Fibers:
         if whom != "block":
             every = (1 << WARP) - 1
             mask = every if whom == "warp" else args[0] if args else keywords.get("mask", every)
-            named = named_lanes(m, mask)
+            named = _named_lanes(m, mask)
             if self.grain.name == "lane":
                 warp = m.lanes.first(m.masks[-1])[1] // WARP
-        meeting = self._join((m, moment(m), warp), named, (args, keywords))
+        meeting = self._join((m, _moment(m), warp), named, (args, keywords))
         if not meeting.held:
             meeting.held = True
-            meeting.result = held(meeting, function, self.alive[m])
+            meeting.result = _held(meeting, function, self.alive[m])
         return meeting.result
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
         """Wait for the whole grid: `this_grid().sync()`."""
         if m.masks[-1] is False:
             return
-        meeting = self._join((None, moment(m), None), None, (m, sync))
+        meeting = self._join((None, _moment(m), None), None, (m, sync))
         if meeting.held:
             return
         meeting.held = True
@@ -338,7 +338,7 @@ class Fibers:
             part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
             part.join(fiber, None, ((), {}))
         for part, (_, function) in zip(together.values(), meeting.calls, strict=False):
-            held(part, function, self.alive[part.key[0]])
+            _held(part, function, self.alive[part.key[0]])
         epoch = max(int(np.max(machine.waits.epoch)) for machine in together)
         for machine in together:
             machine.waits.epoch = epoch
@@ -376,9 +376,9 @@ class Fibers:
         return result
 
 
-def give_up(fibers: Fibers) -> None:
+def _give_up(fibers: Fibers) -> None:
     """Nobody can go on: run in finer fibers if that may help, else report a deadlock."""
-    finer = finer_grain(fibers)
+    finer = _finer_grain(fibers)
     if finer:
         raise SpinsError(finer)
     firsts: dict[tuple, Fiber] = {}  # of those that spin in a line
@@ -392,7 +392,7 @@ def give_up(fibers: Fibers) -> None:
     raise StepLimitError
 
 
-def finer_grain(fibers: Fibers) -> Grain | None:
+def _finer_grain(fibers: Fibers) -> Grain | None:
     """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
     if fibers.grain.name in LANES:
         whole = any(m.under_way.undivided for m in fibers.open)
