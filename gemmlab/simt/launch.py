@@ -24,9 +24,9 @@ from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_f
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Machine
-from gemmlab.simt.memory.allocation import check_shared
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
+from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report

@@ -5,37 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from gemmlab.simt.builtins.async_copies import Copies
-from gemmlab.simt.builtins.under_way import UnderWay
+from gemmlab.simt.builtins.under_way import Copies, UnderWay
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
-from gemmlab.simt.numbers.lanes import Mask
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.tally import Tally
 
 
 class Operations(Protocol):
-    """Operators of a kernel, computed as Numba types them, and counted."""
+    """Operators of a kernel, computed as Numba types them, and counted (`machine.operations`)."""
 
-    def binary(self, op: str, a: Any, b: Any, line: int) -> Any: ...
-
-    def unary(self, op: str, a: Any, line: int) -> Any: ...
-
-    def not_(self, value: Any) -> Any: ...
-
-    def compare(self, op: str, a: Any, b: Any, line: int) -> Any: ...
-
-    def fma(self, a: Any, b: Any, c: Any, line: int) -> Any: ...
+    binary: Callable[[str, Any, Any, int], Any]
+    unary: Callable[[str, Any, int], Any]
+    compare: Callable[[str, Any, Any, int], Any]
+    not_: Callable[[Any], Any]
+    fma: Callable[[Any, Any, Any, int], Any]
 
 
 class Loops(Protocol):
-    """How lanes wait for others in one instruction, and how a launch begins anew for that."""
+    """How lanes wait for others in one instruction, each warpgroup by itself (`machine.loops`)."""
 
-    def await_(
-        self, line: int, mask: Mask, condition: Callable[[], bool], words: Callable[[], str]
-    ) -> None: ...
-
-    def divide(self) -> None: ...
+    await_: Callable[..., None]
+    divide: Callable[[], None]
 
 
 class BuiltinBatch(MemoryBatch, Protocol):

@@ -21,7 +21,7 @@ from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.access import each_element
 from gemmlab.simt.memory.array import Array, Record, Records, row_major
 from gemmlab.simt.memory.choice import Choice
-from gemmlab.simt.numbers.arithmetic import operands
+from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.values import NUMBER, Cast, shown
 from gemmlab.simt.syntax.source import unsupported
 
@@ -30,28 +30,8 @@ MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a mach
 
 # Functions by name
 
-BINARY = {
-    operator.add: "Add",
-    operator.sub: "Sub",
-    operator.mul: "Mult",
-    operator.truediv: "Div",
-    operator.floordiv: "FloorDiv",
-    operator.mod: "Mod",
-    operator.pow: "Pow",
-    operator.and_: "BitAnd",
-    operator.or_: "BitOr",
-    operator.xor: "BitXor",
-    operator.lshift: "LShift",
-    operator.rshift: "RShift",
-}
-COMPARE = {
-    operator.eq: "Eq",
-    operator.ne: "NotEq",
-    operator.lt: "Lt",
-    operator.le: "LtE",
-    operator.gt: "Gt",
-    operator.ge: "GtE",
-}
+BINARY = {f: name for name, f in arithmetic.BINARY.items()} | {operator.pow: "Pow"}
+COMPARE = {f: name for name, f in arithmetic.COMPARE.items()}
 UNARY = {operator.neg: "USub", operator.pos: "UAdd", operator.invert: "Invert"}
 
 
@@ -178,7 +158,7 @@ def _python_sum(m: BuiltinBatch, values: Any) -> Any:
 
 
 def _type_of_sum(array: Array) -> np.dtype:
-    return operands("Add", array.dtype, array.dtype)[0]
+    return arithmetic.operands("Add", array.dtype, array.dtype)[0]
 
 
 def _folded(m: BuiltinBatch, op: str, array: Any, result: Any) -> Any:

@@ -32,13 +32,13 @@ from gemmlab.instructions.tensor_maps import TensorMap
 from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.simt.builtins import tensor_copies, warpgroups
-from gemmlab.simt.builtins.async_copies import Copy
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.collective import collective
+from gemmlab.simt.builtins.under_way import Copy
 from gemmlab.simt.memory.access import fetch, put
-from gemmlab.simt.memory.allocation import shared_array
 from gemmlab.simt.memory.array import Array, row_major
 from gemmlab.simt.memory.indices import Place, count_wide, find
+from gemmlab.simt.memory.memory import shared_array
 from gemmlab.simt.numbers.lanes import both, without
 from gemmlab.simt.numbers.values import shown
 from gemmlab.simt.syntax.source import UnsupportedError

@@ -19,7 +19,7 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.tensor_maps import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.batch import BuiltinBatch
-from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of
+from gemmlab.simt.builtins.under_way import UNIT, Operation, memory_of, parts_of
 from gemmlab.simt.memory.access import put
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.indices import Place, find
@@ -164,7 +164,7 @@ def _each(m: BuiltinBatch, place: Place) -> Iterator[tuple[tuple[int, int], Elem
     """Each mbarrier that lanes name: its memory and byte, its element, the threads."""
     array: Array = place.array
     elements, threads = m.lanes.of(place.at, place.mask)
-    memory = array.buffer if array.buffer.base is None else array.buffer.base
+    memory = memory_of(array)
     for at in np.unique(elements):
         key = id(memory), int(at) * array.itemsize
         yield key, array.element(at), threads[elements == at]

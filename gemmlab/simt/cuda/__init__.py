@@ -1,12 +1,11 @@
 """`numba.cuda` without a GPU: the same names, for kernels that are simulated when launched.
 
     names          what means something in kernels
-    kernels        jit, kernels and device functions
-    launches       what a launch does, and who watches
+    kernels        jit, kernels and device functions, launches and who watches them
     arrays         memory of the device and of the host
     streams        streams, events, times
     devices        the GPU that is simulated
-    reduction, vectorizers   reduce, vectorize: kernels made of a function
+    vectorizers    reduce, vectorize: kernels made of a function
     choice         which `cuda` a program gets that asks gemmlab for one
 
 Numba knows the names, too: it compiles a kernel that is written with them as if it were written

@@ -1,4 +1,4 @@
-"""`vectorize` for a GPU: a function of numbers made into a kernel that takes arrays."""
+"""Kernels that are made of a function: by `vectorize` of numbers, by `reduce` of two values."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.builtins.async_copies import Copies
-from gemmlab.simt.builtins.under_way import UnderWay
+from gemmlab.simt.builtins.under_way import Copies, UnderWay
 from gemmlab.simt.machine.calls import Calls, Frame, Variables
 from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.operations import Branches, Operations

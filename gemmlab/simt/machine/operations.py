@@ -7,7 +7,6 @@ masks while it lasts.
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,14 +18,6 @@ from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, shown, truth
 from gemmlab.simt.report.tally import Tally
 
-COMPARE = {
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-}
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 COMPARED = (*NUMBER, tuple)
 
@@ -74,7 +65,7 @@ class Operations:
             raise _not_compared(a, b)
         if kinds in MIXED:
             a, b = arithmetic.comparable(a, b)
-        result = COMPARE[op](a, b)
+        result = arithmetic.COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
         return result
 

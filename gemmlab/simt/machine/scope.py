@@ -14,7 +14,7 @@ from gemmlab.simt.builtins import atomics, barriers, functions, instructions, wa
 from gemmlab.simt.builtins.barriers import GridGroup
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.machine.calls import Calls
-from gemmlab.simt.memory import allocation
+from gemmlab.simt.memory import memory
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.values import Triple, translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
@@ -131,9 +131,9 @@ def _calls(m: BuiltinBatch) -> dict[str, Callable]:
     """The names of `cuda` that are called."""
     whole_grid = GridGroup(m)
     return {
-        "shared.array": partial(allocation.shared_array, m),
-        "local.array": partial(allocation.local_array, m),
-        "const.array_like": partial(allocation.constant_array, m),
+        "shared.array": partial(memory.shared_array, m),
+        "local.array": partial(memory.local_array, m),
+        "const.array_like": partial(memory.constant_array, m),
         "atomic.cas": partial(atomics.exchange, m),
         "atomic.compare_and_swap": partial(atomics.compare_and_swap, m),
         **{f"atomic.{name}": partial(atomics.update, m, name) for name in atomics.UPDATES},

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gemmlab.simt.numbers.lanes import IdentityCache, Lanes, Launch, Mask, Masks
-from gemmlab.simt.races.hazards import Element, Touch
+from gemmlab.simt.races.hazards import Touch
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.syntax.source import Source
@@ -28,45 +27,28 @@ class Calls(Protocol):
     """
 
     frames: list[Any]
+    source: Source
     place: tuple
     line: int
 
-    @property
-    def source(self) -> Source: ...
-
 
 class Findings(Protocol):
-    """Who is told of hazards, by the lanes at fault."""
+    """Who is told of hazards, by the lanes at fault (`report.findings`)."""
 
-    def hazard(
-        self, kind: str, line: int, lanes: Mask, text: str, *, other: int | None = None,
-        element: Element | None = None, op: str = "", against: Touch | None = None,
-    ) -> None: ...  # fmt: skip
-
-    def note(self, kind: str, line: int, lanes: Mask, text: str) -> None: ...
-
-    def unwritten(self, line: int, lane: Lane, element: Element, op: str, count: int) -> None: ...
-
-    def race(
-        self, line: int, clash: Clash, lane: Lane, other: Lane, element: Element, count: int,
-        values: str, unless: tuple[Shadow, int] | None = None,
-    ) -> None: ...  # fmt: skip
-
-    def same_value(
-        self, line: int, lane: Lane, other: Lane, element: Element, count: int
-    ) -> None: ...
-
-    def touch(self, op: str, line: int, lane: Lane) -> Touch: ...
+    hazard: Callable[..., None]
+    note: Callable[..., None]
+    unwritten: Callable[..., None]
+    race: Callable[..., None]
+    same_value: Callable[..., None]
+    touch: Callable[..., Touch]
 
 
 class Tally(Protocol):
-    """Who counts: operations, amounts of any counter, and the active lanes of a mask."""
+    """Who counts operations and amounts, and the active lanes of a mask (`report.tally`)."""
 
-    def tick(self, line: int, kind: Any) -> None: ...
-
-    def add(self, line: int, names: tuple[str, ...], amounts: tuple[int, ...]) -> None: ...
-
-    def active(self, mask: Mask) -> tuple[int, int]: ...
+    tick: Callable[[int, Any], None]
+    add: Callable[[int, tuple, tuple], None]
+    active: Callable[[Mask], tuple[int, int]]
 
 
 class Report(Protocol):
@@ -86,12 +68,11 @@ class Batch(Protocol):
     findings: Findings
     tally: Tally
     report: Report
-
-    def alive(self) -> Mask: ...
+    alive: Callable[[], Mask]
 
 
 class Held(Protocol):
-    """The arrays of a batch, and caches for accesses that loops repeat (`memory.Memory`)."""
+    """The arrays of a batch, and caches for accesses that loops repeat (`memory.memory`)."""
 
     shared: dict[tuple, Any]
     static_bytes: int
@@ -99,38 +80,28 @@ class Held(Protocol):
     watchers: list[Callable]
     again: IdentityCache
     located: IdentityCache
-
-    def extent(self, index: Any) -> tuple[int, int]: ...
+    extent: Callable[[Any], tuple[int, int]]
 
 
 class Copies(Protocol):
-    """Copies to shared memory that are under way, which an access must not come before."""
+    """Copies that are under way to elements which an access must not touch before they land."""
 
-    def check(
-        self, m: MemoryBatch, line: int, op: str, array: Any, at: Any, mask: Mask
-    ) -> None: ...
+    check: Callable[..., None]
 
 
 class UnderWay(Protocol):
     """Asynchronous instructions that are under way in a block."""
 
-    def check_registers(
-        self, m: MemoryBatch, line: int, op: str, array: Any, at: Any, mask: Mask
-    ) -> None: ...
-
-    def touch(
-        self, m: MemoryBatch, line: int, op: str, array: Any, at: Any, mask: Mask
-    ) -> None: ...
-
-    def store(self, line: int, array: Any, at: Any, mask: Mask) -> None: ...
+    check_registers: Callable[..., None]
+    touch: Callable[..., None]
+    store: Callable[..., None]
 
 
 class Apart(Protocol):
     """Who keeps the accesses of lanes that run one by one, to count them as those of warps."""
 
-    def keep(self, line: int, op: str, array: Any, at: Any, mask: Mask) -> None: ...
-
-    def finish(self) -> None: ...
+    keep: Callable[..., None]
+    finish: Callable[[], None]
 
 
 class MemoryBatch(Batch, Protocol):

@@ -33,10 +33,10 @@ BINARY: dict[str, Callable] = {
     "LShift": operator.lshift,
     "RShift": operator.rshift,
 }
-UNARY: dict[str, Callable] = {
-    "UAdd": np.positive,
-    "USub": np.negative,
-    "Invert": np.invert,
+UNARY: dict[str, Callable] = {"UAdd": np.positive, "USub": np.negative, "Invert": np.invert}
+COMPARE: dict[str, Callable] = {
+    **{"Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt},
+    **{"LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge},
 }
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")

@@ -298,6 +298,17 @@ def _complex(real: Any, imag: Any = False) -> Any:
     return result[()]
 
 
+# Functions of `math` that NumPy has by the same name, and those that it has by another one.
+_SAME = (
+    *("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "exp2", "expm1", "log2", "log10"),
+    *("log1p", "sinh", "cosh", "hypot", "copysign", "fmod", "degrees", "radians", "cbrt"),
+    *("trunc", "floor", "ceil"),
+)
+_OTHER = {
+    **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
+    **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"},
+    **{"fabs": "abs"},
+}
 _FUNCTIONS: dict[Any, Callable] = {
     builtins.abs: _abs,
     builtins.min: _minimum,
@@ -310,36 +321,8 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.enumerate: _enumerate,
     builtins.zip: Together,
     builtins.complex: _complex,
-    math.sqrt: _real(np.sqrt),
-    math.exp: _real(np.exp),
-    math.log: _real(np.log),
-    math.sin: _real(np.sin),
-    math.cos: _real(np.cos),
-    math.tan: _real(np.tan),
-    math.tanh: _real(np.tanh),
-    math.exp2: _real(np.exp2),
-    math.expm1: _real(np.expm1),
-    math.log2: _real(np.log2),
-    math.log10: _real(np.log10),
-    math.log1p: _real(np.log1p),
-    math.asin: _real(np.arcsin),
-    math.acos: _real(np.arccos),
-    math.atan: _real(np.arctan),
-    math.atan2: _real(np.arctan2),
-    math.sinh: _real(np.sinh),
-    math.cosh: _real(np.cosh),
-    math.asinh: _real(np.arcsinh),
-    math.acosh: _real(np.arccosh),
-    math.atanh: _real(np.arctanh),
-    math.hypot: _real(np.hypot),
-    math.copysign: _real(np.copysign),
-    math.fmod: _real(np.fmod),
-    math.degrees: _real(np.degrees),
-    math.radians: _real(np.radians),
-    math.cbrt: _real(np.cbrt),
-    math.pow: _real(np.power),
-    math.fabs: _real(np.abs),
-    math.trunc: _real(np.trunc),
+    **{getattr(math, name): _real(getattr(np, name)) for name in _SAME},
+    **{getattr(math, name): _real(getattr(np, its)) for name, its in _OTHER.items()},
     math.remainder: _each(math.remainder),
     math.erf: _each(math.erf),
     math.erfc: _each(math.erfc),
@@ -354,8 +337,6 @@ _FUNCTIONS: dict[Any, Callable] = {
     cmath.log: np.log,
     cmath.sqrt: np.sqrt,
     cmath.phase: np.angle,
-    math.floor: _real(np.floor),
-    math.ceil: _real(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }

@@ -6,6 +6,8 @@ import ast
 import operator
 from collections.abc import Callable
 
+from gemmlab.simt.numbers import arithmetic
+
 # Names of the rewriter's own begin with a dot, so that no name of a kernel can be one of them.
 M, TUPLE, VALUE, NEXT, ARRAY, INDEX = ".m", ".tuple", ".value", ".next", ".array", ".index"
 
@@ -48,22 +50,9 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 OPERATORS: dict[type, Callable] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-    ast.Invert: operator.invert,
-    ast.Not: operator.not_,
+    **{getattr(ast, name): function for name, function in arithmetic.BINARY.items()},
+    **{ast.Pow: operator.pow, ast.UAdd: operator.pos, ast.USub: operator.neg},
+    **{ast.Invert: operator.invert, ast.Not: operator.not_},
 }
 LONGEST = 128  # the longest integer that Python computes beforehand, in bits
 
