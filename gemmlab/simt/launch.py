@@ -1,7 +1,7 @@
 """A launch on the simulated GPU: checked, cut into batches of blocks, run, reported.
 
 All threads of all blocks of a batch advance together, one operation of the source at a time, so
-that a small GEMM takes milliseconds.
+that a small GEMM takes milliseconds. Errors are told as whoever wrote the kernel sees them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def told_at_the_kernel(launch: Callable) -> Callable:
 
 
 def _places(error: Exception) -> list[TracebackType]:
-    """Where an error passed through kernels, the innermost place last."""
+    """An error passed through kernels at these places, the innermost last."""
     places, step = [], error.__traceback__
     while step is not None:
         if SOURCE in step.tb_frame.f_globals:
@@ -180,7 +180,7 @@ class Kernel(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the caller of `simulate` wants to know of a launch."""
+    """The caller of `simulate` wants to know this of a launch."""
 
     on_hazard: str
     l2: Device | str | None
@@ -303,7 +303,7 @@ def _check(launch: Launch) -> None:
 
 
 def _at_once(function: Callable, launch: Launch) -> int:
-    """How many blocks are simulated together: all of them where one waits for all."""
+    """So many blocks are simulated together; all of them where one waits for all."""
     if waits_for_grid(function):
         check_resident(launch.blocks, launch.threads, launch.shared_bytes, launch.gpu)
         return launch.blocks

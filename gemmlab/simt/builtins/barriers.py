@@ -1,4 +1,9 @@
-"""Where threads wait for each other: barriers of a block and of a warp, and fences."""
+"""Threads wait for each other here: at barriers of a block, of a warp and of the grid; fences.
+
+A kernel that waits for the whole grid, `cuda.cg.this_grid().sync()`, is simulated with all of its
+blocks at once, as it runs on a GPU: each must be resident, so that the device bounds the grid, and
+with it the memory that a simulation takes.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +113,7 @@ def syncwarp(m: BuiltinBatch, mask: Any = FULL) -> None:
 
 
 def _named(m: BuiltinBatch, mask: Any) -> Any:
-    """Which lanes of its warp the mask of each lane names; True where it is all that are there."""
+    """Each lane's mask names these lanes of its warp; True where it names all that are there."""
     bits = np.asarray(mask).astype(np.int64)
     if (bits & FULL == FULL).all():
         return True
@@ -145,7 +150,7 @@ def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
 
 
 def held_at_once(threads: int, shared_bytes: int, gpu: Device | None) -> tuple[int, str]:
-    """How many such blocks `gpu`, or the largest GPU that is known, holds at once, and its name."""
+    """The number of such blocks that `gpu`, or the largest GPU known, holds at once; its name."""
     candidates = [gpu] if gpu else [device(name) for name in names()]
     return max(
         (

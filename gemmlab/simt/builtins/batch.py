@@ -1,4 +1,4 @@
-"""What a builtin may ask of the machine: a batch with its memory, and how it computes and waits."""
+"""A builtin may ask this of the machine: a batch with its memory, and how it computes and waits."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Operations(Protocol):
 
 
 class Loops(Protocol):
-    """How lanes wait for others in one instruction, each warpgroup by itself (`machine.loops`)."""
+    """Lanes wait here for others in one instruction, each warpgroup by itself (`machine.loops`)."""
 
     await_: Callable[..., None]
     divide: Callable[[], None]
 
 
 class BuiltinBatch(MemoryBatch, Protocol):
-    """A batch of blocks as builtins see it: neither variables nor scopes, and no branches."""
+    """A batch of blocks as builtins see it: it has no variables, scopes or branches for them."""
 
     memory: Memory
     report: Report

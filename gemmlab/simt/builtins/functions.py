@@ -1,4 +1,4 @@
-"""What a kernel can do with values besides `cuda`: functions of Python and NumPy, methods, bits.
+"""A kernel calls these besides `cuda`: functions of Python and NumPy, methods, bit operations.
 
 A function or method of a whole array is a loop in which each thread goes through all elements, one
 after the other: Numba makes such loops, and computes in the types that it gives `+` and `*`.
@@ -36,7 +36,7 @@ UNARY = {operator.neg: "USub", operator.pos: "UAdd", operator.invert: "Invert"}
 
 
 def named(m: BuiltinBatch, function: Any) -> Callable | None:
-    """What a function of Python or NumPy does on the machine; None for any other value."""
+    """A function of Python or NumPy as the machine executes it; None for any other value."""
     if function is print:
         return partial(_print, m)
     if isinstance(function, np.ufunc):
@@ -112,7 +112,7 @@ def _of_arrays(m: BuiltinBatch, function: np.ufunc, *operands: Any) -> Any:
 
 
 def _broadcast(index: tuple, shape: tuple) -> tuple:
-    """The index into an array of this `shape` that broadcasting pairs with `index`."""
+    """Broadcasting pairs `index` with this index into an array of a `shape` of its own."""
     own = index[len(index) - len(shape) :]
     return tuple(np.int64(0 if d == 1 else i) for i, d in zip(own, shape, strict=True))
 
@@ -140,7 +140,7 @@ def _mean(m: BuiltinBatch, array: Array) -> Any:
 
 
 def _item(m: BuiltinBatch, array: Array) -> Any:
-    """The only element."""
+    """The element of an array that has only one."""
     if np.any(np.not_equal(array.size, 1)):
         count = int(np.max(array.size))
         raise ValueError(f"{array.name} has {count} elements, and .item() takes the only one")
@@ -221,7 +221,7 @@ def attribute(m: BuiltinBatch, value: Any, name: str, line: int) -> Any:
 
 
 def _in_shape(array: Array, name: str, shape: tuple) -> Array:
-    """The same elements in another shape."""
+    """The elements of an array are seen in another shape, without a copy."""
     if array.strides != row_major(array.shape):
         raise TypeError(f"{array.name}.{name} needs an array without gaps, in C order")
     return array.view(shape, row_major(shape), array.offset)
@@ -274,7 +274,7 @@ def _unsigned(value: Any) -> tuple[np.ndarray, int]:
 
 
 def popc(value: Any) -> Any:
-    """How many bits are 1.
+    """Count the bits that are 1.
 
     >>> int(popc(np.int32(-1)))
     32
@@ -297,7 +297,7 @@ def brev(value: Any) -> Any:
 
 
 def clz(value: Any) -> Any:
-    """How many bits are 0 above the highest 1."""
+    """Count the bits that are 0 above the highest 1."""
     bits, width = _unsigned(value)
     for shift in (1, 2, 4, 8, 16, 32):
         bits = bits | (bits >> np.uint64(shift))

@@ -71,7 +71,7 @@ OF_WARPGROUP: dict[str, Callable] = {
 
 
 def asynchronous_meaning(instruction: Instruction) -> Callable | None:
-    """What an asynchronous instruction does; None for one that is none."""
+    """The function that executes an asynchronous instruction; None for any other instruction."""
     if instruction.name in BY_NAME:
         return BY_NAME[instruction.name]
     return OF_WARPGROUP[instruction.kind] if instruction.lanes == WARPGROUP else None

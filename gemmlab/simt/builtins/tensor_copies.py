@@ -79,12 +79,12 @@ class Barrier:
 
     @property
     def until(self) -> str:
-        """What completes the present phase, in words."""
+        """A sentence says what completes the present phase."""
         return f"phase {self.phase} of {self.element} is complete"
 
     @property
     def lacks(self) -> str:
-        """The same with what the present phase lacks."""
+        """The same sentence, with what the present phase lacks."""
         lacks = [f"{self.pending} of {self.count} arrivals"] * bool(self.pending)
         lacks += [f"{self.bytes} bytes"] * bool(self.bytes)
         return f"{self.until}, which lacks {' and '.join(lacks)}"
@@ -97,7 +97,7 @@ def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def init_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
-    """`mbarrier_init`."""
+    """`mbarrier_init`: the active lanes make mbarriers, each with its count of arrivals."""
     place = _place(m, instruction, bound, line)
     counts = m.lanes.spread(bound[1][1])[0]
     put(m, line, place.array, place.at, place.mask, np.uint64(0))
@@ -110,7 +110,7 @@ def init_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, line: i
 
 
 def arrive_at_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
-    """`mbarrier_arrive`, and `mbarrier_arrive_expect` with a number of bytes."""
+    """`mbarrier_arrive` of the active threads; `mbarrier_arrive_expect` with bytes to come."""
     place = _place(m, instruction, bound, line)
     expected = m.lanes.spread(bound[1][1])[0] if len(bound) > 1 else None
     for barrier, threads in barriers(m, instruction, place, line):
@@ -353,7 +353,7 @@ def _box(
 
 
 def _in_matrix(found: TensorMap, row: int, column: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each element of a box: whether the matrix has it, and where, or else 0."""
+    """For each element of a box: whether the matrix has it, and its place there, or 0."""
     matrix, columns = found.array, ROW // found.array.itemsize
     i, j = row + np.arange(found.rows)[:, None], column + np.arange(columns)[None, :]
     height, width = (int(size) for size in matrix.shape)

@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 @dataclass
 class Held:
-    """Who touches each unit of a shared memory: the numbers of operations; -1: none.
+    """For each unit of a shared memory, the numbers of the operations that touch it; -1 is none.
 
     copies : the last copy to it; reads : of each warpgroup the last product that reads it, and of
         each thread the last copy from it
@@ -126,7 +126,7 @@ class UnderWay:
         self.known[threads, threads] = self.releases.count()
 
     def told(self, lanes: list[int], by: int, fences: int) -> list[bool]:
-        """Which lanes know that what another did after so many fences of the launch is over."""
+        """These lanes know that what lane `by` did after so many fences of the launch is over."""
         first = int(self.lanes.blocks[0, 0]) * self.lanes.threads
         return (self.known[np.array(lanes) - first, by - first] > fences).tolist()
 
@@ -136,14 +136,14 @@ class UnderWay:
         self.known[threads] = self.known[threads].max(axis=0)
 
     def unknown(self, numbers: np.ndarray, threads: np.ndarray) -> np.ndarray:
-        """Which operations the threads do not know to be complete; -1 is none."""
+        """Threads do not know that these operations are complete; number -1 is no operation."""
         source, moment = self.moments[:, numbers]
         return (numbers >= 0) & (self.known[threads, source] < moment)
 
     # Memory
 
     def held(self, array: Array) -> Held:
-        """Who touches the memory that an array is a view of."""
+        """The operations that touch the memory of which an array is a view."""
         memory = memory_of(array)
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
@@ -226,7 +226,7 @@ class UnderWay:
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
 
     def touch_of(self, m: MemoryBatch, operation: Operation) -> Touch:
-        """What an operation does to an element."""
+        """A hazard shows an operation as this touch of an element."""
         lane = int(self.lanes.blocks[0, 0]), operation.thread
         return m.findings.touch(operation.op, operation.line, lane)
 
@@ -339,7 +339,7 @@ class Copies:
     def check_all(
         self, m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
     ) -> None:
-        """As `check`, of elements that the only block's thread lets be touched asynchronously."""
+        """Check elements that an instruction of a thread touches asynchronously."""
         coming = self.coming.get(id(memory_of(array)))
         if not self.pending or coming is None:
             return

@@ -143,7 +143,7 @@ def _elements(
     m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, place: list,
     lanes: Any, line: int,
 ) -> np.ndarray | None:  # fmt: skip
-    """Where the elements of an operand are, (rows, 16); None where that is outside of the array."""
+    """The places of an operand's elements, (rows, 16); None where they are outside of the array."""
     r, k, along = np.arange(operand.rows)[:, None], np.arange(K)[None, :], operand.major == "k"
     if array.ndim < (2 if along else 3) or int(array.strides[-2]) * array.itemsize != ROW:
         raise TypeError(
@@ -176,14 +176,14 @@ def _elements(
 
 
 def fence(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
-    """`wgmma_fence`."""
+    """`wgmma_fence`: products to come see what their warpgroup has put in registers."""
     m.tally.tick(line, "inst_fence")
     for group in _whole_warpgroups(m, instruction.name, line):
         m.under_way.fences[group] += 1
 
 
 def commit(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
-    """`wgmma_commit`."""
+    """`wgmma_commit`: the products of a warpgroup since the last one are a group."""
     m.tally.tick(line, "inst_async_commit")
     for group in _whole_warpgroups(m, instruction.name, line):
         m.under_way.committed[group] += 1

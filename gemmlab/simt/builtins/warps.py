@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: votes, matches and shuffles."""
+"""Lanes of a warp vote, match and shuffle together."""
 
 from __future__ import annotations
 

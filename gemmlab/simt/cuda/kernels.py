@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 class Watcher(NamedTuple):
-    """What is called with each launch: before it begins, and when it is done."""
+    """A watcher is called with each launch, before it begins and when it is done."""
 
     before: Callable[[Call], None]
     after: Callable[[Launched], None]
@@ -200,7 +200,7 @@ class SimulatedKernel:
     def configure(
         self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
     ) -> Callable:
-        """The same as kernel[griddim, blockdim, stream, sharedmem]."""
+        """Configure a launch as kernel[griddim, blockdim, stream, sharedmem] does."""
         if not (stream is None or isinstance(stream, Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
@@ -215,7 +215,7 @@ class SimulatedKernel:
         return run
 
     def _arguments(self, args: tuple) -> tuple:
-        """What a launch hands over: the arrays of `In`, `Out` and `InOut`, declared numbers."""
+        """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
         for value in values:
             if isinstance(value, np.ndarray) and not isinstance(value, DeviceArray):
@@ -240,7 +240,7 @@ class SimulatedKernel:
         return only
 
     def compile(self, sig: Any) -> Compiled:
-        """What is known of the kernel for the types of a signature."""
+        """The kernel for the types of a signature, as far as it is known without a compiler."""
         [types] = declared(sig)
         return self.overloads.setdefault(types, Compiled(self, types))
 

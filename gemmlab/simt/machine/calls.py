@@ -19,20 +19,13 @@ from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.warps import Offered
 from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.memory.choice import Choice, merged
+from gemmlab.simt.numbers import values
 from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
 from gemmlab.simt.numbers.overflow import Wrapped
-from gemmlab.simt.numbers.values import (
-    NUMBER,
-    NoNumber,
-    Partly,
-    Unassigned,
-    several,
-    shown,
-    translate,
-)
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
 
-_FUNCTIONS = translate.__module__  # of the functions of Python that compute with numbers
+_FUNCTIONS = values.__name__  # of the functions of Python that compute with numbers
 
 
 @dataclass
@@ -92,7 +85,7 @@ class Calls:
         return value
 
     def called(self) -> str:
-        """What the source calls at the place of the last call."""
+        """The text of what the source calls at the place of the last call."""
         _, line, column = self.place
         text = linecache.getline(self.place[0], line)[column:]
         return text.partition("(")[0].strip() or "this function"
@@ -121,7 +114,7 @@ class Calls:
         return frame.value if value is None else value
 
     def inner(self, function: Callable) -> Callable:
-        """What a kernel calls by the name of a function that it defines itself."""
+        """A function that a kernel defines itself, as the kernel calls it."""
         outer = self.frames[-1]
 
         def call(*args: Any) -> Any:
@@ -170,13 +163,13 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
 
 
 class Variables:
-    """What the rewritten assignments of a kernel call."""
+    """Local variables: a rewritten kernel calls these methods where it assigns or reads one."""
 
     def __init__(self, m: BuiltinBatch) -> None:
         self.m, self.masks, self.calls = m, m.masks, m.calls
 
     def unassigned(self, name: str) -> Unassigned:
-        """What a local variable holds before its first assignment."""
+        """A local variable holds this value before its first assignment."""
         return Unassigned(name)
 
     def assign(self, old: Any, new: Any, name: str) -> Any:
@@ -202,20 +195,20 @@ class Variables:
         return merged(mask, old, new, name)
 
     def assign_noted(self, old: Any, new: Any, name: str) -> Any:
-        """The same of a variable that lanes may read without having assigned it."""
+        """Assign to a variable that lanes may read without having assigned it."""
         assigned = self.calls.frames[-1].assigned
         assigned[name] = either(assigned.get(name, False), self.masks[-1])
         return self.assign(old, new, name)
 
     def read(self, value: Any, name: str, line: int) -> Any:
-        """The value of such a variable; a hazard if a lane reads it that has not assigned it.
+        """Read a variable; a hazard where a lane reads it that has not assigned it.
 
         What no lane reads is False, which changes the type of nothing that it is computed with.
         """
         return self._read(value, name, line, self.calls.frames[-1])
 
     def read_outer(self, value: Any, name: str, line: int) -> Any:
-        """The same of a variable of the function in which the one that runs is defined."""
+        """Read a variable of the function in which the one that runs is defined."""
         return self._read(value, name, line, self.calls.frames[-1].outer)
 
     def _read(self, value: Any, name: str, line: int, frame: Frame) -> Any:
@@ -230,12 +223,12 @@ class Variables:
         return value
 
     def offered(self, value: Any, name: str) -> Offered:
-        """The value of such a variable for other lanes to read, of those that have assigned it."""
+        """Offer a variable to other lanes, with the mask of the lanes that have assigned it."""
         has = self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
         return Offered(np.False_ if isinstance(value, Unassigned) else value, has)
 
     def returned(self, value: Any, line: int) -> Any:
-        """What a device function returns; a hazard if it ended without a value in some lanes."""
+        """A device function returns this; a hazard if it ended without a value in some lanes."""
         if value is None and self.masks[-1] is False:
             return np.False_  # no lane has entered one of its branches
         if not isinstance(value, Partly):

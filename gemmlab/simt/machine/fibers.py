@@ -68,7 +68,7 @@ class Meeting:
     result: Any = None
 
     def join(self, fiber: Fiber, named: Any, call: tuple) -> None:
-        """Add a fiber."""
+        """Let a fiber come, with the lanes that it names and its call."""
         m = fiber.machine
         self.fibers.append(fiber)
         self.calls.append(call)
@@ -80,7 +80,7 @@ class Meeting:
 
 
 def _moment(m: Machine) -> tuple:
-    """Where lanes are that run: the calls that they are in, and the turns of their loops.
+    """The lanes that run are at this moment: in these calls, and in these turns of their loops.
 
     Lanes in lock-step come to it together. A barrier that some of them leave out in one turn is
     not the one of the next turn, nor that of the same function called elsewhere.
@@ -90,7 +90,7 @@ def _moment(m: Machine) -> tuple:
 
 
 def _held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
-    """What `function` returns for all lanes that have come."""
+    """Call `function` for all lanes that have come, and return what it gives."""
     m = meeting.key[0]
     own = m.masks[:]
     (args, keywords), *others = meeting.calls
@@ -408,7 +408,7 @@ def _finer_grain(fibers: Fibers) -> Grain | None:
 
 
 def _why(fibers: Fibers, fiber: Fiber) -> str:
-    """What a fiber that spins waits for, and why nobody will set it."""
+    """A sentence says what a fiber waits for that spins, and why nobody will set it."""
     text = f"thread {{thread}} spins until {fiber.wait.until}, "
     waiting = [f for meeting in fibers.meetings.values() for f in meeting.fibers]
     others = [f for f in (*fibers.spinning, *waiting) if f is not fiber]

@@ -22,7 +22,7 @@ from gemmlab.simt.report.tally import Tally
 
 
 class LaneCounts(Tally):
-    """What each lane of a block has done, until `finish` counts it by warps.
+    """A tally that keeps what each lane of a block has done, until `finish` counts it by warps.
 
     ticks : by function, line and kind, how often each lane has executed it
     accesses : by function, line, operation and memory, an array, and of each lane the elements
@@ -55,7 +55,7 @@ class LaneCounts(Tally):
             self.accesses[key][1][thread].append(element)
 
     def finish(self) -> None:
-        """Count all of it."""
+        """Count what was kept, warp by warp."""
         for (source, line, kind), counts in self.ticks.items():
             counters = self.report.counters_of(source, line)
             warps = int(counts.reshape(-1, WARP).max(axis=1).sum())

@@ -1,4 +1,8 @@
-"""Loops: all lanes make an iteration together, and a loop ends when no lane is left in it."""
+"""Loops: all lanes make an iteration together, and a loop ends when no lane is left in it.
+
+A turn of a loop that leaves all local variables and all memory as they were will be followed by
+the same turn again, until somebody else changes an element that it looks at. Its lanes *spin*.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,10 @@ LANES = {"warpgroup": 128, "warp": 32}  # of a fiber, where there are asynchrono
 
 @dataclass(frozen=True)
 class Grain:
-    """Which lanes run together: those of a "batch" of blocks, of a "block", of a "group", or a
-    "lane" alone; with asynchronous instructions those of a "warpgroup" or of a "warp".
+    """The lanes that run together, from coarse to fine.
 
+    name : they are those of a "batch" of blocks, of a "block", of a "group", or a "lane" alone;
+        with asynchronous instructions those of a "warpgroup" or of a "warp"
     groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
         blocks that are not there have the groups of the first one
     """
@@ -58,7 +63,7 @@ class Touched(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether one of them holds another value now."""
+        """Whether one of the elements holds another value now."""
         if len(self.values) == 1:  # asked often: whoever goes on may end any wait
             now = self.array.buffer.item(*[int(part[0]) for part in self.where])
             return now != self.values.item() and now == now
@@ -92,7 +97,7 @@ class Spin:
 
     @property
     def until(self) -> str:
-        """What has to happen, in words."""
+        """A sentence says what has to happen for the lanes to go on."""
         touched = next(t for t in self.touched if t.awaited)
         element = touched.array.element(touched.where[-1][0])
         return f"{element} changes, which is {touched.values[0]}"
@@ -107,12 +112,12 @@ class Awaited(Spin):
 
     @property
     def ready(self) -> bool:
-        """Whether it holds."""
+        """Whether the condition holds."""
         return self.condition()
 
     @property
     def until(self) -> str:
-        """What has to happen."""
+        """A sentence says which condition has to hold."""
         return self.words()
 
 
@@ -139,7 +144,7 @@ class Watch:
         self.touched.append(Touched(array, where, array.buffer[where], awaited))
 
     def end(self) -> None:
-        """See no more."""
+        """Stop seeing accesses: the turn is over."""
         for watchers in (self.m.report.watchers, self.m.memory.watchers):
             watchers.remove(self.see)
 
@@ -165,7 +170,7 @@ class Watch:
 
 
 def _waits(m: MemoryBatch) -> tuple:
-    """What counts the barriers that lanes have passed."""
+    """The counts of the barriers that lanes have passed, to be compared."""
     syncs = m.waits.syncs
     return np.asarray(m.waits.epoch).tobytes(), None if syncs is None else syncs.tobytes()
 
@@ -236,19 +241,19 @@ class Loop:
     earlier: Watch | None = None
 
     def unwatch(self) -> None:
-        """Watch no turn, for now."""
+        """Stop watching, until `gap` turns have passed."""
         if self.watch is not None:
             self.watch.end()
             self.watch, self.look = None, self.turns + self.gap
 
 
 def spins(_: Spin) -> None:
-    """What a whole batch does about lanes that spin: have the launch run again, block by block."""
+    """Have the launch run again, block by block, where lanes of a batch spin."""
     raise SpinsError(Grain("block"))
 
 
 class Loops:
-    """What the rewritten loops of a kernel call.
+    """A rewritten kernel calls these methods in its loops.
 
     open : the loops that run, the innermost last; steps : the turns of a `while`, with those of
         every `while` in it

@@ -32,7 +32,7 @@ from gemmlab.simt.syntax.source import Source
 
 @dataclass(frozen=True)
 class Control:
-    """Where lanes of a machine are in the kernel, while other lanes of it run.
+    """The place of some lanes in the kernel, kept while other lanes of the machine run.
 
     masks : the stack; frames, place, line : of `calls`; others, open, steps : of branches and loops
     """
@@ -89,7 +89,7 @@ class Machine:
         return partial(self.scope.bound(function, source), self, *values)
 
     def control(self) -> Control:
-        """Where the lanes are that run now."""
+        """The place in the kernel of the lanes that run now."""
         calls, loops = self.calls, self.loops
         return Control(self.masks[:], calls.frames, calls.place, calls.line,
                        self.branches.others, loops.open, loops.steps)  # fmt: skip

@@ -23,7 +23,7 @@ COMPARED = (*NUMBER, tuple)
 
 
 class Operations:
-    """What the rewritten operators of a kernel call.
+    """A rewritten kernel calls these methods for its operators.
 
     contract : whether a float a·b + c is rounded once
     """
@@ -109,7 +109,7 @@ def _not_compared(a: Any, b: Any) -> TypeError:
 
 
 class Branches:
-    """What the rewritten `if`, `and`, `or` and conditional expressions of a kernel call.
+    """A rewritten kernel calls these methods for `if`, `and`, `or` and conditional expressions.
 
     others : for each open `if`, the lanes of its `else`
     """

@@ -1,4 +1,4 @@
-"""What the names of a kernel mean: device functions, `cuda`, instructions, and numbers."""
+"""Names of a kernel mean device functions, parts of `cuda`, instructions, or numbers."""
 
 from __future__ import annotations
 

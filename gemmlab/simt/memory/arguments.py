@@ -132,7 +132,7 @@ def put_in_memory(
 
 
 def _flat(a: Argument) -> np.ndarray:
-    """What an array spans, in the host's memory."""
+    """The elements that an array spans, in the host's own memory."""
     return np.lib.stride_tricks.as_strided(a.host, (a.span,), (a.host.itemsize,), writeable=False)
 
 

@@ -1,7 +1,9 @@
-"""Arrays as a kernel sees them, in global, shared, local and constant memory.
+"""Arrays as a kernel sees them, in global, shared, local and constant memory; arrays of records.
 
 An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too.
 Global buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
+Records, such as the states of random numbers, are one array for each field. The fields overlap in
+memory as they do on the host, so that an access is counted where it goes.
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ class Records:
         self.shape, self.size, self.ndim = first.shape, first.size, first.ndim
 
     def call(self, name: str) -> None:
-        """Give it a name, where it has none."""
+        """Give the records a name, where they have none."""
         if not self.name:
             self.name = name
             for field, array in self.fields.items():

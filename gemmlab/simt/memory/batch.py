@@ -1,4 +1,4 @@
-"""What an access to memory, and what watches or counts it, may ask of the machine.
+"""An access to memory, and what watches or counts it, may ask this of the machine.
 
 A machine (`machine.machine`) has more parts than these, and its parts have more methods. Functions
 that take a `Batch` or a `MemoryBatch` can reach nothing else, and import nothing above them.
@@ -20,7 +20,7 @@ Lane = tuple[int, int]  # the linear indices of a block and of a thread of it
 
 
 class Calls(Protocol):
-    """Where the lanes are that run: in which functions, and at which call.
+    """The lanes that run are in these functions, and at this call.
 
     frames : the functions, the kernel first; source : of the last of them
     place, line : of the last call, as (file, line, column)
@@ -33,7 +33,7 @@ class Calls(Protocol):
 
 
 class Findings(Protocol):
-    """Who is told of hazards, by the lanes at fault (`report.findings`)."""
+    """Hazards and notes are told here, by the lanes concerned (`report.findings`)."""
 
     hazard: Callable[..., None]
     note: Callable[..., None]
@@ -44,7 +44,7 @@ class Findings(Protocol):
 
 
 class Tally(Protocol):
-    """Who counts operations and amounts, and the active lanes of a mask (`report.tally`)."""
+    """Operations and amounts are counted here, by the active lanes (`report.tally`)."""
 
     tick: Callable[[int, Any], None]
     add: Callable[[int, tuple, tuple], None]
@@ -52,7 +52,7 @@ class Tally(Protocol):
 
 
 class Report(Protocol):
-    """What a launch has once for all batches: its fences and atomics, and who sees accesses."""
+    """A launch has these once for all batches: its fences and atomics, and who sees accesses."""
 
     releases: Releases
     watchers: list[Callable]
@@ -98,7 +98,7 @@ class UnderWay(Protocol):
 
 
 class Apart(Protocol):
-    """Who keeps the accesses of lanes that run one by one, to count them as those of warps."""
+    """Accesses of lanes that run one by one are kept here, to be counted as those of warps."""
 
     keep: Callable[..., None]
     finish: Callable[[], None]

@@ -1,4 +1,4 @@
-"""What an access to memory costs: requests, sectors, wavefronts, bank conflicts."""
+"""An access to memory costs requests, sectors, wavefronts and bank conflicts, counted here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _one_for_all(array: Array, at: Any) -> bool:
 
 
 def _cost(m: MemoryBatch, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
-    """What an access adds to its `COUNTERS`, over all blocks of the batch.
+    """An access adds these amounts to its `COUNTERS`, over all blocks of the batch.
 
     The result is cached, because the next iteration makes the same access again.
     """

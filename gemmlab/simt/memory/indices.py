@@ -1,4 +1,8 @@
-"""Indices: the element of each lane in an array, and the lanes whose index is outside of it."""
+"""Indices: the element of each lane in an array, and the lanes whose index is outside of it.
+
+A wide access of 4, 8 or 16 bytes a lane by one instruction is located by its first element, and
+counted as one.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +163,7 @@ def _asked_for(m: MemoryBatch, array: Array, parts: tuple, lane: tuple[int, int]
 
 @dataclass
 class Place:
-    """Where lanes access memory: the first element of each, and the lanes that may."""
+    """A place in memory that lanes access: the first element of each, and the lanes that may."""
 
     operand: Memory
     array: Array

@@ -118,7 +118,7 @@ class Memory:
             self.store(field, index, self.load(value, name, line), line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
-        """As `store`, of a branch whose store is one with that of the other branch."""
+        """Store in a branch of an `if`: with the store of the other branch, it counts as one."""
         if not isinstance(array, Array) or not isinstance(value, NUMBER):
             return self.store(array, index, value, line)
         at, mask = access.store(self.m, array, index, value, line, counted=False)

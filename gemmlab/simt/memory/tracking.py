@@ -31,11 +31,11 @@ class Access(NamedTuple):
     units: int
 
     def parts(self, of_elements: np.ndarray) -> np.ndarray:
-        """A number of each element, for each of its parts."""
+        """Repeat a number of each element for each of its parts."""
         return of_elements if self.units == 1 else np.repeat(of_elements, self.units)
 
     def whole(self, of_parts: np.ndarray) -> np.ndarray:
-        """The elements that have a part among these."""
+        """Mark the elements of which a part is marked."""
         return of_parts if self.units == 1 else of_parts.reshape(-1, self.units).any(axis=1)
 
 
@@ -71,7 +71,7 @@ def track_shared(
 ) -> None:  # fmt: skip
     """Report a race with another thread of the block, or a read of an unwritten element.
 
-    As `track_global`.
+    The arguments are those of `track_global`.
     """
     shadow, blocks = array.shadow, m.lanes.blocks
     alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
@@ -97,7 +97,7 @@ def track_shared(
 def look_shared(
     m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
 ) -> None:
-    """As `track_shared`, of elements that a thread lets be touched asynchronously, or each its own.
+    """Check an asynchronous touch of shared memory, by one thread or by a thread for each element.
 
     Later touches are not compared with this one: until it is complete, `UnderWay` does that.
     """
@@ -109,7 +109,7 @@ def look_shared(
 def track_boxes(
     m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
 ) -> None:
-    """As `track_global`, of many elements that a thread of a block by itself lets be touched."""
+    """Report races of a touch of many elements of global memory for one thread."""
     places = np.full(len(elements), thread)
     access = Access(line, op, array, places, elements, 1, None, False, _units(array))
     _track(m, access, elements, places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
@@ -228,7 +228,7 @@ def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
 
 
 def _units(array: Array) -> int:
-    """How many parts of an element are tracked."""
+    """The number of parts of an element that are tracked."""
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 

@@ -1,4 +1,8 @@
-"""The lanes of a batch of blocks: their number, their places, and arrays over them."""
+"""Lanes of a batch of blocks: their places, masks that say which run, a cache for their arrays.
+
+A mask is None for all lanes, False for none, else a boolean array that broadcasts to (blocks,
+threads).
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,7 @@ np.empty((32 << 20) - (1 << 16), np.uint8)
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel is launched: what `simulate` is asked for, checked."""
+    """A launch: what `simulate` is asked for, checked."""
 
     grid: Dim3
     block: Dim3

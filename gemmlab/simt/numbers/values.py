@@ -25,7 +25,7 @@ class NoNumber:
     """A value whose every use as a number is an error that tells what to write instead."""
 
     def error(self) -> Exception:
-        """What is wrong, and what to write instead."""
+        """The error says what is wrong, and what to write instead."""
         raise NotImplementedError
 
     def refuse(self, *args: object, **options: object) -> Any:
@@ -52,7 +52,7 @@ class Unassigned(NoNumber):
 
 
 class Partly(NoNumber):
-    """What a device function returns that has ended without a value in the lanes of a mask.
+    """The value of a device function that has ended without one in the lanes of a mask.
 
     function : its name; value : of the other lanes, None if there are none; missing : the mask
     """

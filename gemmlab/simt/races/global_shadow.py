@@ -1,4 +1,8 @@
-"""Who wrote, read and updated each element of an array in global memory, over a whole launch."""
+"""The shadow of global memory knows who touched each element over a whole launch.
+
+Most kernels touch an array by neighbouring lanes, `x[cuda.grid(1)]`. Such a touch is kept as a run
+of elements, so that an array of any size needs little more than a number for each batch of blocks.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +101,7 @@ class GlobalShadow(Shadow):
                 kept.far[:] = False
 
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.read`."""
+        """Note a read, as a run if it is one; what it clashes with."""
         self.fences = self.releases.fences
         if self._in_runs("read", at, lane, now):
             self.last_reads[now.line] = at, lane
@@ -105,14 +109,14 @@ class GlobalShadow(Shadow):
         return super().read(at, lane, now)
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.write`."""
+        """Note a write, as a run if it is one; what it clashes with."""
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
         return () if self._in_runs("write", at, lane, now) else super().write(at, lane, now)
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.atomic`."""
+        """Note an atomic, as a run if it is one; what it clashes with."""
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
@@ -149,7 +153,7 @@ class GlobalShadow(Shadow):
         return False
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
-        """Which of the elements `at` nobody has written, (elements,); None if all are."""
+        """Mark the elements `at` that nobody has written, (elements,); None if all are written."""
         if self.unwritten is None:
             return None
         unset = self.unwritten[at]

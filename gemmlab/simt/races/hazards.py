@@ -1,4 +1,4 @@
-"""What a kernel can do wrong: the kinds of hazards, and one that was found, as data."""
+"""Hazards are what a kernel does wrong, notes what is no fault but worth knowing: both as data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True)
 class Touch:
-    """What one thread did to an element.
+    """One thread did this to an element.
 
     op : "read", "write", "atomic", or "copy" for an asynchronous copy from or to it
     line : where it did so; block, thread : who, as (x, y, z)
@@ -111,7 +111,7 @@ class Hazard:
 
     @property
     def ops(self) -> tuple[str, ...]:
-        """What each of the `touches` is, such as ("read", "write"), the one at fault first."""
+        """The kinds of the `touches`, such as ("read", "write"), the one at fault first."""
         return tuple(touch.op for touch in self.touches)
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ _TIME = attrgetter("time")
 
 @dataclass
 class Updates:
-    """When a block last updated a flag: in interval `epoch`, and in those before it.
+    """The times at which a block last updated a flag: in interval `epoch`, and before it.
 
     lanes : when each of its lanes did; released : after which fences they did in this interval
     """
@@ -73,7 +73,7 @@ class Updates:
 
 
 class Told(Protocol):
-    """Who knows what threads of a block have told each other, for `Releases`."""
+    """Threads of a block tell each other what is over, as `builtins.under_way` keeps it."""
 
     def told(self, lanes: list[int], by: int, fences: int) -> list[bool]: ...
 
@@ -163,7 +163,7 @@ class Releases:
     def order(
         self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
     ) -> bool | list[bool]:
-        """Which accesses of `lanes` now, in interval `epoch` of their block, come after an old one.
+        """Tell which accesses of `lanes`, now in interval `epoch`, come after an old one.
 
         old : the lane of the old access, its interval, and `fences` at the time
         """
@@ -183,7 +183,7 @@ class Releases:
         return ordered
 
     def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
-        """When each flag first released an access, for threads of a block.
+        """The time at which each flag first released an access, for threads of a block.
 
         What releases it comes later than the last fence before it.
         """

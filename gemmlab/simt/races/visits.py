@@ -1,4 +1,7 @@
-"""When lanes touched memory: each touch is one integer, made of a visit and a lane."""
+"""Touches of memory, and the barriers that put them in order: each touch is one integer.
+
+It is made of the lane and of the number of a visit, which is a line at a moment between barriers.
+"""
 
 from __future__ import annotations
 

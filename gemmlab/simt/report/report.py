@@ -1,4 +1,4 @@
-"""What a simulated launch did: counters, line by line, and hazards; as a listing of its source."""
+"""A report tells what a launch did: counters line by line, hazards, a listing of the source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gemmlab.simt.syntax.source import Source
 
 
 class Report:
-    """What a simulated launch did.
+    """A report of a simulated launch.
 
     counters : totals by name, in Nsight Compute's words (`model.counters.TRANSACTIONS`); 0 for a
         counter that did not occur, KeyError for a name that is none
@@ -169,7 +169,7 @@ class Report:
 
 
 def with_more(known: Iterable, new: Hazard | Note) -> list:
-    """What is known and what is new, counted as one with that of its kind at its line, if any."""
+    """Add a hazard or note to those known, or to the count of one of its kind at its line."""
     found = list(known)
     for i, one in enumerate(found):
         if (one.kind, one.file, one.line) == (new.kind, new.file, new.line):
@@ -401,7 +401,7 @@ def _folded(code: str) -> list[str]:
 
 
 def _times(count: int) -> str:
-    """How often a hazard was found, where it is more than once."""
+    """The words for how often a hazard was found, where it is more than once."""
     return f"  [{count:,} times in all]" if count > 1 else ""
 
 

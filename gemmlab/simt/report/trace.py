@@ -1,4 +1,4 @@
-"""Which lane touches which address: the accesses of chosen lines, as they are made."""
+"""Watchers of accesses: a trace of chosen lines, and the share of each thread in the traffic."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Shares:
         self.shared_bytes = 0
 
     def watch(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
-        """Add one access."""
+        """Add the bytes of one access to those of its threads."""
         key = (op, array.name)
         if key not in self.bytes:
             self.bytes[key] = np.zeros(self.shape, np.int64)

@@ -1,4 +1,7 @@
-"""Expressions of a kernel, rewritten to run over all lanes at once."""
+"""Names and expressions of a kernel, rewritten to run over all lanes at once.
+
+What a name means outside of the kernel is known before it runs, and becomes a constant.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,11 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
+from gemmlab.simt.syntax import nodes
 from gemmlab.simt.syntax.assigned import unsure
 from gemmlab.simt.syntax.left_out import left_out
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
-from gemmlab.simt.syntax.nodes import (
-    computed_part,
-    folded,
-    known_truth,
-    load_name,
-    on_machine,
-    place_of,
-    plain_parameters,
-    thunk,
-)
+from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of, plain_parameters, thunk
 from gemmlab.simt.syntax.source import (
     INSTEAD,
     Source,
@@ -48,7 +43,7 @@ def _named(value: Any) -> bool:
 
 
 def _similar(node: ast.Attribute, owner: Any) -> str:
-    """That there is no such name, and which one was perhaps meant."""
+    """The text of an error: there is no such name, and another one was perhaps meant."""
     near = {name.lower(): name for name in dir(owner) if not name.startswith("_")}
     found = difflib.get_close_matches(node.attr.lower(), near, 1)
     meant = f"; did you mean {ast.unparse(node.value)}.{near[found[0]]}?" if found else ""
@@ -75,7 +70,7 @@ class Constants(ast.NodeTransformer):
         return unsupported(self.source, line, what, instead)
 
     def visit(self, node: ast.AST) -> Any:
-        """What a node becomes, at the place where the node stands; a loop's is that of its head."""
+        """Rewrite a node, and give the result its place; that of a loop is its head's."""
         made = super().visit(node)
         head = node.test if isinstance(node, (ast.If, ast.While)) else node
         head = node.iter if isinstance(node, ast.For) else head
@@ -159,7 +154,7 @@ class Expressions(Constants):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        known = folded(node)
+        known = nodes.folded(node)
         if known is not None:
             return self.constant(known, node)
         return self.operation(node, self.visit(node.left), node.left, node.right)
@@ -186,7 +181,7 @@ class Expressions(Constants):
         return on_machine("operations.binary", ast.Constant(name), left, self.visit(right), line)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        known = folded(node)
+        known = nodes.folded(node)
         if known is not None:
             return self.constant(known, node)
         operand = self.visit(node.operand)
@@ -205,7 +200,7 @@ class Expressions(Constants):
         false, the `or` goes on to its next part. The same holds for an `or` in an `and`.
         """
         decides = isinstance(node.op, ast.Or)
-        truths = [known_truth(value) for value in node.values[:-1]]
+        truths = [nodes.known_truth(value) for value in node.values[:-1]]
         reached = truths.index(decides) if decides in truths else len(truths)
         inner = [v for v, t in zip(node.values[:reached], truths, strict=False) if t is None]
         name, end = "or_" if decides else "and_", node.values[reached]
@@ -269,7 +264,7 @@ class Expressions(Constants):
         return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        known = known_truth(node.test)
+        known = nodes.known_truth(node.test)
         if known is not None:
             return self.visit(node.body if known else node.orelse)
         return on_machine(
@@ -299,7 +294,7 @@ class Expressions(Constants):
         return on_machine("memory.load", array, index, line)
 
     def index(self, node: ast.Subscript) -> ast.expr:
-        """What stands in the brackets, which may be the name of a field."""
+        """The expression in the brackets, which may be the name of a field."""
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -362,7 +357,7 @@ class Expressions(Constants):
         given.update({k.arg: k.value for k in node.keywords if k.arg})
         if "shape" not in given:
             raise self.refuse(node, ast.unparse(node), "it takes a shape and a dtype")
-        computed = computed_part(given["shape"], self.source.tree, self.static)
+        computed = nodes.computed_part(given["shape"], self.source.tree, self.static)
         if computed is not None:
             what, name = ast.unparse(computed), ast.unparse(node.func)
             raise self.refuse(

@@ -1,4 +1,4 @@
-"""Which loads and stores of a kernel its compiler leaves out.
+"""A compiler leaves out some loads and stores of a kernel: these are found here.
 
 The rules were read off the PTX that Numba-CUDA makes of small kernels, and are compared with it by
 a test. An element is `known` to a thread while its value stands in a register: from a load or a
@@ -34,7 +34,7 @@ Static = Callable[[ast.expr], tuple[bool, Any]]  # whether an expression is know
 
 @dataclass(frozen=True)
 class Element:
-    """What an element depends on: the names in its text, and the memory that it may be in.
+    """An element depends on the names in its text, and on the memory that it may be in.
 
     places : "global"; "shared" or "local" with the name of the array; "dynamic" shared memory
     """
@@ -47,7 +47,7 @@ Known = dict[str, Element]  # by the text of the source
 
 
 def common(first: Known | None, *rest: Known | None) -> Known:
-    """What is known whichever way a thread came."""
+    """The elements that are known whichever way a thread came."""
     ways = [way for way in (first, *rest) if way is not None]
     return {t: e for t, e in ways[0].items() if all(t in way for way in ways[1:])}
 
@@ -55,7 +55,7 @@ def common(first: Known | None, *rest: Known | None) -> Known:
 def without(
     known: Known, names: frozenset[str] = frozenset(), places: frozenset[str] = frozenset()
 ) -> Known:
-    """What is still known after the names are assigned, or the places have changed."""
+    """The elements still known after names are assigned, or places have changed."""
     if not names and not places:
         return known
     return {t: e for t, e in known.items() if not (e.names & names or e.places & places)}
@@ -104,7 +104,7 @@ class Arrays:
         return self.named.get(name, self.everywhere)
 
     def element(self, node: ast.Subscript) -> Element:
-        """What the element of a subscript depends on."""
+        """The element of a subscript, with what it depends on."""
         return Element(frozenset(names_in(node)), self.places(node))
 
     def changed_by(self, call: ast.Call) -> frozenset[str]:
@@ -168,7 +168,7 @@ class Flow:
     # Expressions
 
     def read(self, node: ast.AST, known: Known) -> Known:
-        """What is known after an expression."""
+        """The elements that are known after an expression."""
         if isinstance(node, ast.BoolOp):
             first, *rest = node.values
             known = self.read(first, known)
@@ -187,7 +187,7 @@ class Flow:
         return known
 
     def _perhaps(self, nodes: list[ast.expr], known: Known) -> Known:
-        """What is known after expressions that not every thread comes to."""
+        """The elements that are known after expressions that not every thread comes to."""
         before = self.loops[-1].sure if self.loops else True
         self._unsure()
         for node in nodes:
@@ -223,7 +223,7 @@ class Flow:
     # Statements
 
     def block(self, statements: list[ast.stmt], known: Known | None) -> Known | None:
-        """What is known after statements; None where no thread goes on behind them."""
+        """The elements that are known after statements; None where no thread goes on."""
         for statement in statements:
             if known is None:
                 return None
@@ -231,7 +231,7 @@ class Flow:
         return known
 
     def statement(self, node: ast.stmt, known: Known) -> Known | None:
-        """What is known after a statement; None where no thread goes on behind it."""
+        """The elements that are known after a statement; None where no thread goes on."""
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return self._assign(node, known)
         if isinstance(node, ast.If):
@@ -260,7 +260,7 @@ class Flow:
         return known
 
     def _place(self, target: ast.expr, known: Known) -> Known:
-        """What is known after the index of a target, of which each is evaluated once."""
+        """The elements that are known after the indices of targets, each evaluated once."""
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         for part in parts:
             if isinstance(part, ast.Subscript):
@@ -339,7 +339,7 @@ class Flow:
     def _turn(
         self, node: ast.For | ast.While, known: Known, loop: Loop
     ) -> tuple[Known, Known | None]:
-        """What is known after a turn of a loop, and where the loop ends of itself."""
+        """The elements that are known after a turn of a loop, and where it ends of itself."""
         self.loops.append(loop)
         ended: Known | None = known
         if isinstance(node, ast.While):

@@ -1,4 +1,10 @@
-"""Parts of a syntax tree: those that the rewriter makes, and the names in one."""
+"""Parts of a syntax tree: those that the rewriter makes, names in one, and what is known of one.
+
+Python computes with numbers that the source writes out before Numba sees them. As shapes of shared
+and local arrays Numba takes only what it knows as constants: numbers, names of numbers and of
+tuples outside the kernel, and names that the kernel gives to these. The compiler folds sums of
+numbers, such as 16 + 1, but not of names, such as T + 1.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +46,7 @@ def thunk(expression: ast.expr) -> ast.Lambda:
 
 
 def place_of(node: ast.AST) -> tuple[int, int, int, int]:
-    """Where a node stands: its first and last line, its first and last column."""
+    """The place of a node: its first and last line, its first and last column."""
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset  # type: ignore
 
 
@@ -134,7 +140,7 @@ def _is_constant(node: ast.expr, tree: ast.FunctionDef, static: Static) -> bool:
 
 
 def _assigned(name: str, tree: ast.FunctionDef) -> list[ast.expr | None]:
-    """What a name of the function is assigned; None for what is not plain.
+    """The values that a name of the function is assigned; None for one that is not plain.
 
     Several assignments are plain only outside of branches and loops.
     """
