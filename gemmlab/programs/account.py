@@ -7,7 +7,7 @@ from functools import reduce
 
 from gemmlab.model.counters import Counters
 from gemmlab.simt import Hazard, Report
-from gemmlab.simt.cuda.launches import Launched
+from gemmlab.simt.cuda.kernels import Launched
 from gemmlab.simt.report.report import with_more
 
 

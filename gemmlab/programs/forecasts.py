@@ -11,7 +11,7 @@ from gemmlab.compiled.sass.execution.launch import dim
 from gemmlab.compiled.sass.execution.special import Dim
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
-from gemmlab.simt.cuda.launches import Call
+from gemmlab.simt.cuda.kernels import Call
 
 SECONDS = 60.0  # of the processor, for one forecast; most take a few
 OPTIONS = (

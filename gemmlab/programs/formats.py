@@ -13,7 +13,7 @@ from gemmlab.model.counters import OPS
 from gemmlab.programs.account import Row
 from gemmlab.programs.running import Outcome
 from gemmlab.simt import Hazard
-from gemmlab.simt.report.notes import Note
+from gemmlab.simt.races.hazards import Note
 
 TIMES = "seconds are this computer's, for the simulation; no GPU was timed"
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from gemmlab.programs.account import Account
 from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts
 from gemmlab.programs.in_place import in_place_of_numba
-from gemmlab.simt.cuda.launches import watching
+from gemmlab.simt.cuda.kernels import watching
 
 NOT_THERE = 2  # Python's own exit status for a script that it cannot open
 INTERRUPTED = 130

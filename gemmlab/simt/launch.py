@@ -1,15 +1,18 @@
 """A launch on the simulated GPU: checked, cut into batches of blocks, run, reported.
 
 All threads of all blocks of a batch advance together, one operation of the source at a time, so
-that a small GEMM takes milliseconds.
+that a small GEMM takes milliseconds. Errors are told as whoever wrote the kernel sees them.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,21 +20,88 @@ from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.grid import check_resident, held_at_once, waits_for_grid
-from gemmlab.simt.machine.failures import told_at_the_kernel
+from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
 from gemmlab.simt.machine.fibers import Fibers
-from gemmlab.simt.machine.loops import StepLimitError
-from gemmlab.simt.machine.machine import Launch, Machine
-from gemmlab.simt.machine.spinning import Grain, SpinsError
-from gemmlab.simt.memory.allocation import check_shared
+from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
+from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
-from gemmlab.simt.numbers.lanes import Dim3
+from gemmlab.simt.memory.memory import check_shared
+from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.report.report import Report
-from gemmlab.simt.report.shares import Shares
-from gemmlab.simt.report.trace import Trace
-from gemmlab.simt.syntax.source import read_source
+from gemmlab.simt.report.trace import Shares, Trace
+from gemmlab.simt.syntax.rewrite import SOURCE, Program
+from gemmlab.simt.syntax.source import Source, read_source
+
+
+def told_at_the_kernel(launch: Callable) -> Callable:
+    """A function that launches kernels, whose errors tell where in the kernel they arose.
+
+    Their message has the line, and their traceback the frames of the kernel and of its device
+    functions, without those of the simulator.
+    """
+
+    @wraps(launch)
+    def run(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython and pytest leave this frame out
+        try:
+            return launch(*args, **options)
+        except Exception as error:
+            places = _places(error)
+            if not places and hasattr(error, "place"):  # of the source
+                raise error.with_traceback(_at(*error.place)) from None
+            if not places:  # of the launch itself
+                raise
+            _add_line(error, places[-1])
+            raise error.with_traceback(_joined(places)) from None
+
+    return run
+
+
+def _places(error: Exception) -> list[TracebackType]:
+    """An error passed through kernels at these places, the innermost last."""
+    places, step = [], error.__traceback__
+    while step is not None:
+        if SOURCE in step.tb_frame.f_globals:
+            places.append(step)
+        step = step.tb_next
+    return places
+
+
+def _at(file: str, line: int, function: str) -> TracebackType | None:
+    """A traceback to a line of a function, which did not run.
+
+    IPython shows the innermost frame even of code that wants to be left out.
+    """
+    tree, text = ast.parse("raise RuntimeError"), linecache.getline(file, line).rstrip()
+    first, last = len(text) - len(text.lstrip()), len(text)  # the whole line: Python marks less
+    place = {"lineno": line, "end_lineno": line, "col_offset": first, "end_col_offset": last}
+    for node in ast.walk(tree):
+        vars(node).update(place if hasattr(node, "lineno") else {})
+    code = compile(tree, file, "exec").replace(co_name=function, co_qualname=function)
+    try:
+        exec(code, {})
+    except RuntimeError as error:
+        return error.__traceback__.tb_next  # type: ignore[union-attr]
+    return None
+
+
+def _add_line(error: Exception, place: TracebackType) -> None:
+    """Let the message of an error show the line, if it does not."""
+    line, source = place.tb_lineno, place.tb_frame.f_globals[SOURCE]
+    told = f"line {line}: {source.code(line)}"
+    if len(error.args) == 1 and told not in str(error):
+        error.args = (f"{error}\n  {source.place(line)}",)
+
+
+def _joined(places: list[TracebackType]) -> TracebackType | None:
+    """A traceback of these places alone."""
+    kept: TracebackType | None = None
+    for place in reversed(places):
+        kept = TracebackType(kept, place.tb_frame, place.tb_lasti, place.tb_lineno)
+    return kept
+
 
 # Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
 LANES = 1 << 17
@@ -97,22 +167,58 @@ def simulate(
     _check(launch)
 
     source = program[function].source if function in program else read_source(function)
-    grain: Grain | None = Grain("batch")
-    while grain:
-        report = Report(source, *sizes, on_hazard)
-        cache = None if l2 is None else L2.of(l2)
-        traced = Trace.of(trace, report.source)
+    asked = Asked(on_hazard, l2, trace, shares)
+    return _simulated(Kernel(function, source, program), args, launch, asked)
+
+
+class Kernel(NamedTuple):
+    """A kernel: its function, its source, and what of it is in lock-step form already."""
+
+    function: Callable
+    source: Source
+    program: Program
+
+
+class Asked(NamedTuple):
+    """The caller of `simulate` wants to know this of a launch."""
+
+    on_hazard: str
+    l2: Device | str | None
+    trace: int | str | tuple[int | str, ...]
+    shares: bool
+
+    def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
+        """A report of which nothing is known yet, and the L2 cache that sees the accesses."""
+        report = Report(source, launch.grid, launch.block, self.on_hazard)
+        cache = None if self.l2 is None else L2.of(self.l2)
+        traced = Trace.of(self.trace, source)
         report.trace = traced.accesses
         report.watchers += [cache.watch] if cache else []
         report.watchers += [traced.watch] if traced.lines else []
-        if shares:
-            report.shares = Shares(*sizes)
+        if self.shares:
+            report.shares = Shares(launch.grid, launch.block)
             report.watchers.append(report.shares.watch)
-        arguments, values = _bind(function, args, launch, report)
+        return report, cache
 
-        machine = partial(Machine, launch, report, program, [a.array for a in arguments])
-        kernel = partial(Machine.bound, function=function, source=source, values=values)
-        grain = _run(grain, launch, report, _at_once(function, launch), machine, kernel)
+
+def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Report:
+    """Run a launch to its end, and give the host's arrays what it has stored.
+
+    That lanes wait for each other is known when they spin, in the middle of a launch. It then
+    begins anew, from the host's arrays and with an empty report, in fibers of a finer grain, in
+    which those that others wait for can go on. There are only a few grains, and each is finer than
+    the last.
+    """
+    grain: Grain | None = Grain("batch")
+    while grain is not None:
+        report, cache = asked.report(kernel.source, launch)
+        arguments, values = _bind(kernel.function, args, launch, report)
+        arrays = [a.array for a in arguments]
+        machine = partial(Machine, launch, report, kernel.program, arrays)
+        bound = partial(
+            Machine.bound, function=kernel.function, source=kernel.source, values=values
+        )
+        grain = _run(grain, launch, report, _at_once(kernel.function, launch), machine, bound)
     report.decide()
     if cache:
         report.launch.update(cache.finish())
@@ -157,9 +263,20 @@ def _run(
     return None
 
 
+@runtime_checkable
+class Rung(Protocol):
+    """A kernel of a ladder, as `gemmlab.kernels.Kernel` is one: `build` takes its own tiling."""
+
+    name: str
+    machine: str
+    library: bool
+    default: Any
+    build: Callable
+
+
 def _function(fn: Any) -> Callable:
     """The Python function of a kernel in any form."""
-    if hasattr(fn, "build"):  # a rung of the ladder
+    if isinstance(fn, Rung):
         if fn.machine != "gpu" or fn.library:
             raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
         fn = fn.build(fn.default)
@@ -186,7 +303,7 @@ def _check(launch: Launch) -> None:
 
 
 def _at_once(function: Callable, launch: Launch) -> int:
-    """How many blocks are simulated together: all of them where one waits for all."""
+    """So many blocks are simulated together; all of them where one waits for all."""
     if waits_for_grid(function):
         check_resident(launch.blocks, launch.threads, launch.shared_bytes, launch.gpu)
         return launch.blocks

@@ -10,7 +10,7 @@ from gemmlab import cli
 from gemmlab.programs import forecasts, formats, running
 from gemmlab.programs.forecasts import FirstCalls, LaunchForecast
 from gemmlab.simt import cuda
-from gemmlab.simt.cuda.launches import Call, watching
+from gemmlab.simt.cuda.kernels import Call, watching
 from tests.programs.test_simulate import RIGHT, program, simulate  # noqa: F401 (a fixture)
 
 WITH_PARTS = """

@@ -12,7 +12,7 @@ from gemmlab import device
 from gemmlab.simt import HazardError, cuda
 from gemmlab.simt.cuda import types
 from gemmlab.simt.cuda.arrays import DeviceArray
-from gemmlab.simt.cuda.launches import watching
+from gemmlab.simt.cuda.kernels import watching
 from gemmlab.simt.cuda.streams import SimulatedTimeWarning
 from tests.support.paths import ROOT
 

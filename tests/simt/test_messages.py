@@ -9,7 +9,7 @@ from numpy import float32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import Hazard
-from gemmlab.simt.report.notes import Note
+from gemmlab.simt.races.hazards import Note
 from tests.simt.test_shared_memory import static_bytes
 from tests.support.launches import hazards, line_of
 

@@ -24,7 +24,7 @@ from gemmlab.instructions.instruction import (
 )
 from gemmlab.instructions.words import packed, per_register, registers
 from gemmlab.numerics import round_to
-from gemmlab.simt.builtins import asynchronous
+from gemmlab.simt.builtins.instructions import asynchronous_meaning
 
 WARP = 32
 KINDS = ("bits", "edges", "normal")
@@ -32,7 +32,7 @@ KINDS = ("bits", "edges", "normal")
 INSTRUCTIONS = [
     x
     for x in vars(instructions).values()
-    if isinstance(x, Instruction) and asynchronous.meaning(x) is None
+    if isinstance(x, Instruction) and asynchronous_meaning(x) is None
 ]
 
 

@@ -17,7 +17,7 @@ from gemmlab.course.judging.plain import difference
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import Hazard, Report
-from gemmlab.simt.report.notes import Note
+from gemmlab.simt.races.hazards import Note
 from gemmlab.tiling import Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]

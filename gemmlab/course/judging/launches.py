@@ -13,7 +13,7 @@ from gemmlab.course.judging.plain import copied
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.simt.numbers.lanes import Dim3
-from gemmlab.simt.report.notes import Note
+from gemmlab.simt.races.hazards import Note
 
 SECONDS = 10.0  # of the processor, to build and simulate once; most take some hundredths, few one
 MAX_STEPS = 5_000  # loop iterations of one launch; the largest case takes a few hundred

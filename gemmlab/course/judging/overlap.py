@@ -14,7 +14,7 @@ from gemmlab.course.judging import guard
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.launches import SECONDS, Launch, here
 from gemmlab.course.judging.verdict import Finding
-from gemmlab.simt.builtins.async_copies import Copies, Copy
+from gemmlab.simt.builtins.under_way import Copies, Copy
 from gemmlab.simt.memory.array import Array
 
 

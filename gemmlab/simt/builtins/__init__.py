@@ -1,1 +1,1 @@
-"""What a kernel can call: the names of `cuda`, instructions, `print`, functions of NumPy."""
+"""The functions that a kernel calls: of `cuda`, instructions, `print`, functions of NumPy."""

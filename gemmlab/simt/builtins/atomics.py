@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.indices import locate
-from gemmlab.simt.races.tracking import track_global, track_shared
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
+from gemmlab.simt.memory.tracking import track_global, track_shared
 
 
 def _increment(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
@@ -41,17 +39,17 @@ UPDATES: dict[str, Callable] = {
 }
 
 
-def update(m: Machine, name: str, array: Any, index: Any, value: Any) -> Any:
+def update(m: BuiltinBatch, name: str, array: Any, index: Any, value: Any) -> Any:
     """Update `array[index]` for one active lane after the other; returns the old values."""
     return _atomic(m, name, array, index, UPDATES[name], (value,))
 
 
-def exchange(m: Machine, array: Any, index: Any, old: Any, value: Any) -> Any:
+def exchange(m: BuiltinBatch, array: Any, index: Any, old: Any, value: Any) -> Any:
     """`cuda.atomic.cas`: store `value` where the element equals `old`; returns the old values."""
     return _atomic(m, "cas", array, index, _swap, (value, old))
 
 
-def compare_and_swap(m: Machine, array: Any, old: Any, value: Any) -> Any:
+def compare_and_swap(m: BuiltinBatch, array: Any, old: Any, value: Any) -> Any:
     """`cuda.atomic.cas` on the first element."""
     return exchange(m, array, np.int64(0), old, value)
 
@@ -61,7 +59,7 @@ def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
 
 
 def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """What an element is before each of several swaps, and after the last one.
+    """The values of an element: before each of several swaps, and after the last one.
 
     The element changes seldom: of the lanes that ask for a lock, the first one gets it.
     """
@@ -75,7 +73,9 @@ def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
         now = values[at - 1]
 
 
-def _atomic(m: Machine, name: str, array: Any, index: Any, new: Callable, operands: tuple) -> Any:
+def _atomic(
+    m: BuiltinBatch, name: str, array: Any, index: Any, new: Callable, operands: tuple
+) -> Any:
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
         raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")

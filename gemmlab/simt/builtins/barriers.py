@@ -1,22 +1,30 @@
-"""Where threads wait for each other: barriers of a block and of a warp, and fences."""
+"""Threads wait for each other here: at barriers of a block, of a warp and of the grid; fences.
+
+A kernel that waits for the whole grid, `cuda.cg.this_grid().sync()`, is simulated with all of its
+blocks at once, as it runs on a GPU: each must be resident, so that the device bounds the grid, and
+with it the memory that a simulation takes.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from gemmlab.device import Device, device, names
+from gemmlab.model.occupancy import resident_blocks
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.warps import check_predicate, taking_part
-from gemmlab.simt.report.notes import note_returned
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
+from gemmlab.simt.numbers.lanes import Mask, without
+from gemmlab.simt.races.hazards import Note
 
 FULL = (1 << WARP) - 1  # a mask that names all lanes of a warp
 
 
-def syncthreads(m: Machine) -> None:
+def syncthreads(m: BuiltinBatch) -> None:
     """Wait for the block: a new barrier interval begins in each block that gets here."""
     here, alive = m.masks[-1], m.alive()
     if here is False:
@@ -24,7 +32,7 @@ def syncthreads(m: Machine) -> None:
     m.tally.tick(m.calls.line, "inst_barrier")
     arrived = m.lanes.full(here)
     if alive is not None:
-        note_returned(m, arrived, alive)
+        _note_returned(m, arrived, alive)
     waiting = m.lanes.full(alive) & ~arrived
     partial = arrived.any(axis=1) & waiting.any(axis=1) if waiting.any() else np.zeros(1, bool)
     if partial.any():
@@ -44,7 +52,30 @@ def syncthreads(m: Machine) -> None:
         m.under_way.meet(np.flatnonzero(arrived[0]))
 
 
-def _block_votes(m: Machine, name: str, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
+def _note_returned(m: BuiltinBatch, arrived: np.ndarray, alive: Mask) -> None:
+    """Note the threads, if any, that have returned before a barrier that others `arrived` at.
+
+    Since compute capability 7.0 a barrier does not wait for them.
+    Source: CUDA C++ Programming Guide, Compute Capability 7.x, Independent Thread Scheduling.
+    """
+    lanes = m.lanes
+    x, y, z = lanes.block
+    gone = (lanes.thread < x * y * z) & ~lanes.full(alive) & arrived.any(axis=1, keepdims=True)
+    if not gone.any():
+        return
+    row, thread = lanes.first(gone)
+    block, source, line = int(lanes.blocks[row, 0]), m.calls.source, m.calls.line
+    text = (
+        f"thread {lanes.thread_name(thread)} has returned before this barrier, which does not wait "
+        f"for it since compute capability 7.0 [block {lanes.block_name(block)}, "
+        f"{int(gone[row].sum())} of its threads]"
+    )
+    places = lanes.block_at(block), lanes.thread_at(thread)
+    what = text, "returned", source.file, int(gone.sum())
+    m.report.note(Note(line, source.code(line), *places, *what))
+
+
+def _block_votes(m: BuiltinBatch, name: str, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
     """Threads of each block that arrive at a barrier, and those for which `predicate` holds."""
     check_predicate(name, predicate, "iu")
     on = m.lanes.full(m.masks[-1])
@@ -53,23 +84,23 @@ def _block_votes(m: Machine, name: str, predicate: Any) -> tuple[np.ndarray, np.
     return on.sum(axis=1, keepdims=True), yes.sum(axis=1, keepdims=True)
 
 
-def syncthreads_count(m: Machine, predicate: Any) -> Any:
+def syncthreads_count(m: BuiltinBatch, predicate: Any) -> Any:
     """A barrier; returns the number of the block's threads for which `predicate` holds."""
     return _block_votes(m, "syncthreads_count", predicate)[1]
 
 
-def syncthreads_and(m: Machine, predicate: Any) -> Any:
+def syncthreads_and(m: BuiltinBatch, predicate: Any) -> Any:
     """A barrier; returns 1 if `predicate` holds for all of the block's threads."""
     here, yes = _block_votes(m, "syncthreads_and", predicate)
     return (here == yes).astype(np.int64)
 
 
-def syncthreads_or(m: Machine, predicate: Any) -> Any:
+def syncthreads_or(m: BuiltinBatch, predicate: Any) -> Any:
     """A barrier; returns 1 if `predicate` holds for any of the block's threads."""
     return (_block_votes(m, "syncthreads_or", predicate)[1] > 0).astype(np.int64)
 
 
-def syncwarp(m: Machine, mask: Any = FULL) -> None:
+def syncwarp(m: BuiltinBatch, mask: Any = FULL) -> None:
     """Wait for the lanes that `mask` names."""
     here = m.masks[-1]
     if here is False:
@@ -81,8 +112,8 @@ def syncwarp(m: Machine, mask: Any = FULL) -> None:
             m.under_way.meet(warp * WARP + np.flatnonzero(on[0, warp]))
 
 
-def _named(m: Machine, mask: Any) -> Any:
-    """Which lanes of its warp the mask of each lane names; True where it is all that are there."""
+def _named(m: BuiltinBatch, mask: Any) -> Any:
+    """Each lane's mask names these lanes of its warp; True where it names all that are there."""
     bits = np.asarray(mask).astype(np.int64)
     if (bits & FULL == FULL).all():
         return True
@@ -91,18 +122,82 @@ def _named(m: Machine, mask: Any) -> Any:
     return True if (named | ~alive[..., None, :]).all() else named
 
 
-def threadfence(m: Machine) -> None:
+def threadfence(m: BuiltinBatch) -> None:
     """`cuda.threadfence`: earlier accesses of the active lanes come before their later atomics."""
     _fence(m, of_block=False)
 
 
-def threadfence_block(m: Machine) -> None:
+def threadfence_block(m: BuiltinBatch) -> None:
     """`cuda.threadfence_block`: the same, as other threads of the block see it."""
     _fence(m, of_block=True)
 
 
-def _fence(m: Machine, of_block: bool) -> None:
+def _fence(m: BuiltinBatch, of_block: bool) -> None:
     row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
     if len(row):
         lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread
         m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block)
+
+
+def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
+    """Whether a kernel, or a device function that it names, asks for the whole grid."""
+    if "this_grid" in function.__code__.co_names:
+        return True
+    scope = inspect.getclosurevars(function)
+    named = [getattr(v, "py_func", v) for v in (*scope.globals.values(), *scope.nonlocals.values())]
+    functions = {f for f in named if inspect.isfunction(f)} - seen - {function}
+    return any(waits_for_grid(f, seen | functions | {function}) for f in functions)
+
+
+def held_at_once(threads: int, shared_bytes: int, gpu: Device | None) -> tuple[int, str]:
+    """The number of such blocks that `gpu`, or the largest GPU known, holds at once; its name."""
+    candidates = [gpu] if gpu else [device(name) for name in names()]
+    return max(
+        (
+            (d.sms * resident_blocks(d, threads, shared_bytes), d.title)
+            for d in candidates
+            if d.sms and threads <= d.threads_per_block and shared_bytes <= d.shared_bytes_per_block
+        ),
+        default=(0, "no GPU"),
+    )
+
+
+def check_resident(blocks: int, threads: int, shared_bytes: int, gpu: Device | None) -> None:
+    """ValueError if `gpu`, or the largest GPU that is known, does not hold the blocks at once."""
+    most, holder = held_at_once(threads, shared_bytes, gpu)
+    if blocks > most:
+        raise ValueError(
+            f"a grid of {blocks} blocks cannot wait for all of its blocks: {holder} holds {most} "
+            f"blocks of {threads} threads and {shared_bytes} B at once; use fewer blocks and a "
+            "loop in each thread"
+        )
+
+
+class GridGroup:
+    """`cuda.cg.this_grid()` in a kernel."""
+
+    def __init__(self, machine: BuiltinBatch) -> None:
+        self.machine = machine
+
+    def sync(self) -> None:
+        """Wait for all blocks: every earlier access comes before every later one.
+
+        Threads that do not come must have nothing left to do.
+        """
+        m, line = self.machine, self.machine.calls.line
+        here = m.masks[-1]
+        if here is False:
+            return
+        m.tally.tick(line, "inst_barrier")
+        in_block = m.lanes.full(here).any(axis=1)
+        if not in_block.all():
+            block = m.lanes.block_name(int(m.lanes.blocks[int(in_block.argmin()), 0]))
+            text = f"thread {{thread}} waits for the whole grid, but block {block} does not"
+            m.findings.hazard("divergent-barrier", line, here, text)
+        m.waits.absent, m.waits.line = without(m.alive(), here), line
+        m.tally.settle()  # who may run has changed
+        m.waits.epoch = int(np.max(m.waits.epoch)) + 1
+        for array in m.memory.global_arrays:
+            if array.shadow is not None:
+                array.shadow.order()
+        m.tally.counters(line)["barriers"] += len(m.lanes.blocks)

@@ -7,7 +7,7 @@ of a lane is counted as one, which is an upper bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,31 +15,28 @@ from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Memory, Registers, Tile
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import TENSOR_CORES, tensor_core_of
+from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.access import fetch, put
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.memory.indices import check_exact
-from gemmlab.simt.memory.wide import Place, count_wide, find
-from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.memory.indices import Place, check_exact, count_wide, find
+from gemmlab.simt.numbers.lanes import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import widen
 from gemmlab.simt.races.hazards import Element
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 TILE = 16  # rows and columns of a tile
 ROW = 16  # bytes, of which the addresses of its rows are multiples
 
 
-def architecture(m: Machine) -> str:
+def architecture(m: BuiltinBatch) -> str:
     """The architecture whose arithmetic and layouts the simulated GPU has; the newest for none."""
     if m.launch.gpu is None:
         return list(TENSOR_CORES)[-1]
     return tensor_core_of(m.launch.gpu.compute_capability).arch
 
 
-def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> Any:
+def collective(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> Any:
     """Execute an instruction that is declared with a meaning."""
     if instruction.collective:
         _check_warps(m, instruction, line)
@@ -64,7 +61,7 @@ def collective(m: Machine, instruction: Instruction, bound: list, line: int) -> 
     return _write_tile(m, instruction, operand, *value, result, line)
 
 
-def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
+def _check_warps(m: BuiltinBatch, instruction: Instruction, line: int) -> None:
     on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
     part = on.any(axis=-1, keepdims=True) & ~on
     if part.any():
@@ -83,7 +80,7 @@ def _check_warps(m: Machine, instruction: Instruction, line: int) -> None:
         m.findings.hazard("divergent-barrier", line, lanes, text, other=missing)
 
 
-def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
+def _stacked(m: BuiltinBatch, operand: Registers, value: Any) -> np.ndarray:
     """Registers of all lanes, (blocks, warps, 32, count)."""
     values = value if operand.count > 1 else (value,)
     parts = [m.lanes.spread(np.asarray(v).astype(operand.carrier)) for v in values]
@@ -93,7 +90,7 @@ def _stacked(m: Machine, operand: Registers, value: Any) -> np.ndarray:
 # Rows of 16 bytes, one for each lane
 
 
-def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
+def _read_rows(m: BuiltinBatch, place: Place, line: int) -> np.ndarray:
     elements = np.zeros((*m.lanes.shape, place.count), place.array.dtype)
     count_wide(m, place, line, in_rows=True)
     if place.mask is not False:
@@ -105,7 +102,7 @@ def _read_rows(m: Machine, place: Place, line: int) -> np.ndarray:
     return words.reshape(len(m.lanes.blocks), -1, WARP, words.shape[-1])
 
 
-def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
+def _write_rows(m: BuiltinBatch, place: Place, rows: np.ndarray, line: int) -> None:
     elements = np.ascontiguousarray(rows.reshape(*m.lanes.shape, -1))
     elements = elements.view(place.array.dtype)
     count_wide(m, place, line, in_rows=True)
@@ -119,7 +116,7 @@ def _write_rows(m: Machine, place: Place, rows: np.ndarray, line: int) -> None:
 
 
 def _tile_elements(
-    m: Machine, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
+    m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
 ) -> list[tuple[Any, Any]]:
     """The row and column in the array of each element that a lane holds."""
     form = layout(
@@ -140,7 +137,7 @@ def _tile_elements(
 
 
 def _check_corner(
-    m: Machine, instruction: Instruction, tile: Tile, array: Array, corner: list, line: int
+    m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, corner: list, line: int
 ) -> None:
     """Report lanes of a warp that name different tiles, and tiles or rows not aligned to 16 bytes.
 
@@ -180,7 +177,7 @@ def _check_corner(
 
 
 def _checked(
-    m: Machine, instruction: Instruction, tile: Tile, array: Array, at: tuple, line: int
+    m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, at: tuple, line: int
 ) -> tuple[Any, Mask]:
     """The place of a tile's element in the buffer, and the lanes for which it is inside."""
     mask = m.masks[-1]
@@ -200,7 +197,7 @@ def _checked(
 
 
 def _read_tile(
-    m: Machine, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
+    m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
 ) -> np.ndarray:
     parts = []
     for at in _tile_elements(m, instruction, tile, array, index, line):
@@ -214,7 +211,7 @@ def _read_tile(
 
 
 def _write_tile(
-    m: Machine,
+    m: BuiltinBatch,
     instruction: Instruction,
     tile: Tile,
     array: Array,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,24 +30,54 @@ from gemmlab.instructions.instruction import (
 from gemmlab.instructions.layout_functions import LayoutFunction
 from gemmlab.instructions.tensor_maps import TensorMap
 from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
-from gemmlab.simt.builtins import asynchronous
-from gemmlab.simt.builtins.async_copies import Copy
+from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.simt.builtins import tensor_copies, warpgroups
+from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.collective import collective
+from gemmlab.simt.builtins.under_way import Copy
 from gemmlab.simt.memory.access import fetch, put
-from gemmlab.simt.memory.allocation import shared_array
 from gemmlab.simt.memory.array import Array, row_major
-from gemmlab.simt.memory.wide import Place, count_wide, find
-from gemmlab.simt.numbers.masks import both, without
-from gemmlab.simt.numbers.no_numbers import shown
+from gemmlab.simt.memory.indices import Place, count_wide, find
+from gemmlab.simt.memory.memory import shared_array
+from gemmlab.simt.numbers.lanes import both, without
+from gemmlab.simt.numbers.values import shown
 from gemmlab.simt.syntax.source import UnsupportedError
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 KINDS = (Instruction, SharedView, LayoutFunction)  # what a kernel may name
 
 
-def executed(m: Machine, value: Instruction | SharedView | LayoutFunction) -> Callable:
+# What asynchronous instructions do: functions of the machine, the instruction, its operands with
+# their arguments, and the line.
+BY_NAME: dict[str, Callable] = {
+    "mbarrier_init": tensor_copies.init_barrier,
+    "mbarrier_arrive": tensor_copies.arrive_at_barrier,
+    "mbarrier_arrive_expect": tensor_copies.arrive_at_barrier,
+    "mbarrier_wait": tensor_copies.wait_for_phase,
+    "fence_mbarrier_init": tensor_copies.fence_barriers,
+    "fence_proxy_async": tensor_copies.fence_proxy,
+    "tma_load": tensor_copies.load,
+    "tma_store": tensor_copies.store,
+    "tma_commit": tensor_copies.commit,
+    "tma_wait_read": tensor_copies.wait_read,
+    "fence_tensor_map": tensor_copies.fence_map,
+    "wgmma_fence": warpgroups.fence,
+    "wgmma_commit": warpgroups.commit,
+}
+OF_WARPGROUP: dict[str, Callable] = {
+    "wgmma": warpgroups.multiply,
+    "async_wait": warpgroups.wait,
+    "setmaxnreg": warpgroups.move_registers,
+}
+
+
+def asynchronous_meaning(instruction: Instruction) -> Callable | None:
+    """The function that executes an asynchronous instruction; None for any other instruction."""
+    if instruction.name in BY_NAME:
+        return BY_NAME[instruction.name]
+    return OF_WARPGROUP[instruction.kind] if instruction.lanes == WARPGROUP else None
+
+
+def executed(m: BuiltinBatch, value: Instruction | SharedView | LayoutFunction) -> Callable:
     """The function that a kernel calls by a name of `gemmlab.instructions`."""
     if isinstance(value, SharedView):
         return partial(_view, m)
@@ -62,14 +92,14 @@ def kind_of(value: Any) -> str:
     return "O" if dtype is None else dtype.kind
 
 
-def _of_layout(m: Machine, function: LayoutFunction, *args: Any, **kws: Any) -> Any:
+def _of_layout(m: BuiltinBatch, function: LayoutFunction, *args: Any, **kws: Any) -> Any:
     m.tally.tick(m.calls.line, "inst_integer")
     if kws:
         raise TypeError(f"{function.name} takes its arguments by position")
     return function(*args)
 
 
-def _view(m: Machine, *args: Any, **kws: Any) -> Array:
+def _view(m: BuiltinBatch, *args: Any, **kws: Any) -> Array:
     """`shared_view`: an array over dynamic shared memory."""
     if kws or len(args) != 3:
         raise TypeError("shared_view takes shape, dtype and offset, by position")
@@ -96,7 +126,7 @@ def _view(m: Machine, *args: Any, **kws: Any) -> Array:
     return view
 
 
-def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> Any:
+def _execute(m: BuiltinBatch, instruction: Instruction, *args: Any, **kws: Any) -> Any:
     line, kind = m.calls.line, instruction.kind
     _check_capability(m, instruction, line)
     if kws:
@@ -104,8 +134,11 @@ def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> An
     bound = list(_bind(m, instruction, args, line))
     if m.masks[-1] is False:
         return _nothing(instruction, bound)
-    if asynchronous.meaning(instruction) is not None:
-        return asynchronous.execute(m, instruction, bound, line)
+    asynchronous = asynchronous_meaning(instruction)
+    if asynchronous is not None:
+        if m.under_way is None:
+            m.loops.divide()  # warpgroups run by themselves, because they wait for each other
+        return asynchronous(m, instruction, bound, line)
     if instruction.meaning is not None:
         return collective(m, instruction, bound, line)
     if kind == "async_copy":
@@ -122,7 +155,7 @@ def _execute(m: Machine, instruction: Instruction, *args: Any, **kws: Any) -> An
     return _write(m, place, bound[1][1], line)
 
 
-def _check_capability(m: Machine, instruction: Instruction, line: int) -> None:
+def _check_capability(m: BuiltinBatch, instruction: Instruction, line: int) -> None:
     gpu = m.launch.gpu
     refusal = gpu and instruction.refusal(gpu.compute_capability)
     if refusal:
@@ -131,7 +164,7 @@ def _check_capability(m: Machine, instruction: Instruction, line: int) -> None:
         raise UnsupportedError(text)
 
 
-def _bind(m: Machine, instruction: Instruction, args: tuple, line: int) -> Iterator:
+def _bind(m: BuiltinBatch, instruction: Instruction, args: tuple, line: int) -> Iterator:
     """The operands with their arguments: an array with its indices, or a value."""
     rest, name = list(args), instruction.name
     for operand in instruction.operands:
@@ -232,13 +265,13 @@ def _unfit_value(operand: Any, value: Any) -> str | None:
     return f"{operand.name} is {shown(value)}; use True or False, or a number of elements"
 
 
-def _read(m: Machine, place: Place, line: int) -> tuple:
+def _read(m: BuiltinBatch, place: Place, line: int) -> tuple:
     if place.mask is False:
         return tuple(place.array.dtype.type(0) for _ in range(place.count))
     return tuple(fetch(m, line, place.array, place.at + i, place.mask) for i in range(place.count))
 
 
-def _write(m: Machine, place: Place, values: tuple, line: int) -> None:
+def _write(m: BuiltinBatch, place: Place, values: tuple, line: int) -> None:
     if place.mask is not False:
         for i, value in enumerate(values):
             put(m, line, place.array, place.at + i, place.mask, value)
@@ -260,7 +293,7 @@ def _result(instruction: Instruction, values: Any) -> Any:
     return values[0] if result.count == 1 else tuple(values[: result.count])
 
 
-def _copy(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+def _copy(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
     """Begin a copy of the elements that are valid, and of zeros for the others."""
     (into, to), (source, origin) = bound[0], bound[1]
     if to[0].dtype != origin[0].dtype:

@@ -1,35 +1,43 @@
-"""Asynchronous instructions that are under way in a block, and what each thread knows of them.
+"""Asynchronous instructions that are under way, and who may touch what they read and write.
+
+The data of a `cp.async` is in shared memory when its thread has waited for it, and for other
+threads after a barrier as well (`Copies`). Hopper's instructions are followed more closely:
 
 A copy by the TMA and a `wgmma` are complete at a *moment*: the end of a phase of an mbarrier, or of
 a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a
 barrier it learns what the others know, and at an mbarrier what those know who have arrived there.
 Whoever touches what an operation writes, or overwrites what it reads, must know that it is over.
 What threads do themselves is told in the same way: it is over for those who know of a moment after.
-Source: PTX ISA 9.0, sections "Asynchronous Operations" and "Async proxy".
+Source: PTX ISA 9.0, sections "Asynchronous copy", "Asynchronous Operations" and "Async proxy".
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.lanes import Lanes
-from gemmlab.simt.numbers.masks import Mask, both
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.memory.tracking import track_shared
+from gemmlab.simt.numbers.lanes import Lanes, Mask, both, without
 from gemmlab.simt.races.hazards import Touch
 from gemmlab.simt.races.release import Releases
 
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-
-UNIT = 16  # bytes: the least that is copied or multiplied
+UNIT = 16  # bytes: the least that the TMA copies or `wgmma` multiplies
+COPIED = 4  # bytes: the least that `cp.async` copies
 PART = 2  # bytes: the least of which it is known who has stored it
+# What a touch that comes too early does to the element, in words.
 VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overwrites"}
+
+
+def memory_of(array: Array) -> np.ndarray:
+    """The memory that an array is a view of, (blocks, …)."""
+    return array.buffer if array.buffer.base is None else array.buffer.base
 
 
 class Operation(NamedTuple):
@@ -47,7 +55,7 @@ class Operation(NamedTuple):
 
 @dataclass
 class Held:
-    """Who touches each unit of a shared memory: the numbers of operations; -1: none.
+    """For each unit of a shared memory, the numbers of the operations that touch it; -1 is none.
 
     copies : the last copy to it; reads : of each warpgroup the last product that reads it, and of
         each thread the last copy from it
@@ -118,7 +126,7 @@ class UnderWay:
         self.known[threads, threads] = self.releases.count()
 
     def told(self, lanes: list[int], by: int, fences: int) -> list[bool]:
-        """Which lanes know that what another did after so many fences of the launch is over."""
+        """These lanes know that what lane `by` did after so many fences of the launch is over."""
         first = int(self.lanes.blocks[0, 0]) * self.lanes.threads
         return (self.known[np.array(lanes) - first, by - first] > fences).tolist()
 
@@ -128,15 +136,15 @@ class UnderWay:
         self.known[threads] = self.known[threads].max(axis=0)
 
     def unknown(self, numbers: np.ndarray, threads: np.ndarray) -> np.ndarray:
-        """Which operations the threads do not know to be complete; -1 is none."""
+        """Threads do not know that these operations are complete; number -1 is no operation."""
         source, moment = self.moments[:, numbers]
         return (numbers >= 0) & (self.known[threads, source] < moment)
 
     # Memory
 
     def held(self, array: Array) -> Held:
-        """Who touches the memory that an array is a view of."""
-        memory = array.buffer if array.buffer.base is None else array.buffer.base
+        """The operations that touch the memory of which an array is a view."""
+        memory = memory_of(array)
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
             parts = units * (UNIT // PART)
@@ -144,7 +152,7 @@ class UnderWay:
             self.memories[id(memory)] = memory, held
         return self.memories[id(memory)][1]
 
-    def touch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    def touch(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Check an ordinary access to shared memory, and note it if it is a store."""
         elements, threads = self.lanes.of(at, mask)
         units = elements * array.itemsize // UNIT
@@ -159,8 +167,8 @@ class UnderWay:
         held.stores[parts], held.lines[parts] = threads[:, None], line
 
     def check_fenced(
-        self, m: Machine, instruction: Instruction, array: Array, elements: np.ndarray, lanes: Any,
-        line: int,
+        self, m: MemoryBatch, instruction: Instruction, array: Array, elements: np.ndarray,
+        lanes: Any, line: int,
     ) -> None:  # fmt: skip
         """Report what ordinary stores have put there with no fence of their threads since."""
         held = self.held(array)
@@ -183,7 +191,7 @@ class UnderWay:
             held.stores[np.isin(held.stores, threads)] = -1
 
     def check(
-        self, m: Machine, line: int, op: str, array: Array,
+        self, m: MemoryBatch, line: int, op: str, array: Array,
         elements: np.ndarray, units: np.ndarray, threads: np.ndarray,
     ) -> None:  # fmt: skip
         """Hazards where `threads` touch what operations that they do not know to be complete do."""
@@ -210,22 +218,22 @@ class UnderWay:
                 return
 
     def _hazard(
-        self, m: Machine, kind: str, line: int, op: str, place: Any, text: str, thread: int,
+        self, m: MemoryBatch, kind: str, line: int, op: str, place: Any, text: str, thread: int,
         found: Operation,
     ) -> None:  # fmt: skip
         other = self.touch_of(m, found)
         lanes = self.lanes.thread == thread
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
 
-    def touch_of(self, m: Machine, operation: Operation) -> Touch:
-        """What an operation does to an element."""
+    def touch_of(self, m: MemoryBatch, operation: Operation) -> Touch:
+        """A hazard shows an operation as this touch of an element."""
         lane = int(self.lanes.blocks[0, 0]), operation.thread
         return m.findings.touch(operation.op, operation.line, lane)
 
     # Registers
 
     def check_registers(
-        self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask
+        self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask
     ) -> None:
         """A hazard where an accumulator is touched that a product may still update."""
         owner = array.owner
@@ -246,21 +254,170 @@ def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
     return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
 
 
-def whole_warpgroups(m: Machine, name: str, line: int) -> list[int]:
-    """The warpgroups that run; a hazard for each of which lanes are missing."""
-    on, present = m.lanes.full(m.masks[-1])[0], m.lanes.full(m.lanes.present)[0]
-    groups, m.under_way.undivided = [], True
-    for first in range(0, m.lanes.threads, WARPGROUP):
-        here, there = on[first : first + WARPGROUP], present[first : first + WARPGROUP]
-        if not here.any():
+@dataclass
+class Copy:
+    """One executed copy: lanes of `mask` move `values` to the elements `at`, `at` + 1, … of `to`.
+
+    group : for each lane, how many groups it had committed before; line : of the kernel
+    source : the array that is copied from, from the elements `origin` on; read : for each of
+        `values`, the lanes that get it from there
+    """
+
+    to: Array
+    at: Any
+    mask: Mask
+    values: tuple
+    group: Any
+    line: int
+    source: Array
+    origin: Any
+    read: tuple
+
+
+class Copies:
+    """The copies of a batch of blocks that have not been waited for."""
+
+    def __init__(self) -> None:
+        self.pending: list[Copy] = []
+        self.committed: Any = np.int64(0)  # groups, of all lanes or of each
+        # Of each shared memory, by identity: copies on their way to each unit of it, (blocks | 1,
+        # units); and the memory itself, whose identity is thus not used again.
+        self.coming: dict[int, np.ndarray] = {}
+        self.memories: list[np.ndarray] = []
+
+    def begin(self, m: MemoryBatch, copy: Copy) -> None:
+        """Start a copy; what it overwrites must not be in use."""
+        for i in range(len(copy.values)):
+            self.check(m, copy.line, "copy", copy.to, copy.at + i, copy.mask)
+            track_shared(m, copy.line, "write", copy.to, copy.at + i, copy.mask)
+        self._mark(m, copy, copy.mask, 1)
+        self.pending.append(copy)
+
+    def commit(self, m: MemoryBatch) -> None:
+        """Close a group: the copies of the active lanes since their last commit."""
+        mask = m.masks[-1]
+        if mask is not False:
+            one = 1 if mask is None or mask is m.masks[0] else m.lanes.full(mask).astype(np.int64)
+            self.committed = self.committed + one
+
+    def wait(self, m: MemoryBatch, groups: int, line: int) -> None:
+        """Let all but the last `groups` groups of the active lanes land."""
+        active, waiting, self.pending = m.masks[-1], self.pending, []
+        for copy in waiting:
+            done = np.less(copy.group, self.committed - groups)
+            lanes = both(both(copy.mask, done), True if active is None else active)
+            rest = without(copy.mask, lanes)
+            if lanes is not False:
+                self._mark(m, copy, lanes, -1)
+                if copy.source.written:
+                    _check_source(m, copy, lanes, line)
+                for i, value in enumerate(copy.values):
+                    track_shared(m, line, "write", copy.to, copy.at + i, lanes, value)
+                    if m.under_way is not None:
+                        m.under_way.store(line, copy.to, copy.at + i, lanes)
+                    _land(m, copy, i, lanes, value)
+            if rest is not False:
+                copy.mask = rest
+                self.pending.append(copy)
+
+    def check(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+        """A hazard where lanes touch an element that a copy is on its way to; `op` as in VERBS."""
+        if m.under_way is not None:
+            m.under_way.touch(m, line, op, array, at, mask)
+        if not self.pending:
+            return
+        coming = self.coming.get(id(memory_of(array)))
+        if coming is None:
+            return
+        row = m.lanes.row if len(coming) > 1 else 0
+        unit = np.asarray(at) * array.itemsize // COPIED
+        hit = both(mask, coming[row, unit] > 0)
+        if hit is not False:
+            lane = m.lanes.first(hit)
+            self._report(m, line, op, array, int(m.lanes.spread(at)[lane]), hit, lane)
+
+    def check_all(
+        self, m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+    ) -> None:
+        """Check elements that an instruction of a thread touches asynchronously."""
+        coming = self.coming.get(id(memory_of(array)))
+        if not self.pending or coming is None:
+            return
+        late = elements[coming[0, elements * array.itemsize // COPIED] > 0]
+        if len(late):
+            lanes = m.lanes.thread == thread
+            self._report(m, line, op, array, int(late[0]), lanes, (0, thread))
+
+    def _report(
+        self, m: MemoryBatch, line: int, op: str, array: Array, flat: int, hit: Mask, lane: tuple
+    ) -> None:
+        """Report a touch of element `flat` by the lanes of `hit`, of which `lane` is the first."""
+        copy, copying = self._on_its_way(m, array, flat, lane[0])
+        committed = m.lanes.spread(np.less(copy.group, self.committed))
+        why = "its thread has not waited for it"
+        if not committed[lane[0], copying]:
+            why += ", nor committed it to a group"
+        place, block = array.element(flat), int(m.lanes.blocks[lane[0], 0])
+        text = f"thread {{thread}} {VERBS[op]} {place}, which the copy of line {copy.line} may not "
+        text += f"have reached: {why}"
+        other = m.findings.touch("copy", copy.line, (block, copying))
+        m.findings.hazard("async-not-waited", line, hit, text, element=place, op=op, against=other)
+
+    def _mark(self, m: MemoryBatch, copy: Copy, mask: Mask, by: int) -> None:
+        """Add `by` to the copies on their way to the elements of this one."""
+        memory, size = memory_of(copy.to), copy.to.itemsize
+        key = id(memory)
+        if key not in self.coming:
+            self.memories.append(memory)
+            self.coming[key] = np.zeros((1, memory.nbytes // len(memory) // COPIED + 1), np.int16)
+        per_block = any(isinstance(x, np.ndarray) and x.ndim == 2 and len(x) > 1
+                        for x in (copy.at, mask))  # fmt: skip
+        if per_block and len(self.coming[key]) == 1:
+            self.coming[key] = np.repeat(self.coming[key], len(m.lanes.blocks), axis=0)
+        coming = self.coming[key]
+        shape = (len(coming), m.lanes.threads)
+        on = np.ones(shape, bool) if mask is None else np.broadcast_to(mask, shape)
+        rows, threads = np.nonzero(on)
+        first = np.broadcast_to(copy.at, shape)[rows, threads] * size // COPIED
+        for unit in range(max(1, len(copy.values) * size // COPIED)):
+            np.add.at(coming, (rows, first + unit), by)
+
+    def _on_its_way(self, m: MemoryBatch, array: Array, flat: int, row: int) -> tuple[Copy, int]:
+        """The copy that goes to element `flat` of `array` in the block of this row; its thread."""
+        byte = flat * array.itemsize
+        for copy in self.pending:
+            if memory_of(copy.to) is memory_of(array):
+                start = m.lanes.spread(copy.at)[row] * copy.to.itemsize
+                there = (start <= byte) & (byte < start + len(copy.values) * copy.to.itemsize)
+                there &= m.lanes.full(copy.mask)[row]
+                if there.any():
+                    return copy, int(there.argmax())
+        return self.pending[0], 0
+
+
+def _check_source(m: MemoryBatch, copy: Copy, lanes: Mask, line: int) -> None:
+    """A hazard where what `lanes` copy has changed since: the copy may read either."""
+    for i, value in enumerate(copy.values):
+        reading = both(lanes, True if copy.read[i] is None else copy.read[i])
+        if reading is False:
             continue
-        groups.append(first // WARPGROUP)
-        if here.sum() < WARPGROUP:
-            missing = there & ~here
-            text = f"{name} needs all {WARPGROUP} threads of the warpgroup, "
-            other = first + int(missing.argmax()) if missing.any() else None
-            text += ("thread {other} does not get here" if missing.any() else
-                     f"the last one of the block has {int(there.sum())}")  # fmt: skip
-            lanes = both(m.masks[-1], m.lanes.thread == first + int(here.argmax()))
-            m.findings.hazard("divergent-barrier", line, lanes, text, other=other)
-    return groups
+        now = copy.source.buffer[np.where(m.lanes.full(reading), copy.origin + i, 0)]
+        changed = both(reading, (now != value) & ((now == now) | np.equal(value, value)))
+        if changed is not False:
+            lane = m.lanes.first(changed)
+            place = copy.source.element(int(m.lanes.spread(copy.origin)[lane]) + i)
+            text = f"the copy of line {copy.line} may read {place} until it is waited for, and "
+            text += f"somebody has written it ({m.lanes.spread(value)[lane]}, now {now[lane]})"
+            who = int(m.lanes.blocks[lane[0], 0]), lane[1]
+            copies = m.findings.touch("copy", copy.line, who)
+            m.findings.hazard(
+                "async-not-waited", line, changed, text, element=place, against=copies
+            )
+            return
+
+
+def _land(m: MemoryBatch, copy: Copy, i: int, lanes: Mask, value: Any) -> None:
+    """Put element `i` of a copy where it belongs."""
+    rows, threads = np.nonzero(m.lanes.full(lanes))
+    at = m.lanes.spread(copy.at)[rows, threads] + i
+    copy.to.buffer[rows, at] = m.lanes.spread(value)[rows, threads]

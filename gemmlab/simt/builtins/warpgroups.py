@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +13,43 @@ from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.instructions.words import halves
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
+from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.collective import architecture
-from gemmlab.simt.builtins.swizzle import PATTERN, ROW, swizzled
-from gemmlab.simt.builtins.under_way import UNIT, Operation, whole_warpgroups
+from gemmlab.simt.builtins.tensor_copies import PATTERN, ROW, swizzled
+from gemmlab.simt.builtins.under_way import UNIT, Operation
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.races.tracking import look_shared
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
+from gemmlab.simt.memory.tracking import look_shared
+from gemmlab.simt.numbers.lanes import both
 
 REGISTERS = 1 << 16  # of an SM, compute capability 9.0: CUDA C++ Programming Guide
 STEP = 8  # registers, of which those of a thread are a multiple
 
 
-def multiply(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+def _whole_warpgroups(m: BuiltinBatch, name: str, line: int) -> list[int]:
+    """The warpgroups that run; a hazard for each of which lanes are missing."""
+    on, present = m.lanes.full(m.masks[-1])[0], m.lanes.full(m.lanes.present)[0]
+    groups, m.under_way.undivided = [], True
+    for first in range(0, m.lanes.threads, WARPGROUP):
+        here, there = on[first : first + WARPGROUP], present[first : first + WARPGROUP]
+        if not here.any():
+            continue
+        groups.append(first // WARPGROUP)
+        if here.sum() < WARPGROUP:
+            missing = there & ~here
+            text = f"{name} needs all {WARPGROUP} threads of the warpgroup, "
+            other = first + int(missing.argmax()) if missing.any() else None
+            text += ("thread {other} does not get here" if missing.any() else
+                     f"the last one of the block has {int(there.sum())}")  # fmt: skip
+            lanes = both(m.masks[-1], m.lanes.thread == first + int(here.argmax()))
+            m.findings.hazard("divergent-barrier", line, lanes, text, other=other)
+    return groups
+
+
+def multiply(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
     """`wgmma`: D = A·B + D, or A·B, for each warpgroup that runs."""
     m.tally.tick(line, "inst_wgmma")
     (_, d), left, right, (_, keep) = bound
-    for group in whole_warpgroups(m, instruction.name, line):
+    for group in _whole_warpgroups(m, instruction.name, line):
         threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
         kept = bool(m.lanes.spread(keep)[0, threads[0]])
         _check_accumulator(m, d, group, kept, line)
@@ -67,7 +86,7 @@ def places(n: int) -> tuple[np.ndarray, np.ndarray]:
     return thread // WARP * 16 + row, register // 4 * 8 + column
 
 
-def _check_accumulator(m: Machine, d: Array, group: int, kept: bool, line: int) -> None:
+def _check_accumulator(m: BuiltinBatch, d: Array, group: int, kept: bool, line: int) -> None:
     first = group * WARPGROUP
     lanes = m.lanes.thread == first
     fences, stored = m.under_way.fences[group], d.owner.stored
@@ -82,7 +101,7 @@ def _check_accumulator(m: Machine, d: Array, group: int, kept: bool, line: int) 
         m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="read")
 
 
-def _fragments(m: Machine, given: tuple, threads: np.ndarray) -> np.ndarray:
+def _fragments(m: BuiltinBatch, given: tuple, threads: np.ndarray) -> np.ndarray:
     """The elements of an operand in registers, (64, 16)."""
     words = np.stack([m.lanes.spread(word)[0, threads] for word in given], axis=-1)
     row, column = layout("m16n8k16", "A").element(threads[:, None] % WARP, np.arange(8))
@@ -93,7 +112,7 @@ def _fragments(m: Machine, given: tuple, threads: np.ndarray) -> np.ndarray:
 
 
 def _matrix(
-    m: Machine, instruction: Instruction, operand: Matrix, array: Array, index: list,
+    m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, index: list,
     threads: np.ndarray, number: int, line: int,
 ) -> np.ndarray:  # fmt: skip
     """The elements of an operand in shared memory, (rows, 16), checked."""
@@ -121,10 +140,10 @@ def _matrix(
 
 
 def _elements(
-    m: Machine, instruction: Instruction, operand: Matrix, array: Array, place: list, lanes: Any,
-    line: int,
+    m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, place: list,
+    lanes: Any, line: int,
 ) -> np.ndarray | None:  # fmt: skip
-    """Where the elements of an operand are, (rows, 16); None where that is outside of the array."""
+    """The places of an operand's elements, (rows, 16); None where they are outside of the array."""
     r, k, along = np.arange(operand.rows)[:, None], np.arange(K)[None, :], operand.major == "k"
     if array.ndim < (2 if along else 3) or int(array.strides[-2]) * array.itemsize != ROW:
         raise TypeError(
@@ -156,25 +175,25 @@ def _elements(
     return swizzled(first + r // columns * int(array.strides[-3]), k, r % columns, array.itemsize)
 
 
-def fence(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
-    """`wgmma_fence`."""
+def fence(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma_fence`: products to come see what their warpgroup has put in registers."""
     m.tally.tick(line, "inst_fence")
-    for group in whole_warpgroups(m, instruction.name, line):
+    for group in _whole_warpgroups(m, instruction.name, line):
         m.under_way.fences[group] += 1
 
 
-def commit(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
-    """`wgmma_commit`."""
+def commit(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
+    """`wgmma_commit`: the products of a warpgroup since the last one are a group."""
     m.tally.tick(line, "inst_async_commit")
-    for group in whole_warpgroups(m, instruction.name, line):
+    for group in _whole_warpgroups(m, instruction.name, line):
         m.under_way.committed[group] += 1
 
 
-def wait(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+def wait(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
     """`wgmma_wait`: all but the last groups are complete."""
     m.tally.tick(line, "inst_async_wait")
     (_, groups), (_, d) = bound
-    for group in whole_warpgroups(m, instruction.name, line):
+    for group in _whole_warpgroups(m, instruction.name, line):
         threads = np.arange(group * WARPGROUP, (group + 1) * WARPGROUP)
         complete = int(m.under_way.committed[group]) - int(groups)
         m.under_way.learn(threads, m.under_way.source(("warpgroup", group)), complete)
@@ -182,7 +201,7 @@ def wait(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
             d.owner.updating = None
 
 
-def move_registers(m: Machine, instruction: Instruction, bound: list, line: int) -> None:
+def move_registers(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
     """`setmaxnreg_inc` and `setmaxnreg_dec`: a block has what its threads began with, no more."""
     m.tally.tick(line, "inst_setmaxnreg")
     count, threads = int(bound[0][1]), m.lanes.threads
@@ -193,7 +212,7 @@ def move_registers(m: Machine, instruction: Instruction, bound: list, line: int)
     if m.under_way.registers is None:
         m.under_way.registers = np.full(-(-threads // WARPGROUP), most)
     registers = m.under_way.registers
-    for group in whole_warpgroups(m, instruction.name, line):
+    for group in _whole_warpgroups(m, instruction.name, line):
         less = instruction.name.endswith("dec")
         if (count > registers[group]) if less else (count < registers[group]):
             text = f"{instruction.name} from {registers[group]} registers to {count}"

@@ -1,19 +1,17 @@
-"""What the lanes of a warp do together: votes, matches and shuffles."""
+"""Lanes of a warp vote, match and shuffle together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
+from gemmlab.simt.memory.batch import Batch
 
 
-def taking_part(m: Machine, mask: Any, name: str, kind: str) -> np.ndarray:
+def taking_part(m: Batch, mask: Any, name: str, kind: str) -> np.ndarray:
     """The active lanes, (blocks, warps, 32); a hazard where `mask` names none or leaves out one.
 
     name : of the function, for messages; kind : of instruction that it counts as
@@ -62,7 +60,7 @@ class Offered(NamedTuple):
     has: Any
 
 
-def shuffle(m: Machine, name: str, mask: Any, value: Any, where: Any) -> Any:
+def shuffle(m: Batch, name: str, mask: Any, value: Any, where: Any) -> Any:
     """The `value` of another lane of the warp; a hazard where it takes no part, or has none."""
     on = taking_part(m, mask, name, "inst_shuffle")
     operand = m.lanes.in_warps(np.asarray(where).astype(np.int64))
@@ -97,26 +95,26 @@ def check_predicate(name: str, predicate: Any, kinds: str) -> None:
         raise TypeError(f"cuda.{name} takes no {kind} in Numba-CUDA; write {instead}")
 
 
-def _vote(m: Machine, name: str, mask: Any, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
+def _vote(m: Batch, name: str, mask: Any, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
     """The lanes that take part, and those for which `predicate` holds, (blocks, warps, 32)."""
     check_predicate(name, predicate, "biu")
     on = taking_part(m, mask, name, "inst_vote")
     return on, m.lanes.in_warps(np.not_equal(predicate, 0))
 
 
-def all_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+def all_sync(m: Batch, mask: Any, predicate: Any) -> Any:
     """Whether `predicate` holds in all lanes that take part."""
     on, yes = _vote(m, "all_sync", mask, predicate)
     return m.lanes.of_warps((yes | ~on).all(axis=-1, keepdims=True))
 
 
-def any_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+def any_sync(m: Batch, mask: Any, predicate: Any) -> Any:
     """Whether `predicate` holds in any lane that takes part."""
     on, yes = _vote(m, "any_sync", mask, predicate)
     return m.lanes.of_warps((yes & on).any(axis=-1, keepdims=True))
 
 
-def eq_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+def eq_sync(m: Batch, mask: Any, predicate: Any) -> Any:
     """Whether `predicate` is the same in all lanes that take part."""
     on, yes = _vote(m, "eq_sync", mask, predicate)
     same = (yes | ~on).all(axis=-1, keepdims=True) | ~(yes & on).any(axis=-1, keepdims=True)
@@ -128,13 +126,13 @@ def _ballot(lanes: np.ndarray) -> np.ndarray:
     return (lanes << np.arange(WARP)).sum(axis=-1, keepdims=True).astype(np.uint32)
 
 
-def ballot_sync(m: Machine, mask: Any, predicate: Any) -> Any:
+def ballot_sync(m: Batch, mask: Any, predicate: Any) -> Any:
     """A bit for each lane that takes part and for which `predicate` holds."""
     on, yes = _vote(m, "ballot_sync", mask, predicate)
     return m.lanes.of_warps(_ballot(yes & on).astype(np.int32))
 
 
-def match_any_sync(m: Machine, mask: Any, value: Any) -> Any:
+def match_any_sync(m: Batch, mask: Any, value: Any) -> Any:
     """A bit for each lane that takes part and has the same value."""
     on = taking_part(m, mask, "match_any_sync", "inst_vote")
     values = m.lanes.in_warps(value)
@@ -142,7 +140,7 @@ def match_any_sync(m: Machine, mask: Any, value: Any) -> Any:
     return m.lanes.of_warps(_ballot(same)[..., 0].astype(np.int32))
 
 
-def match_all_sync(m: Machine, mask: Any, value: Any) -> tuple:
+def match_all_sync(m: Batch, mask: Any, value: Any) -> tuple:
     """The lanes that take part, or 0, and whether all of them have the same value."""
     on = taking_part(m, mask, "match_all_sync", "inst_vote")
     values = m.lanes.in_warps(value)
@@ -152,11 +150,11 @@ def match_all_sync(m: Machine, mask: Any, value: Any) -> tuple:
     return m.lanes.of_warps(lanes), m.lanes.of_warps(same)
 
 
-def lanemask_lt(m: Machine) -> Any:
+def lanemask_lt(m: Batch) -> Any:
     """A bit for each lane of the warp with a smaller number."""
     return ((np.int64(1) << m.lanes.thread % WARP) - 1).astype(np.uint32)
 
 
-def activemask(m: Machine) -> Any:
+def activemask(m: Batch) -> Any:
     """A bit for each active lane of the warp."""
     return m.lanes.of_warps(_ballot(m.lanes.in_warps(m.lanes.full(m.masks[-1]))))

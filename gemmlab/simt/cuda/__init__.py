@@ -1,12 +1,11 @@
 """`numba.cuda` without a GPU: the same names, for kernels that are simulated when launched.
 
     names          what means something in kernels
-    kernels        jit, kernels and device functions
-    launches       what a launch does, and who watches
+    kernels        jit, kernels and device functions, launches and who watches them
     arrays         memory of the device and of the host
     streams        streams, events, times
     devices        the GPU that is simulated
-    reduction, vectorizers   reduce, vectorize: kernels made of a function
+    vectorizers    reduce, vectorize: kernels made of a function
     choice         which `cuda` a program gets that asks gemmlab for one
 
 Numba knows the names, too: it compiles a kernel that is written with them as if it were written
@@ -48,7 +47,6 @@ from gemmlab.simt.cuda.devices import (
 )
 from gemmlab.simt.cuda.kernels import In, InOut, Out, declare_device, jit
 from gemmlab.simt.cuda.names import NAMES
-from gemmlab.simt.cuda.reduction import Reduce, reduce
 from gemmlab.simt.cuda.streams import (
     default_stream,
     event,
@@ -62,7 +60,7 @@ from gemmlab.simt.cuda.streams import (
     stream,
     synchronize,
 )
-from gemmlab.simt.cuda.vectorizers import guvectorize, vectorize
+from gemmlab.simt.cuda.vectorizers import Reduce, guvectorize, reduce, vectorize
 from gemmlab.simt.numbers import types
 from gemmlab.simt.syntax.names import numba_namespace
 

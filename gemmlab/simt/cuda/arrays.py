@@ -12,7 +12,7 @@ CONTIGUOUS = "make it contiguous first, with np.ascontiguousarray(array)"
 
 
 class Copies:
-    """What arrays of both kinds have that a GPU can use: copies to and from the host."""
+    """Arrays that a GPU can use are copied to and from the host by these methods."""
 
     def copy_to_host(self, ary: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
         """A copy, in `ary` where that is given; TypeError, ValueError unless it is of its kind."""
@@ -41,7 +41,7 @@ class DeviceArray(Copies, np.ndarray):
     unwritten: np.ndarray | None = None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """What NumPy's function gives for a copy on the host."""
+        """NumPy's function computes with a copy on the host."""
         if any(isinstance(out, DeviceArray) for out in options.get("out", ())):
             raise TypeError(f"{ufunc.__name__} cannot write to a device array; write a kernel")
         on_host = [np.asarray(i) if isinstance(i, DeviceArray) else i for i in inputs]
@@ -83,7 +83,7 @@ class DeviceArray(Copies, np.ndarray):
         return result
 
     def reshape(self, *shape: Any, order: str = "C") -> DeviceArray:
-        """The same memory in another shape; NotImplementedError where that takes a copy."""
+        """The memory is seen in another shape; NotImplementedError where that takes a copy."""
         result = self._with(super().reshape(*shape, order=order),
                             lambda a: a.reshape(*shape, order=order))  # fmt: skip
         if self.size and not np.shares_memory(result, self):
@@ -91,11 +91,11 @@ class DeviceArray(Copies, np.ndarray):
         return result
 
     def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
-        """The same memory in one dimension; NotImplementedError where that takes a copy."""
+        """The memory is seen in one dimension; NotImplementedError where that takes a copy."""
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Any = None, stream: Any = 0) -> DeviceArray:
-        """The same memory without dimensions of 1."""
+        """The memory is seen without dimensions of 1."""
         return self._with(super().squeeze(axis), lambda a: a.squeeze(axis))
 
     def transpose(self, axes: Any = None) -> DeviceArray:
@@ -156,7 +156,7 @@ class SharedArray(Copies, np.ndarray):
 
 
 def _check_alike(one: Any, other: np.ndarray) -> None:
-    """As Numba asks of a copy: the same type, and the same shape but for dimensions of 1."""
+    """A copy needs arrays of the same type and, but for dimensions of 1, of the same shape."""
     if one.dtype != other.dtype:
         raise TypeError(f"incompatible dtype: {one.dtype} vs. {other.dtype}")
     shapes = [tuple(n for n in array.shape if n != 1) for array in (one, other)]

@@ -1,4 +1,4 @@
-"""Which `cuda` a program gets that asks gemmlab for one."""
+"""A program that asks gemmlab for `cuda` gets Numba's where a GPU works, else the stand-in."""
 
 from __future__ import annotations
 

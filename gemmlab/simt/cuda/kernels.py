@@ -1,19 +1,135 @@
-"""Kernels and device functions as programs define and launch them."""
+"""Kernels and device functions as programs define and launch them, and who watches launches."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.model.occupancy import resident_blocks
 from gemmlab.simt.cuda.arrays import DeviceArray, check_contiguous
-from gemmlab.simt.cuda.compiled import Compiled, Overloads
-from gemmlab.simt.cuda.launches import launched
+from gemmlab.simt.cuda.devices import current_device
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, type_of
 from gemmlab.simt.cuda.streams import Stream
+from gemmlab.simt.launch import simulate
 from gemmlab.simt.report.report import Report
+
+
+class Call(NamedTuple):
+    """A launch as the program asks for it."""
+
+    kernel: Any
+    grid: Any
+    block: Any
+    arguments: tuple
+    shared_bytes: int
+
+
+class Watcher(NamedTuple):
+    """A watcher is called with each launch, before it begins and when it is done."""
+
+    before: Callable[[Call], None]
+    after: Callable[[Launched], None]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that was watched: what it did, and how long this computer took to simulate it."""
+
+    report: Report
+    seconds: float
+
+
+_watchers: list[Watcher] = []
+
+
+@contextmanager
+def watching(
+    after: Callable[[Launched], None], before: Callable[[Call], None] = lambda call: None
+) -> Iterator[None]:
+    """Call both with each launch in the body, in which hazards are collected, not raised."""
+    watcher = Watcher(before, after)
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
+    """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
+    __tracebackhide__ = True  # as in `told_at_the_kernel`
+    for watcher in _watchers:
+        watcher.before(Call(kernel, grid, block, args, shared_bytes))
+    start = time.perf_counter()
+    report = simulate(
+        kernel,
+        grid,
+        block,
+        *args,
+        shared_bytes=shared_bytes,
+        on_hazard="collect" if _watchers else "raise",
+    )
+    for watcher in _watchers:
+        watcher.after(Launched(report, time.perf_counter() - start))
+    return report
+
+
+class Compiled:
+    """A kernel for some types of arguments."""
+
+    def __init__(self, kernel: Any, types: tuple[Argument, ...]) -> None:
+        self.kernel, self.argument_types = kernel, types
+
+    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
+        """Blocks that the simulated GPU holds at once, and which so can wait for each other.
+
+        What its registers and its shared arrays of a fixed size take is not known here: a GPU may
+        hold fewer.
+        """
+        gpu, threads = current_device().simulated, int(np.prod(blockdim))
+        return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(
+            f"{name} is the compiler's choice, and nothing is compiled on the simulated GPU; "
+            "numba.cuda.compile_ptx(function, signature, cc=(9, 0)) compiles without a GPU"
+        )
+
+
+class Overloads(MutableMapping):
+    """The compiled forms of a kernel by types of arguments: those of Numba, or a signature."""
+
+    def __init__(self, known: dict[tuple[Argument, ...], Compiled]) -> None:
+        self.known = known
+
+    def __getitem__(self, types: Any) -> Compiled:
+        return self.known[_key(types)]
+
+    def __setitem__(self, types: Any, compiled: Compiled) -> None:
+        self.known[_key(types)] = compiled
+
+    def __delitem__(self, types: Any) -> None:
+        del self.known[_key(types)]
+
+    def __iter__(self) -> Iterator[tuple[Argument, ...]]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def _key(types: Any) -> tuple[Argument, ...]:
+    if isinstance(types, tuple) and all(isinstance(t, Argument) for t in types):
+        return types
+    [key] = declared(types)
+    return key
+
 
 FORALL_THREADS = 256  # of a block where the caller leaves the choice
 
@@ -84,12 +200,12 @@ class SimulatedKernel:
     def configure(
         self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
     ) -> Callable:
-        """The same as kernel[griddim, blockdim, stream, sharedmem]."""
+        """Configure a launch as kernel[griddim, blockdim, stream, sharedmem] does."""
         if not (stream is None or isinstance(stream, Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
         def run(*args: object) -> Report:
-            __tracebackhide__ = True  # as in `machine.failures`
+            __tracebackhide__ = True  # as in `told_at_the_kernel`
             values = self._arguments(args)
             report = launched(self, griddim, blockdim, values, sharedmem)
             types = tuple(map(type_of, values))
@@ -99,7 +215,7 @@ class SimulatedKernel:
         return run
 
     def _arguments(self, args: tuple) -> tuple:
-        """What a launch hands over: the arrays of `In`, `Out` and `InOut`, declared numbers."""
+        """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
         for value in values:
             if isinstance(value, np.ndarray) and not isinstance(value, DeviceArray):
@@ -124,7 +240,7 @@ class SimulatedKernel:
         return only
 
     def compile(self, sig: Any) -> Compiled:
-        """What is known of the kernel for the types of a signature."""
+        """The kernel for the types of a signature, as far as it is known without a compiler."""
         [types] = declared(sig)
         return self.overloads.setdefault(types, Compiled(self, types))
 

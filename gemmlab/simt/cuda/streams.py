@@ -113,5 +113,5 @@ def profile_stop() -> None:
 
 @contextmanager
 def profiling() -> Iterator[None]:
-    """What a profiler is to see; none looks at a simulated GPU."""
+    """A profiler is to see the body; none looks at a simulated GPU."""
     yield

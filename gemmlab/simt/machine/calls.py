@@ -1,4 +1,7 @@
-"""The functions of a kernel that are running, and where the last call was made."""
+"""The functions of a kernel that are running, the place of the last call, and local variables.
+
+A variable differs between lanes after an assignment by some of them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gemmlab.model.counters import Counters
-from gemmlab.simt.machine.variables import merged
-from gemmlab.simt.numbers.masks import Mask, Masks, either
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, Partly, Unassigned, several, shown
+from gemmlab.simt.builtins import functions
+from gemmlab.simt.builtins.batch import BuiltinBatch
+from gemmlab.simt.builtins.warps import Offered
+from gemmlab.simt.memory.array import Array, Records
+from gemmlab.simt.memory.choice import Choice, merged
+from gemmlab.simt.numbers import values
+from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
 from gemmlab.simt.numbers.overflow import Wrapped
-from gemmlab.simt.numbers.values import translate
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
 
-_FUNCTIONS = translate.__module__  # of the functions of Python that compute with numbers
+_FUNCTIONS = values.__name__  # of the functions of Python that compute with numbers
 
 
 @dataclass
@@ -76,7 +85,7 @@ class Calls:
         return value
 
     def called(self) -> str:
-        """What the source calls at the place of the last call."""
+        """The text of what the source calls at the place of the last call."""
         _, line, column = self.place
         text = linecache.getline(self.place[0], line)[column:]
         return text.partition("(")[0].strip() or "this function"
@@ -105,7 +114,7 @@ class Calls:
         return frame.value if value is None else value
 
     def inner(self, function: Callable) -> Callable:
-        """What a kernel calls by the name of a function that it defines itself."""
+        """A function that a kernel defines itself, as the kernel calls it."""
         outer = self.frames[-1]
 
         def call(*args: Any) -> Any:
@@ -151,3 +160,96 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
     return TypeError(
         f"{name} takes {several(len(names), 'argument')} ({', '.join(names)}), not {given}"
     )
+
+
+class Variables:
+    """Local variables: a rewritten kernel calls these methods where it assigns or reads one."""
+
+    def __init__(self, m: BuiltinBatch) -> None:
+        self.m, self.masks, self.calls = m, m.masks, m.calls
+
+    def unassigned(self, name: str) -> Unassigned:
+        """A local variable holds this value before its first assignment."""
+        return Unassigned(name)
+
+    def assign(self, old: Any, new: Any, name: str) -> Any:
+        """The value of variable `name` after an assignment by the active lanes."""
+        if isinstance(new, Array):
+            new.name = new.name or name
+        elif isinstance(new, Records):
+            new.call(name)
+        if isinstance(new, Unassigned):
+            raise NameError(f"{new.name!r} is read before it is assigned")
+        mask, frame = self.masks[-1], self.calls.frames[-1]
+        if mask is self.masks[frame.depth]:  # all that have not returned
+            frame.only.pop(name, None)
+            return new
+        # A variable that lanes share with no others is theirs alone, and can stay one number.
+        if isinstance(old, Unassigned):
+            frame.only[name] = mask
+        elif name in frame.only:
+            if frame.only[name] is mask:
+                return new
+            if without(mask, frame.only[name]) is not False:
+                del frame.only[name]
+        return merged(mask, old, new, name)
+
+    def assign_noted(self, old: Any, new: Any, name: str) -> Any:
+        """Assign to a variable that lanes may read without having assigned it."""
+        assigned = self.calls.frames[-1].assigned
+        assigned[name] = either(assigned.get(name, False), self.masks[-1])
+        return self.assign(old, new, name)
+
+    def read(self, value: Any, name: str, line: int) -> Any:
+        """Read a variable; a hazard where a lane reads it that has not assigned it.
+
+        What no lane reads is False, which changes the type of nothing that it is computed with.
+        """
+        return self._read(value, name, line, self.calls.frames[-1])
+
+    def read_outer(self, value: Any, name: str, line: int) -> Any:
+        """Read a variable of the function in which the one that runs is defined."""
+        return self._read(value, name, line, self.calls.frames[-1].outer)
+
+    def _read(self, value: Any, name: str, line: int, frame: Frame) -> Any:
+        missing = without(self.masks[-1], frame.assigned.get(name, False))
+        if isinstance(value, Unassigned):
+            if missing is not False and self.m.apart is None:
+                return value  # nobody has assigned it: an error wherever it is used
+            value = np.False_
+        if missing is not False:
+            text = f"thread {{thread}} reads {name}, which it has not assigned"
+            self.m.findings.hazard("uninitialised-read", line, missing, text)
+        return value
+
+    def offered(self, value: Any, name: str) -> Offered:
+        """Offer a variable to other lanes, with the mask of the lanes that have assigned it."""
+        has = self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
+        return Offered(np.False_ if isinstance(value, Unassigned) else value, has)
+
+    def returned(self, value: Any, line: int) -> Any:
+        """A device function returns this; a hazard if it ended without a value in some lanes."""
+        if value is None and self.masks[-1] is False:
+            return np.False_  # no lane has entered one of its branches
+        if not isinstance(value, Partly):
+            return value
+        text = f"thread {{thread}} uses the value of {value.function}, which returns none there"
+        self.m.findings.hazard("uninitialised-read", line, value.missing, text)
+        return np.False_ if value.value is None else value.value
+
+    def attribute(self, value: Any, name: str, line: int) -> Any:
+        """`value.name`, which depends on what the value is."""
+        return functions.attribute(self.m, value, name, line)
+
+    def unpack(self, value: Any, count: int, line: int) -> tuple:
+        """The `count` items of a tuple or of an array."""
+        is_array = isinstance(value, (Array, Choice))
+        if not is_array and not isinstance(value, tuple):
+            raise TypeError(f"{shown(value)} cannot be unpacked into {count} names")
+        sizes = value.shape[0] if is_array else len(value)
+        if np.any(np.not_equal(sizes, count)):
+            has = f"{int(np.max(sizes))} items"
+            raise ValueError(f"{shown(value)} has {has}, which are not {count} names")
+        if not is_array:
+            return value
+        return tuple(self.m.memory.load(value, np.int64(i), line) for i in range(count))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -24,20 +25,99 @@ from gemmlab.simt.builtins.instructions import KINDS
 from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.builtins.warps import SHUFFLES
 from gemmlab.simt.machine.calls import Frame
-from gemmlab.simt.machine.deadlocks import finer_grain, give_up
 from gemmlab.simt.machine.lane_counts import count_lanes
+from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Control, Machine
-from gemmlab.simt.machine.meetings import Fiber, Meeting, held, moment, named_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
-from gemmlab.simt.machine.spinning import LANES, Grain, Spin, SpinsError
+from gemmlab.simt.memory.choice import merged
+from gemmlab.simt.numbers.lanes import without
 from gemmlab.simt.syntax.source import unsupported
+
+
+@dataclass(eq=False)
+class Fiber:
+    """Lanes of a block that run together: those of `mask`, (1, threads).
+
+    kernel : what they run; at : where they are in it, while they wait; wait : for what
+    baton : released when it is their turn
+    """
+
+    machine: Machine
+    mask: np.ndarray
+    kernel: Callable[[], None]
+    at: Control | None = None
+    wait: Any = None
+    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+
+@dataclass(eq=False)
+class Meeting:
+    """A call that is made when all have come: lanes of a block, of a warp, or of the grid.
+
+    key : the machine, None for the grid; the `_moment` of the call; which warp, if one
+    fibers, calls : who has come, and with what arguments; here : their lanes
+    named : the lanes that they wait for; None for all of the block
+    """
+
+    key: tuple
+    here: Any = False
+    named: Any = None
+    fibers: list[Fiber] = field(default_factory=list)
+    calls: list[tuple] = field(default_factory=list)
+    held: bool = False
+    result: Any = None
+
+    def join(self, fiber: Fiber, named: Any, call: tuple) -> None:
+        """Let a fiber come, with the lanes that it names and its call."""
+        m = fiber.machine
+        self.fibers.append(fiber)
+        self.calls.append(call)
+        self.here = self.here | m.lanes.full(
+            m.masks[-1] if fiber.at is None else fiber.at.masks[-1]
+        )
+        if named is not None:
+            self.named = named if self.named is None else self.named | named
+
+
+def _moment(m: Machine) -> tuple:
+    """The lanes that run are at this moment: in these calls, and in these turns of their loops.
+
+    Lanes in lock-step come to it together. A barrier that some of them leave out in one turn is
+    not the one of the next turn, nor that of the same function called elsewhere.
+    """
+    calls = (frame.place for frame in m.calls.frames[1:])
+    return (m.calls.place, *calls, *(loop.turns for loop in m.loops.open))
+
+
+def _held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
+    """Call `function` for all lanes that have come, and return what it gives."""
+    m = meeting.key[0]
+    own = m.masks[:]
+    (args, keywords), *others = meeting.calls
+    for fiber, (more, named) in zip(meeting.fibers[1:], others, strict=True):
+        lanes = fiber.mask
+        args = tuple(merged(lanes, *p, "") for p in zip(args, more, strict=True))
+        keywords = {k: merged(lanes, v, named[k], k) for k, v in keywords.items()}
+    m.masks[:] = [alive, meeting.here]
+    result = function(*args, **keywords)
+    m.masks[:] = own
+    return result
+
+
+def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
+    """The lanes that the active ones name by a mask of their warp."""
+    bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
+    on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
+    named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
+    return named.any(axis=-2).reshape(m.lanes.shape)
+
 
 ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
 OF_BLOCK = [name for name in WAITS if name != "syncwarp"]
 OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *SHUFFLES]
 
 
-# As in `spinning`, of launches that are known to spin.
+# The same numbers as in `loops`, for launches that are known to spin.
 FIRST, PATIENCE = 2, 64
 
 
@@ -166,12 +246,12 @@ class Fibers:
             return fiber
         if self.patient:
             self.in_vain += 1
-            finer = finer_grain(self) if self.in_vain > 2 * len(self.patient) else None
+            finer = _finer_grain(self) if self.in_vain > 2 * len(self.patient) else None
             if finer:
                 raise SpinsError(finer)
             return self.patient.popleft()
         if self.spinning:
-            give_up(self)
+            _give_up(self)
         for meeting in self.meetings.values():  # its function reports who does not come
             return meeting.fibers[0]
         return None
@@ -236,20 +316,20 @@ class Fibers:
         if whom != "block":
             every = (1 << WARP) - 1
             mask = every if whom == "warp" else args[0] if args else keywords.get("mask", every)
-            named = named_lanes(m, mask)
+            named = _named_lanes(m, mask)
             if self.grain.name == "lane":
                 warp = m.lanes.first(m.masks[-1])[1] // WARP
-        meeting = self._join((m, moment(m), warp), named, (args, keywords))
+        meeting = self._join((m, _moment(m), warp), named, (args, keywords))
         if not meeting.held:
             meeting.held = True
-            meeting.result = held(meeting, function, self.alive[m])
+            meeting.result = _held(meeting, function, self.alive[m])
         return meeting.result
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
         """Wait for the whole grid: `this_grid().sync()`."""
         if m.masks[-1] is False:
             return
-        meeting = self._join((None, moment(m), None), None, (m, sync))
+        meeting = self._join((None, _moment(m), None), None, (m, sync))
         if meeting.held:
             return
         meeting.held = True
@@ -258,7 +338,7 @@ class Fibers:
             part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
             part.join(fiber, None, ((), {}))
         for part, (_, function) in zip(together.values(), meeting.calls, strict=False):
-            held(part, function, self.alive[part.key[0]])
+            _held(part, function, self.alive[part.key[0]])
         epoch = max(int(np.max(machine.waits.epoch)) for machine in together)
         for machine in together:
             machine.waits.epoch = epoch
@@ -294,3 +374,57 @@ class Fibers:
         if isinstance(value, KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
         return result
+
+
+def _give_up(fibers: Fibers) -> None:
+    """Nobody can go on: run in finer fibers if that may help, else report a deadlock."""
+    finer = _finer_grain(fibers)
+    if finer:
+        raise SpinsError(finer)
+    firsts: dict[tuple, Fiber] = {}  # of those that spin in a line
+    for fiber in fibers.spinning:
+        source = fiber.at.frames[-1].source
+        firsts.setdefault((source.file, fiber.wait.line), fiber)
+    for (_, line), first in firsts.items():
+        m = first.machine
+        m.go_on(first.at)
+        m.findings.hazard("deadlock", line, first.wait.mask, _why(fibers, first))
+    raise StepLimitError
+
+
+def _finer_grain(fibers: Fibers) -> Grain | None:
+    """The grain in which lanes that are out of a loop do not wait for those that spin in it."""
+    if fibers.grain.name in LANES:
+        whole = any(m.under_way.undivided for m in fibers.open)
+        return Grain("warp") if fibers.grain.name == "warpgroup" and not whole else None
+    groups = {}
+    for fiber in (*fibers.spinning, *fibers.patient):
+        lanes = fiber.machine.lanes
+        if without(fiber.at.masks[0], fiber.wait.mask) is not False:
+            groups[int(lanes.blocks[0, 0])] = lanes.full(fiber.wait.mask)
+    if not groups:
+        return None
+    return Grain("group", groups) if fibers.grain.name == "block" else Grain("lane")
+
+
+def _why(fibers: Fibers, fiber: Fiber) -> str:
+    """A sentence says what a fiber waits for that spins, and why nobody will set it."""
+    text = f"thread {{thread}} spins until {fiber.wait.until}, "
+    waiting = [f for meeting in fibers.meetings.values() for f in meeting.fibers]
+    others = [f for f in (*fibers.spinning, *waiting) if f is not fiber]
+    left = fibers.blocks - fibers.begun
+    if left:
+        return text + (
+            f"and {fibers.holder} holds {fibers.at_once} such blocks at once: "
+            f"{left} do not begin before others have ended"
+        )
+    if not others:
+        return text + "and all other threads have ended"
+    other = others[0]
+    m, thread = other.machine, other.machine.lanes.first(other.at.masks[-1])[1]
+    does = "spins in" if isinstance(other.wait, Spin) else "waits at"
+    line = other.wait.line if isinstance(other.wait, Spin) else other.at.line
+    return text + (
+        f"and all others have ended or wait too: thread {m.lanes.thread_name(thread)} of "
+        f"block {m.lanes.block_name(int(m.lanes.blocks[0, 0]))} {does} line {line}"
+    )

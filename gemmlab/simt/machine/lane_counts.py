@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.machine.calls import Frame
+from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.numbers.lanes import Mask
 from gemmlab.simt.report.tally import Tally
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 
 class LaneCounts(Tally):
-    """What each lane of a block has done, until `finish` counts it by warps.
+    """A tally that keeps what each lane of a block has done, until `finish` counts it by warps.
 
     ticks : by function, line and kind, how often each lane has executed it
     accesses : by function, line, operation and memory, an array, and of each lane the elements
@@ -57,7 +55,7 @@ class LaneCounts(Tally):
             self.accesses[key][1][thread].append(element)
 
     def finish(self) -> None:
-        """Count all of it."""
+        """Count what was kept, warp by warp."""
         for (source, line, kind), counts in self.ticks.items():
             counters = self.report.counters_of(source, line)
             warps = int(counts.reshape(-1, WARP).max(axis=1).sum())

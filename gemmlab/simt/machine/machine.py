@@ -1,7 +1,8 @@
 """The simulated GPU: all threads of a batch of blocks, in lock-step.
 
 A rewritten kernel calls the methods of a machine's parts: `variables`, `operations`, `branches`,
-`loops`, `memory` and `calls`; the functions of `builtins` get the machine as a whole.
+`loops`, `memory` and `calls`. Functions of `memory` and `builtins` take the machine itself, as a
+protocol of those parts that they may use (`memory.batch`, `builtins.batch`).
 """
 
 from __future__ import annotations
@@ -13,20 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.simt.builtins.async_copies import Copies
-from gemmlab.simt.builtins.under_way import UnderWay
-from gemmlab.simt.machine.branches import Branches
-from gemmlab.simt.machine.calls import Calls, Frame
+from gemmlab.simt.builtins.under_way import Copies, UnderWay
+from gemmlab.simt.machine.calls import Calls, Frame, Variables
 from gemmlab.simt.machine.loops import Loops
-from gemmlab.simt.machine.operations import Operations
+from gemmlab.simt.machine.operations import Branches, Operations
 from gemmlab.simt.machine.scope import Scope
-from gemmlab.simt.machine.variables import Variables
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
-from gemmlab.simt.numbers.lanes import Dim3, Lanes
-from gemmlab.simt.numbers.masks import Mask, Masks, without
-from gemmlab.simt.races.waits import Waits
+from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, without
+from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.report.findings import Findings
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.tally import Tally
@@ -35,30 +31,8 @@ from gemmlab.simt.syntax.source import Source
 
 
 @dataclass(frozen=True)
-class Launch:
-    """How a kernel is launched: what `simulate` is asked for, checked."""
-
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int
-    max_steps: int
-    contract: bool
-    gpu: Device | None
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-
-@dataclass(frozen=True)
 class Control:
-    """Where lanes of a machine are in the kernel, while other lanes of it run.
+    """The place of some lanes in the kernel, kept while other lanes of the machine run.
 
     masks : the stack; frames, place, line : of `calls`; others, open, steps : of branches and loops
     """
@@ -101,21 +75,21 @@ class Machine:
         self.waits = Waits(*self.lanes.shape)
         self.findings = Findings(report, self.lanes, self.calls)
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
-        self.memory = Memory(self, global_arrays)
+        self.operations = Operations(self.tally, launch.contract)
+        self.memory = Memory(self, global_arrays, self.operations.compare)
         self.copies = Copies()
         self.under_way: UnderWay | None = None
         self.variables = Variables(self)
-        self.operations = Operations(self.tally, launch.contract)
         self.branches = Branches(self.masks, self.tally)
         self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
-        self.scope = Scope(self, program)
+        self.scope = Scope(self, self.calls, program)
 
     def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
         """A kernel on the values of its parameters, to be called."""
         return partial(self.scope.bound(function, source), self, *values)
 
     def control(self) -> Control:
-        """Where the lanes are that run now."""
+        """The place in the kernel of the lanes that run now."""
         calls, loops = self.calls, self.loops
         return Control(self.masks[:], calls.frames, calls.place, calls.line,
                        self.branches.others, loops.open, loops.steps)  # fmt: skip

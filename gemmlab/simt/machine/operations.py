@@ -1,31 +1,29 @@
-"""Operators of a kernel: computed as Numba types them, and counted."""
+"""Operators and conditions of a kernel: computed as Numba types them, and counted.
+
+A branch, or an operand that only some lanes evaluate, has the mask of these lanes on the stack of
+masks while it lasts.
+"""
 
 from __future__ import annotations
 
-import operator
+import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gemmlab.simt.memory.choice import merged
 from gemmlab.simt.numbers import arithmetic
-from gemmlab.simt.numbers.masks import both
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown, truth
+from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, shown, truth
 from gemmlab.simt.report.tally import Tally
 
-COMPARE = {
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-}
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 COMPARED = (*NUMBER, tuple)
 
 
 class Operations:
-    """What the rewritten operators of a kernel call.
+    """A rewritten kernel calls these methods for its operators.
 
     contract : whether a float a·b + c is rounded once
     """
@@ -67,7 +65,7 @@ class Operations:
             raise _not_compared(a, b)
         if kinds in MIXED:
             a, b = arithmetic.comparable(a, b)
-        result = COMPARE[op](a, b)
+        result = arithmetic.COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
         return result
 
@@ -108,3 +106,109 @@ def _not_compared(a: Any, b: Any) -> TypeError:
         f"{shown(a)} cannot be compared with {shown(b)}; compare numbers, such as x[i] or "
         "x.shape[0]"
     )
+
+
+class Branches:
+    """A rewritten kernel calls these methods for `if`, `and`, `or` and conditional expressions.
+
+    others : for each open `if`, the lanes of its `else`
+    """
+
+    def __init__(self, masks: Masks, tally: Tally) -> None:
+        self.masks, self.tally = masks, tally
+        self.others: list[Mask] = []
+
+    def if_(self, test: Any, line: int) -> bool:
+        """Enter the body of an `if`; returns whether any lane does."""
+        self.tally.tick(line, "inst_control")
+        parent = self.masks[-1]
+        then = both(parent, truth(test))
+        self.masks.append(then)
+        self.others.append(without(parent, then))
+        return then is not False
+
+    def else_(self) -> bool:
+        """Enter its `else`; returns whether any lane does."""
+        self.masks[-1] = self.others[-1]
+        return self.masks[-1] is not False
+
+    def end_if(self) -> None:
+        """Leave the `if`: the lanes of both branches run again."""
+        self.masks.pop()
+        self.others.pop()
+
+    def anybody(self) -> bool:
+        """Whether any lane goes on here, behind a statement that lanes may have left.
+
+        A device function that nobody calls goes on, because its value has a type.
+        """
+        depth = self.tally.calls.frames[-1].depth
+        return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
+
+    def and_(self, first: Any, second: Callable) -> Any:
+        """The value of `first and second`; `second` is evaluated where `first` is true."""
+        return self._united(truth(first), second, lambda: first)
+
+    def or_(self, first: Any, second: Callable) -> Any:
+        """The value of `first or second`; `second` is evaluated where `first` is false."""
+        return self._united(truth(first), lambda: first, second)
+
+    def and_last(self, first: Any, second: Callable) -> Any:
+        """The value of `second` where `first` is true, else a 0 of its type."""
+        return self._last(truth(first), second, 0)
+
+    def or_last(self, first: Any, second: Callable) -> Any:
+        """The value of `second` where `first` is false, else a 1 of its type."""
+        test = truth(first)
+        return self._last(not test if isinstance(test, bool) else ~test, second, 1)
+
+    def _last(self, test: Any, second: Callable, otherwise: int) -> Any:
+        if isinstance(test, bool):
+            return second() if test else np.bool_(otherwise)
+        self.masks.append(both(self.masks[-1], test))
+        value = second()
+        self.masks.pop()
+        if not isinstance(value, NUMBER):
+            raise TypeError(f"{shown(value)} is chosen by and, or; use `x if condition else y`")
+        return np.where(test, value, value.dtype.type(otherwise))[()]
+
+    def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
+        """The value of `then if test else other`, each evaluated where it is chosen."""
+        self.tally.tick(line, "inst_control")
+        return self._united(truth(test), then, other)
+
+    def _united(self, test: Any, then: Callable, other: Callable) -> Any:
+        """The value of `then` or `other`, by lane, in the type that both fit into.
+
+        Both are evaluated, perhaps by no lane, because the type is that of both; one alone where
+        the test is the same for every launch, such as `x is None`.
+        """
+        if isinstance(test, bool):
+            return then() if test else other()
+        here = self.masks[-1]
+        lanes = both(here, test), both(here, ~test)
+        values = []
+        for branch, mask in zip((then, other), lanes, strict=True):
+            self.masks.append(mask)
+            values.append(branch())
+            self.masks.pop()
+        kinds = [getattr(value, "dtype", None) for value in values]
+        if None in kinds or not any(mask is False for mask in lanes):
+            return merged(test, values[1], values[0], "the result of a condition")
+        value = values[0] if lanes[1] is False else values[1]
+        return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
+
+    def fail(self, error: str, text: str, test: Any) -> None:
+        """Raise the exception of an `assert` or `raise` for the active lanes where `test` fails.
+
+        Numba raises it on the host where a kernel is compiled with debug=True; without, the
+        thread ends and nobody is told.
+        """
+        lanes = both(self.masks[-1], np.logical_not(truth(test)))
+        if lanes is False:
+            return
+        at = self.tally.lanes
+        row, thread = at.first(lanes)
+        where = f"block {at.block_name(int(at.blocks[row, 0]))}, thread {at.thread_name(thread)}"
+        kind = getattr(builtins, error)
+        raise kind(f"{text} [{where}]" if text else f"[{where}]")

@@ -1,44 +1,31 @@
-"""What the names of a kernel mean: device functions, `cuda`, instructions, and numbers."""
+"""Names of a kernel mean device functions, parts of `cuda`, instructions, or numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins import (
-    array_methods,
-    atomics,
-    barriers,
-    bits,
-    elementwise,
-    instructions,
-    operators,
-    warps,
-)
-from gemmlab.simt.builtins.grid import GridGroup
-from gemmlab.simt.builtins.printing import print_lanes
-from gemmlab.simt.memory import allocation
+from gemmlab.simt.builtins import atomics, barriers, functions, instructions, warps
+from gemmlab.simt.builtins.barriers import GridGroup
+from gemmlab.simt.builtins.batch import BuiltinBatch
+from gemmlab.simt.machine.calls import Calls
+from gemmlab.simt.memory import memory
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.no_numbers import Triple
-from gemmlab.simt.numbers.values import translate
+from gemmlab.simt.numbers.values import Triple, translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.rewrite import Program, rewrite
 from gemmlab.simt.syntax.source import Source, read_source
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 WAITS = ("syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or", "syncwarp")
 VOTES = (
     *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
     *("activemask", "lanemask_lt"),
 )
-MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a machine
 
 
 def _nothing(*_: Any) -> None:
@@ -52,8 +39,8 @@ class Scope:
     functions : device functions, by what the source names; made : lock-step functions so far
     """
 
-    def __init__(self, m: Machine, program: Program) -> None:
-        self.m, self.program = m, program
+    def __init__(self, m: BuiltinBatch, calls: Calls, program: Program) -> None:
+        self.m, self.calls, self.program = m, calls, program
         self.functions: dict[Any, Callable] = {}
         self.made: list[Callable] = []
         self.cuda = _positions(m) | _calls(m)
@@ -72,14 +59,9 @@ class Scope:
             if function not in self.functions:
                 self.functions[function] = self._device_function(function)
             return self.functions[function]
-        if value is print:
-            return partial(print_lanes, self.m)
-        if callable(value) and getattr(value, "__module__", "") in MODULES:
-            found = operators.named(self.m, value) or array_methods.named(self.m, value)
-            if found is not None:
-                return found
-        if isinstance(value, np.ufunc):
-            return partial(elementwise.call, self.m, value)
+        found = functions.named(self.m, value)
+        if found is not None:
+            return found
         if isinstance(value, np.ndarray):
             return Array("constant", np.ascontiguousarray(value).ravel(), value.shape)
         return translate(value)
@@ -99,7 +81,7 @@ class Scope:
             if not bound:
                 bound.append(self.bound(function))
             source = self.program[function].source
-            return self.m.calls.run(source, bound[0], self.m, *args, **keywords)
+            return self.calls.run(source, bound[0], self.m, *args, **keywords)
 
         return call
 
@@ -110,7 +92,7 @@ class Scope:
         vars(self).clear()
 
 
-def _positions(m: Machine) -> dict[str, Any]:
+def _positions(m: BuiltinBatch) -> dict[str, Any]:
     """The names of `cuda` that say where a thread stands, and how large the launch is."""
     lanes = m.lanes
     (x, y, _), (gx, gy, _), thread, block = lanes.block, lanes.grid, lanes.thread, lanes.blocks
@@ -145,13 +127,13 @@ def _positions(m: Machine) -> dict[str, Any]:
     }
 
 
-def _calls(m: Machine) -> dict[str, Callable]:
+def _calls(m: BuiltinBatch) -> dict[str, Callable]:
     """The names of `cuda` that are called."""
     whole_grid = GridGroup(m)
     return {
-        "shared.array": partial(allocation.shared_array, m),
-        "local.array": partial(allocation.local_array, m),
-        "const.array_like": partial(allocation.constant_array, m),
+        "shared.array": partial(memory.shared_array, m),
+        "local.array": partial(memory.local_array, m),
+        "const.array_like": partial(memory.constant_array, m),
         "atomic.cas": partial(atomics.exchange, m),
         "atomic.compare_and_swap": partial(atomics.compare_and_swap, m),
         **{f"atomic.{name}": partial(atomics.update, m, name) for name in atomics.UPDATES},
@@ -163,7 +145,7 @@ def _calls(m: Machine) -> dict[str, Callable]:
         "cg.this_grid": lambda: whole_grid,
         **{name: partial(getattr(warps, name), m) for name in VOTES},
         **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},
-        **{name: getattr(bits, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
+        **{name: getattr(functions, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
         "fma": lambda a, b, c: m.operations.fma(a, b, c, m.calls.line),
         "cbrt": np.cbrt,
     }

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.instructions.tensor_maps import TensorMap
-from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.records import Records
+from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers.values import like, number
 from gemmlab.simt.races.global_shadow import GlobalShadow
 
@@ -133,7 +132,7 @@ def put_in_memory(
 
 
 def _flat(a: Argument) -> np.ndarray:
-    """What an array spans, in the host's memory."""
+    """The elements that an array spans, in the host's own memory."""
     return np.lib.stride_tricks.as_strided(a.host, (a.span,), (a.host.itemsize,), writeable=False)
 
 

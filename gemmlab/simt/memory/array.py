@@ -1,7 +1,9 @@
-"""Arrays as a kernel sees them, in global, shared, local and constant memory.
+"""Arrays as a kernel sees them, in global, shared, local and constant memory; arrays of records.
 
 An array is a flat buffer with a shape and strides, so that a row or a slice of it is one too.
 Global buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
+Records, such as the states of random numbers, are one array for each field. The fields overlap in
+memory as they do on the host, so that an access is counted where it goes.
 """
 
 from __future__ import annotations
@@ -104,3 +106,42 @@ def row_major(shape: tuple) -> tuple:
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * int(shape[i + 1])
     return tuple(strides)
+
+
+class Records:
+    """An array of records: `fields` are arrays by name, all of one shape."""
+
+    def __init__(self, name: str, fields: dict[str, Array]) -> None:
+        self.name, self.fields = name, fields
+        first = next(iter(fields.values()))
+        self.shape, self.size, self.ndim = first.shape, first.size, first.ndim
+
+    def call(self, name: str) -> None:
+        """Give the records a name, where they have none."""
+        if not self.name:
+            self.name = name
+            for field, array in self.fields.items():
+                array.name = f"{name}.{field}"
+
+    def field(self, name: str) -> Array:
+        """The array of one field."""
+        if name not in self.fields:
+            raise AttributeError(
+                f"{self.name} has no field {name!r}; use one of {', '.join(self.fields)}"
+            )
+        return self.fields[name]
+
+
+class Record:
+    """One record for each lane: the element `index` of an array of records."""
+
+    def __init__(self, records: Records, index: Any) -> None:
+        self.records, self.index = records, index
+        self.name = records.name
+
+    def field(self, name: Any) -> Array:
+        """The array that has one field of all records."""
+        if not isinstance(name, str):
+            first = next(iter(self.records.fields))
+            raise TypeError(f"a record of {self.name} has fields; write .{first} or [{first!r}]")
+        return self.records.field(name)

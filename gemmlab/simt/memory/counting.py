@@ -1,21 +1,17 @@
-"""What an access to memory costs: requests, sectors, wavefronts, bank conflicts."""
+"""An access to memory costs requests, sectors, wavefronts and bank conflicts, counted here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.model import transactions
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.lanes import same_in_blocks
-from gemmlab.simt.numbers.masks import Mask
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Mask, same_in_blocks
 
 GLOBAL = (transactions.sectors,)
 # The counters of an access, by space and operation; `_cost` gives the amounts.
@@ -40,7 +36,7 @@ class OneAddress:
     itemsize: int
 
 
-def count_access(m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+def count_access(m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
     """Count an access to global or shared memory: a "load", a "store" or an "atomic"."""
     if array.space not in ("global", "shared"):
         return
@@ -66,8 +62,8 @@ def _one_for_all(array: Array, at: Any) -> bool:
     return narrow and (type(at) is np.int64 or getattr(at, "shape", (1,))[-1:] in ((), (1,)))
 
 
-def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
-    """What an access adds to its `COUNTERS`, over all blocks of the batch.
+def _cost(m: MemoryBatch, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, int, int]:
+    """An access adds these amounts to its `COUNTERS`, over all blocks of the batch.
 
     The result is cached, because the next iteration makes the same access again.
     """
@@ -92,7 +88,7 @@ def _cost(m: Machine, op: str, array: Array, at: Any, mask: Mask) -> tuple[int, 
     return cost
 
 
-def _transactions(m: Machine, array: Array, at: Any, mask: Mask, rule: Any) -> int:
+def _transactions(m: MemoryBatch, array: Array, at: Any, mask: Mask, rule: Any) -> int:
     """Transactions by `rule` of all blocks of the batch.
 
     Blocks that make the same access, perhaps to another place, are counted once.

@@ -20,17 +20,15 @@ What the model leaves out:
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.device import Device, device
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.masks import Mask
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
+from gemmlab.simt.memory.batch import Batch
+from gemmlab.simt.numbers.lanes import Mask
 
 SECTORS = LINE // SECTOR  # of a line
 ALIGNMENT = 256  # bytes, of an allocation: CUDA C++ Programming Guide, Device Memory Accesses
@@ -70,7 +68,7 @@ class L2:
             raise ValueError(f"no L2 size is known for {target.title}; give a device that has one")
         return cls(target.l2_bytes)
 
-    def watch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    def watch(self, m: Batch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Take note of one access of all warps, block after block and warp after warp."""
         if array.space != "global":
             return

@@ -1,31 +1,31 @@
-"""The memory of a batch of blocks, as a rewritten kernel reads and writes it."""
+"""The memory of a batch of blocks: loads and stores of a kernel, and the arrays that it makes.
+
+Shared arrays are one for each block, local arrays one for each thread.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.memory import access, choice, records
-from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.choice import Choice
-from gemmlab.simt.memory.identity_cache import IdentityCache
-from gemmlab.simt.memory.records import Record, Records
-from gemmlab.simt.numbers.masks import Mask, both, either
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
-from gemmlab.simt.numbers.values import number
+from gemmlab.device import Device
+from gemmlab.simt.memory import access
+from gemmlab.simt.memory.array import Array, Record, Records, row_major
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.memory.choice import Choice, chosen
+from gemmlab.simt.numbers.lanes import IdentityCache, Mask, both, either
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, as_dtype, number, shown
+from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.syntax.source import unsupported
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-    from gemmlab.simt.races.shared_shadow import SharedShadow
 
 
 class Memory:
     """The arrays of a batch of blocks, and caches for accesses that loops repeat.
 
-    global_arrays : the arguments that are arrays
+    global_arrays : the arguments that are arrays; compare : how lanes compare two values
     shared : shared arrays, by the place in the source that makes them, shape and type
     static_bytes : of the shared arrays whose size the source states
     dynamic : the shadow of dynamic shared memory
@@ -35,8 +35,8 @@ class Memory:
     located : elements by array and index; extents : least and greatest value of an index
     """
 
-    def __init__(self, m: Machine, global_arrays: list[Array]) -> None:
-        self.m, self.global_arrays = m, global_arrays
+    def __init__(self, m: MemoryBatch, global_arrays: list[Array], compare: Callable) -> None:
+        self.m, self.global_arrays, self.compare = m, global_arrays, compare
         self.shared: dict[tuple, Array] = {}
         self.watchers: list[Callable] = []
         self.static_bytes = 0
@@ -52,9 +52,11 @@ class Memory:
         if isinstance(array, tuple):
             return self._item(array, index)
         if isinstance(array, Choice):
-            return choice.load(self.m, array, index, line)
-        if isinstance(array, (Records, Record)):
-            return records.load(self, array, index, line)
+            return self._load_chosen(array, index, line)
+        if isinstance(array, Record):
+            return self.load(array.field(index), array.index, line)
+        if isinstance(array, Records):
+            return self._load_records(array, index, line)
         if isinstance(array, NoNumber):
             array.refuse()
         raise TypeError(f"{shown(array)} is no array, and has no elements")
@@ -65,15 +67,35 @@ class Memory:
             return self.load(array, index, line)
         return access.load(self.m, array, index, line, counted=False)
 
-    def load_once(self, array: Any, index: Any, line: int, loops: int) -> Any:
-        """An element that is loaded in the first turn of so many loops around it."""
-        first = all(loop.turns == 1 for loop in self.m.loops.open[-loops:])
-        return (self.load if first else self.load_again)(array, index, line)
+    def _load_chosen(self, array: Choice, index: Any, line: int) -> Any:
+        """The element of each lane's own array; a view where dimensions are left open."""
+        result: Any = None
+        for option, lanes in array.in_turn(self.m):
+            value = access.load(self.m, option, index, line)
+            if result is None:
+                result = value
+            elif isinstance(value, Array):
+                result = chosen(lanes, result, value)
+            else:
+                result = np.where(lanes, value, result)
+        return array.dtype.type(0) if result is None else result
+
+    def _load_records(self, array: Records, index: Any, line: int) -> Any:
+        """A record, a field of all records, or a view of some of them."""
+        if isinstance(index, str):
+            return array.field(index)
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) == array.ndim and not any(isinstance(part, slice) for part in parts):
+            return Record(array, index)
+        views = {name: self.load(field, index, line) for name, field in array.fields.items()}
+        return Records(array.name, views)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
-        if isinstance(array, (Records, Record)):
-            return records.store(self, array, index, value, line)
+        if isinstance(array, Record):
+            return self.store(array.field(index), array.index, value, line)
+        if isinstance(array, Records):
+            return self._store_record(array, index, value, line)
         if isinstance(index, str):
             source, what = self.m.calls.source, f"an assignment to .{index}"
             raise unsupported(source, line, what, "assign to a name or an element")
@@ -81,10 +103,22 @@ class Memory:
             raise TypeError(f"{shown(array)} has no elements to be assigned")
         if not isinstance(value, NUMBER):
             value = _stored(value)
-        (choice if isinstance(array, Choice) else access).store(self.m, array, index, value, line)
+        if isinstance(array, Array):
+            access.store(self.m, array, index, value, line)
+            return
+        for option, _ in array.in_turn(self.m):
+            access.store(self.m, option, index, value, line)
+
+    def _store_record(self, array: Records, index: Any, value: Any, line: int) -> None:
+        """Copy a whole record to an element of an array of records."""
+        if not isinstance(value, Record):
+            first = next(iter(array.fields))
+            raise TypeError(f"assign to one field at a time, as in {array.name}[i].{first}")
+        for name, field in array.fields.items():
+            self.store(field, index, self.load(value, name, line), line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
-        """As `store`, of a branch whose store is one with that of the other branch."""
+        """Store in a branch of an `if`: with the store of the other branch, it counts as one."""
         if not isinstance(array, Array) or not isinstance(value, NUMBER):
             return self.store(array, index, value, line)
         at, mask = access.store(self.m, array, index, value, line, counted=False)
@@ -118,17 +152,16 @@ class Memory:
         """`value in items`, of a tuple, or of an array, of which lanes look until they find it."""
         if not isinstance(items, (tuple, Array)):
             raise TypeError(f"`in` takes a tuple or an array, not {shown(items)}; write a loop")
-        compare = self.m.operations.compare
         found: Any = np.bool_(False)
         if isinstance(items, tuple):
             for item in items:
-                found = found | compare("Eq", value, item, line)
+                found = found | self.compare("Eq", value, item, line)
             return found
         masks = self.m.masks
         for i in range(int(np.max(items.shape[0]))):
             masks.append(both(masks[-1], np.less(i, items.shape[0]) & ~found))
             if masks[-1] is not False:
-                same = compare("Eq", value, self.load(items, np.int64(i), line), line)
+                same = self.compare("Eq", value, self.load(items, np.int64(i), line), line)
                 found = found | (same & self.m.lanes.full(masks[-1]))
             masks.pop()
         return found
@@ -154,3 +187,122 @@ def _stored(value: Any) -> Any:
         none = "; what has no `return` gives None" if value is None else ""
         raise TypeError(f"{shown(value)} is not a number, and cannot be stored{none}{loop}")
     return number(value)
+
+
+# Shared arrays of a fixed size may take 48 KB a block together: CUDA C++ Programming Guide,
+# Compute Capabilities (more must be allocated dynamically, by opting in).
+STATIC_SHARED_BYTES = 48 * 1024
+# With dynamic memory, what no GPU exceeds: compute capabilities 9.0 and 10.0, same table.
+SHARED_BYTES = 227 * 1024
+
+
+def check_shared(static: int, dynamic: int, gpu: Device | None) -> None:
+    """ValueError for more shared memory [B] than `gpu`, or any GPU, has for a block."""
+    most = (gpu and gpu.shared_bytes_per_block) or SHARED_BYTES
+    if static + dynamic > most:
+        arrays = f"{static} B of shared arrays and " if static else ""
+        raise ValueError(
+            f"{arrays}shared_bytes={dynamic} are too much for "
+            f"{gpu.title if gpu else 'any GPU'}; a block may use {most} B"
+        )
+
+
+def _format(name: str, dtype: Any) -> np.dtype:
+    """The format of the elements of an array that a kernel makes."""
+    if dtype is None:
+        raise TypeError(f"tell the type of the elements, as in cuda.{name}.array(16, float32)")
+    found = as_dtype(dtype)
+    for field, (kind, offset, *_) in (found.fields or {}).items():
+        if kind.kind not in "biufc":
+            raise TypeError(f"the field {field!r} in {name} memory is {kind}; use single numbers")
+        if offset % kind.itemsize or found.itemsize % kind.itemsize:
+            raise TypeError(
+                f"the field {field!r} of {kind} lies {offset} B into records of {found.itemsize} B "
+                "and is not aligned; use np.dtype(..., align=True)"
+            )
+    return found
+
+
+def shared_array(
+    m: MemoryBatch, shape: Any, dtype: Any = None, alignment: Any = None
+) -> Array | Records:
+    """The shared array of a block that this place in the source makes: the same at every call."""
+    dtype = _format("shared", dtype)
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    if sizes == (0,):
+        return _dynamic_array(m, dtype, alignment)
+    key = (m.calls.place, sizes, dtype)
+    if key not in m.memory.shared:
+        memory = np.zeros((len(m.lanes.blocks), int(np.prod(sizes)) * dtype.itemsize), np.uint8)
+        m.memory.shared[key] = _in_shared(m, memory, sizes, dtype, alignment)
+        m.memory.static_bytes += memory.shape[1]
+        if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
+            raise ValueError(
+                f"shared arrays of {m.memory.static_bytes} B a block are too "
+                f"large; use at most {STATIC_SHARED_BYTES} B, or shape 0 with shared_bytes="
+            )
+        check_shared(m.memory.static_bytes, m.launch.shared_bytes, m.launch.gpu)
+    return m.memory.shared[key]
+
+
+def _in_shared(
+    m: MemoryBatch, memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any
+) -> Array | Records:
+    """An array of numbers or of records in these bytes of each block."""
+    fields = dtype.fields or {"": (dtype, 0)}
+    # Who touched it is known by parts that all fields have.
+    unit = math.gcd(*(kind.itemsize for kind, *_ in fields.values()))
+    shadow = SharedShadow(memory.shape[1] // unit, m.lanes.threads, m.report.releases)
+    shadow.unit = unit if dtype.names else 0
+    shape, arrays = tuple(np.int64(s) for s in sizes), {}
+    for field, (kind, offset, *_) in fields.items():
+        strides = tuple(s * (dtype.itemsize // kind.itemsize) for s in row_major(shape))
+        first = np.int64(offset // kind.itemsize)
+        array = Array("shared", memory.view(kind), shape, strides, first, shadow=shadow)
+        array.alignment = int(alignment or kind.itemsize)
+        arrays[field] = array
+    return Records("", arrays) if dtype.names else arrays[""]
+
+
+def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
+    """The block's dynamic shared memory: one and the same memory, whatever its type.
+
+    Who touched it is tracked by units of the smallest type that it is viewed as.
+    """
+    if dtype.names:
+        raise TypeError("dynamic shared memory is not simulated as records; use an array of each")
+    key = ("dynamic", dtype)
+    if key not in m.memory.shared:
+        if ("dynamic", None) not in m.memory.shared:
+            whole_words = -(-m.launch.shared_bytes // 16) * 16
+            memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
+            m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
+            size = whole_words // dtype.itemsize
+            shadow = SharedShadow(size, m.lanes.threads, m.report.releases)
+            shadow.unit, m.memory.dynamic = dtype.itemsize, shadow
+        m.memory.dynamic.refine(dtype.itemsize)
+        size = m.launch.shared_bytes // dtype.itemsize
+        buffer = m.memory.shared["dynamic", None].buffer.view(dtype)
+        m.memory.shared[key] = Array("shared", buffer, (np.int64(size),), shadow=m.memory.dynamic)
+        m.memory.shared[key].alignment = int(alignment or dtype.itemsize)
+    return m.memory.shared[key]
+
+
+def local_array(m: MemoryBatch, shape: Any, dtype: Any = None) -> Array | Records:
+    """An array of each thread's own, not yet written."""
+    dtype = _format("local", dtype)
+    if dtype.names:
+        return Records("", {f: local_array(m, shape, dtype.fields[f][0]) for f in dtype.names})
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    size = int(np.prod(sizes))
+    buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), dtype)
+    array = Array("local", buffer, tuple(np.int64(s) for s in sizes))
+    array.shadow = np.zeros((size, 1, 1), bool)  # which elements have been written
+    return array
+
+
+def constant_array(_: MemoryBatch, array: Any) -> Array:
+    """`cuda.const.array_like`: a constant array as it is."""
+    if not isinstance(array, Array) or array.space != "constant":
+        raise TypeError("cuda.const.array_like takes an array of an enclosing scope")
+    return array

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.numerics.fma import sum_to_odd, two_sum
-from gemmlab.simt.numbers.no_numbers import NUMBER, NoNumber, shown
-from gemmlab.simt.numbers.values import number
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
 # scalars several times as fast as the ufunc does, but for powers, whose last bit differs.
@@ -34,10 +33,10 @@ BINARY: dict[str, Callable] = {
     "LShift": operator.lshift,
     "RShift": operator.rshift,
 }
-UNARY: dict[str, Callable] = {
-    "UAdd": np.positive,
-    "USub": np.negative,
-    "Invert": np.invert,
+UNARY: dict[str, Callable] = {"UAdd": np.positive, "USub": np.negative, "Invert": np.invert}
+COMPARE: dict[str, Callable] = {
+    **{"Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt},
+    **{"LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge},
 }
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")

@@ -1,13 +1,68 @@
-"""The lanes of a batch of blocks: their number, their places, and arrays over them."""
+"""Lanes of a batch of blocks: their places, masks that say which run, a cache for their arrays.
+
+A mask is None for all lanes, False for none, else a boolean array that broadcasts to (blocks,
+threads).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gemmlab.device import Device
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.numbers.masks import Mask
+
+Mask = Any  # None, False, or a boolean array (blocks | 1, threads | 1)
+
+
+def both(a: Mask, b: Any) -> Mask:
+    """The lanes of mask `a` for which the condition `b` holds.
+
+    A mask from which no lane goes stays the same object, by which counts and caches know it.
+    """
+    if b is None or a is False:
+        return a
+    if type(b) is np.bool_ or np.ndim(b) == 0:
+        return a if b else False
+    lanes = b if a is None else a & b
+    if not lanes.any():
+        return False
+    if a is None:
+        return None if lanes.all() else lanes
+    return a if lanes.shape == a.shape and (lanes == a).all() else lanes
+
+
+def without(a: Mask, lanes: Mask) -> Mask:
+    """The lanes of mask `a` that are not among `lanes`."""
+    if lanes is False or a is False:
+        return a
+    return False if lanes is None or lanes is a else both(a, ~lanes)
+
+
+def either(a: Mask, b: Mask) -> Mask:
+    """The lanes of mask `a` and those of mask `b`."""
+    if a is False or b is False:
+        return b if a is False else a
+    return None if a is None or b is None else a | b
+
+
+class Masks(list):
+    """A stack of masks: the last one is that of the lanes that run now.
+
+    The first is that of the lanes that have not returned from the kernel; each branch, loop,
+    iteration and device function puts one on top while it lasts.
+    """
+
+    def drop(self, depth: int) -> None:
+        """Take the lanes that run out of the masks from `depth` on."""
+        lanes, before, after = self[-1], None, None
+        for i in range(depth, len(self)):  # the same masks stay the same
+            if i == depth or self[i] is not before:
+                before, after = self[i], without(self[i], lanes)
+            self[i] = after
+
 
 Dim3 = tuple[int, int, int]
 
@@ -15,6 +70,28 @@ Dim3 = tuple[int, int, int]
 # memory for the next arrays over the lanes. Else each of them comes from the system, page by page,
 # which takes several times as long as what is computed in it.
 np.empty((32 << 20) - (1 << 16), np.uint8)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch: what `simulate` is asked for, checked."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    max_steps: int
+    contract: bool
+    gpu: Device | None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
 
 
 class Lanes:
@@ -137,3 +214,30 @@ def short(position: Dim3, extent: Dim3) -> str:
     """
     used = max([i + 1 for i, e in enumerate(extent) if e > 1], default=1)
     return "(" + ", ".join(str(p) for p in position[:used]) + ")"
+
+
+class IdentityCache:
+    """At most `most` results, by what they come from; all are dropped when there are more.
+
+    NumPy's integers are told apart by value, all other objects by identity; the objects are kept,
+    so that no other one gets their identity.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.results: dict[tuple, tuple[Any, tuple]] = {}
+
+    def get(self, objects: tuple) -> Any:
+        """The result for these objects, or None."""
+        found = self.results.get(_key(objects))
+        return None if found is None else found[0]
+
+    def put(self, objects: tuple, result: Any) -> None:
+        """Keep the result for these objects."""
+        if len(self.results) >= self.most:
+            self.results.clear()
+        self.results[_key(objects)] = result, objects
+
+
+def _key(objects: tuple) -> tuple:
+    return tuple([(int(o),) if type(o) is np.int64 else id(o) for o in objects])

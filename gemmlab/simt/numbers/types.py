@@ -26,7 +26,7 @@ class ArrayType:
 
 @dataclass(frozen=True, repr=False)
 class Signature:
-    """What a function takes and returns; None for nothing."""
+    """The types that a function takes and returns; None for nothing."""
 
     args: tuple[Any, ...]
     return_type: Any = None

@@ -15,9 +15,119 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.numbers.no_numbers import NUMBER, shown
 from gemmlab.simt.numbers.overflow import convert
 from gemmlab.simt.numbers.types import NumberType
+
+NUMBER = (np.ndarray, np.generic)  # what a kernel computes with: of each lane, or of all
+
+
+class NoNumber:
+    """A value whose every use as a number is an error that tells what to write instead."""
+
+    def error(self) -> Exception:
+        """The error says what is wrong, and what to write instead."""
+        raise NotImplementedError
+
+    def refuse(self, *args: object, **options: object) -> Any:
+        """Raise the error."""
+        raise self.error()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = refuse
+    __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __bool__ = refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = refuse  # type: ignore
+    __int__ = __index__ = __float__ = __array__ = __array_ufunc__ = refuse
+
+
+class Unassigned(NoNumber):
+    """The value of a local variable before its first assignment."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def error(self) -> Exception:
+        return NameError(
+            f"local variable {self.name!r} is read before it is assigned; assign it above, in "
+            "all branches"
+        )
+
+
+class Partly(NoNumber):
+    """The value of a device function that has ended without one in the lanes of a mask.
+
+    function : its name; value : of the other lanes, None if there are none; missing : the mask
+    """
+
+    def __init__(self, function: str, value: Any, missing: Any) -> None:
+        self.function, self.value, self.missing = function, value, missing
+
+    def error(self) -> Exception:
+        return TypeError(f"{self.function} returns a value in some threads and none in others")
+
+
+class Triple(NoNumber):
+    """`cuda.threadIdx` and its like: three numbers, of which a kernel uses one at a time."""
+
+    def __init__(self, name: str, x: Any, y: Any, z: Any) -> None:
+        self.name, self.x, self.y, self.z = name, x, y, z
+
+    def __repr__(self) -> str:
+        return f"cuda.{self.name}"
+
+    def error(self) -> Exception:
+        return TypeError(f"cuda.{self.name} is three numbers; write cuda.{self.name}.x, .y or .z")
+
+
+def truth(test: Any) -> Any:
+    """The lanes where a condition holds: a number that is not 0, a tuple that is not empty.
+
+    Raises TypeError for what has no truth value, such as an array.
+    """
+    if isinstance(test, NUMBER):
+        return test if test.dtype.kind == "b" else np.not_equal(test, 0)
+    if test is None or isinstance(test, (bool, tuple)):
+        return bool(test)  # the same for every launch, as far as Numba knows
+    if isinstance(test, NoNumber):
+        test.refuse()
+    raise TypeError(
+        f"{shown(test)} is no condition; compare one of its elements, or its size, as x.size > 0"
+    )
+
+
+def several(count: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> several(1, "index"), several(2, "name")
+    ('1 index', '2 names')
+    """
+    return f"{count} {what}" + "s" * (count != 1)
+
+
+def shown(value: Any) -> str:
+    """A value as an error quotes it: one number, or what there are several of."""
+    if isinstance(value, tuple):
+        types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
+        same = len(set(types)) == 1
+        return (
+            f"a tuple of {len(types)} {types[0]}"
+            if same and types
+            else f"a tuple of {', '.join(types)}"
+        )
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"{_article(value.dtype.name)} of each thread"
+    if isinstance(value, np.generic):
+        return f"{value} ({value.dtype})"
+    if hasattr(value, "space"):  # an array of a kernel
+        return f"the array {value.name}"
+    if isinstance(value, NoNumber):
+        return repr(value)
+    if callable(value):
+        return f"the function {getattr(value, '__name__', value)!r}"
+    plain = value is None or isinstance(value, (bool, int, float, complex, str))
+    return repr(value) if plain else _article(type(value).__name__)
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"
 
 
 class Cast:
@@ -188,6 +298,17 @@ def _complex(real: Any, imag: Any = False) -> Any:
     return result[()]
 
 
+# Functions of `math` that NumPy has by the same name, and those that it has by another one.
+_SAME = (
+    *("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "exp2", "expm1", "log2", "log10"),
+    *("log1p", "sinh", "cosh", "hypot", "copysign", "fmod", "degrees", "radians", "cbrt"),
+    *("trunc", "floor", "ceil"),
+)
+_OTHER = {
+    **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
+    **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"},
+    **{"fabs": "abs"},
+}
 _FUNCTIONS: dict[Any, Callable] = {
     builtins.abs: _abs,
     builtins.min: _minimum,
@@ -200,36 +321,8 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.enumerate: _enumerate,
     builtins.zip: Together,
     builtins.complex: _complex,
-    math.sqrt: _real(np.sqrt),
-    math.exp: _real(np.exp),
-    math.log: _real(np.log),
-    math.sin: _real(np.sin),
-    math.cos: _real(np.cos),
-    math.tan: _real(np.tan),
-    math.tanh: _real(np.tanh),
-    math.exp2: _real(np.exp2),
-    math.expm1: _real(np.expm1),
-    math.log2: _real(np.log2),
-    math.log10: _real(np.log10),
-    math.log1p: _real(np.log1p),
-    math.asin: _real(np.arcsin),
-    math.acos: _real(np.arccos),
-    math.atan: _real(np.arctan),
-    math.atan2: _real(np.arctan2),
-    math.sinh: _real(np.sinh),
-    math.cosh: _real(np.cosh),
-    math.asinh: _real(np.arcsinh),
-    math.acosh: _real(np.arccosh),
-    math.atanh: _real(np.arctanh),
-    math.hypot: _real(np.hypot),
-    math.copysign: _real(np.copysign),
-    math.fmod: _real(np.fmod),
-    math.degrees: _real(np.degrees),
-    math.radians: _real(np.radians),
-    math.cbrt: _real(np.cbrt),
-    math.pow: _real(np.power),
-    math.fabs: _real(np.abs),
-    math.trunc: _real(np.trunc),
+    **{getattr(math, name): _real(getattr(np, name)) for name in _SAME},
+    **{getattr(math, name): _real(getattr(np, its)) for name, its in _OTHER.items()},
     math.remainder: _each(math.remainder),
     math.erf: _each(math.erf),
     math.erfc: _each(math.erfc),
@@ -244,8 +337,6 @@ _FUNCTIONS: dict[Any, Callable] = {
     cmath.log: np.log,
     cmath.sqrt: np.sqrt,
     cmath.phase: np.angle,
-    math.floor: _real(np.floor),
-    math.ceil: _real(np.ceil),
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }

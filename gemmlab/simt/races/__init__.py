@@ -1,1 +1,1 @@
-"""What a kernel can do wrong, and the shadows that know who touched each element."""
+"""Hazards that a kernel can have, and the shadows that know who touched each element."""

@@ -1,13 +1,76 @@
-"""Who wrote, read and updated each element of an array in global memory, over a whole launch."""
+"""The shadow of global memory knows who touched each element over a whole launch.
+
+Most kernels touch an array by neighbouring lanes, `x[cuda.grid(1)]`. Such a touch is kept as a run
+of elements, so that an array of any size needs little more than a number for each batch of blocks.
+"""
 
 from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.runs import Runs, run_of
 from gemmlab.simt.races.shadow import Clash, Shadow
-from gemmlab.simt.races.visits import Now
+from gemmlab.simt.races.visits import Now, Visits
+
+
+class Run(NamedTuple):
+    """Elements `start` to `stop`, the first of which has `touch`, the next one touch + 1, …"""
+
+    start: int
+    stop: int
+    touch: int
+
+
+def run_of(at: np.ndarray, lane: np.ndarray, now: Now, visits: Visits, fences: int) -> Run | None:
+    """An access by `lane`, in ascending order, to the elements `at` as a run, if it is one."""
+    start, first, last = int(at[0]), int(lane[0]), len(at) - 1
+    if int(at[-1]) - start != last or int(lane[-1]) - first != last:
+        return None
+    if isinstance(now.epoch, np.ndarray) or isinstance(now.sync, np.ndarray):
+        return None
+    if not (at - lane == start - first).all():
+        return None
+    return Run(start, start + len(at), visits.touch(first, now, fences))
+
+
+class Runs:
+    """The last touches of some kind, as runs that do not overlap."""
+
+    MOST = 1 << 12
+
+    def __init__(self, visits: Visits) -> None:
+        self.visits = visits
+        self.starts: list[int] = []
+        self.runs: list[Run] = []
+
+    def allows(self, run: Run) -> bool:
+        """Whether the elements of a run that were touched before were touched by the same lanes."""
+        low, ahead = self.visits.low, (run.touch & self.visits.low) - run.start
+        return all((r.touch & low) - r.start == ahead for r in self.runs[self._meets(run)])
+
+    def put(self, run: Run) -> bool:
+        """Note a run; False for one that overlaps with a part of another, or one too many."""
+        met = self._meets(run)
+        before = self.runs[met]
+        if len(before) > 1 or any(r[:2] != run[:2] for r in before) or len(self.runs) >= self.MOST:
+            return False
+        self.starts[met], self.runs[met] = [run.start], [run]
+        return True
+
+    def _meets(self, run: Run) -> slice:
+        """The runs that overlap with this one."""
+        first = bisect_right(self.starts, run.start)
+        if first and self.runs[first - 1].stop > run.start:
+            first -= 1
+        return slice(first, bisect_left(self.starts, run.stop, first))
+
+    def spread(self, touches: np.ndarray) -> None:
+        """Put what is known into an array of the last touch of each element."""
+        for start, stop, touch in self.runs:
+            touches[start:stop] = np.arange(touch, touch + stop - start)
 
 
 class GlobalShadow(Shadow):
@@ -38,7 +101,7 @@ class GlobalShadow(Shadow):
                 kept.far[:] = False
 
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.read`."""
+        """Note a read, as a run if it is one; what it clashes with."""
         self.fences = self.releases.fences
         if self._in_runs("read", at, lane, now):
             self.last_reads[now.line] = at, lane
@@ -46,14 +109,14 @@ class GlobalShadow(Shadow):
         return super().read(at, lane, now)
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.write`."""
+        """Note a write, as a run if it is one; what it clashes with."""
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
         return () if self._in_runs("write", at, lane, now) else super().write(at, lane, now)
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.atomic`."""
+        """Note an atomic, as a run if it is one; what it clashes with."""
         self.fences, self.written = self.releases.fences, True
         if self.unwritten is not None:
             self.unwritten[at] = False
@@ -90,7 +153,7 @@ class GlobalShadow(Shadow):
         return False
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
-        """Which of the elements `at` nobody has written, (elements,); None if all are."""
+        """Mark the elements `at` that nobody has written, (elements,); None if all are written."""
         if self.unwritten is None:
             return None
         unset = self.unwritten[at]

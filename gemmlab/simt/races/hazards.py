@@ -1,4 +1,4 @@
-"""What a kernel can do wrong: the kinds of hazards, and one that was found, as data."""
+"""Hazards are what a kernel does wrong, notes what is no fault but worth knowing: both as data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True)
 class Touch:
-    """What one thread did to an element.
+    """One thread did this to an element.
 
     op : "read", "write", "atomic", or "copy" for an asynchronous copy from or to it
     line : where it did so; block, thread : who, as (x, y, z)
@@ -111,11 +111,33 @@ class Hazard:
 
     @property
     def ops(self) -> tuple[str, ...]:
-        """What each of the `touches` is, such as ("read", "write"), the one at fault first."""
+        """The kinds of the `touches`, such as ("read", "write"), the one at fault first."""
         return tuple(touch.op for touch in self.touches)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}\n  line {self.line}: {self.code}"
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know about a line, such as that threads had returned before its barrier.
+
+    line, code : the line of `file`, and its text; block, thread : where, as (x, y, z)
+    kind : what it is about; a report has one of each kind for a line
+    count : lanes concerned, over the whole launch
+    """
+
+    line: int
+    code: str
+    block: Dim3
+    thread: Dim3
+    message: str
+    kind: str = field(repr=False)
+    file: str = field(default="", repr=False)
+    count: int = field(default=1, compare=False)
+
+    def __str__(self) -> str:
+        return f"note: {self.message}\n  line {self.line}: {self.code}"
 
 
 class HazardError(RuntimeError):

@@ -18,12 +18,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from gemmlab.simt.builtins.under_way import UnderWay
 
 
 class Fence(NamedTuple):
@@ -59,7 +56,7 @@ _TIME = attrgetter("time")
 
 @dataclass
 class Updates:
-    """When a block last updated a flag: in interval `epoch`, and in those before it.
+    """The times at which a block last updated a flag: in interval `epoch`, and before it.
 
     lanes : when each of its lanes did; released : after which fences they did in this interval
     """
@@ -73,6 +70,12 @@ class Updates:
     def acquired(self, epoch: int) -> int:
         """Until when the block has acquired what the flag releases, in interval `epoch`."""
         return self.time if self.epoch < epoch else self.before
+
+
+class Told(Protocol):
+    """Threads of a block tell each other what is over, as `builtins.under_way` keeps it."""
+
+    def told(self, lanes: list[int], by: int, fences: int) -> list[bool]: ...
 
 
 class Releases:
@@ -98,7 +101,7 @@ class Releases:
         self.of_lane: dict[int, list[Release]] = defaultdict(list)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
-        self.under_way: dict[int, UnderWay] = {}
+        self.under_way: dict[int, Told] = {}
 
     def count(self) -> int:
         """Count a fence, or threads that tell others what they have done; its number."""
@@ -160,7 +163,7 @@ class Releases:
     def order(
         self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
     ) -> bool | list[bool]:
-        """Which accesses of `lanes` now, in interval `epoch` of their block, come after an old one.
+        """Tell which accesses of `lanes`, now in interval `epoch`, come after an old one.
 
         old : the lane of the old access, its interval, and `fences` at the time
         """
@@ -180,7 +183,7 @@ class Releases:
         return ordered
 
     def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
-        """When each flag first released an access, for threads of a block.
+        """The time at which each flag first released an access, for threads of a block.
 
         What releases it comes later than the last fence before it.
         """

@@ -48,22 +48,22 @@ class Clash(NamedTuple):
 
     @property
     def other(self) -> int:
-        """The other thread."""
+        """The thread with which the first lane at fault clashes."""
         return int(self.visits.lanes(self.touches[self.lane]))
 
     @property
     def line(self) -> int:
-        """Where the other one does it."""
+        """The line in which the other thread does it."""
         return int(self.visits.moments(self.touches[self.lane])[0])
 
     @property
     def text(self) -> str:
-        """What the lane at fault does; {} stands for the other thread."""
+        """The lane at fault does this, in words; {} stands for the other thread."""
         return "writes the same element as {}" if self.at_once else WORDS[self.ops]
 
 
 class Touched:
-    """Of each element the last touch of some kind, and one of another lane beside it; -1: none.
+    """For each element, the last touch of some kind and one of another lane; -1 is none.
 
     far : where the two are of two blocks, so that every lane that nothing orders races with one
     """
@@ -87,7 +87,7 @@ class Touched:
         return self.second, self.far
 
     def kept(self) -> tuple[np.ndarray, ...]:
-        """Those of the two that there are."""
+        """The arrays of touches, `first` and `second`, as far as there are any."""
         return tuple(rows for rows in (self.first, self.second) if rows is not None)
 
     def change(self, size: int, rule: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -99,7 +99,7 @@ class Touched:
 
 
 class Shadow:
-    """Who touched the elements of an array; finds accesses that nothing puts in order.
+    """A shadow knows who touched each element of an array, and finds accesses in no order.
 
     Two threads are ordered by a barrier if they are of one block, by `syncwarp` too if they are of
     one warp, and any two by fences and atomics. Atomics do not race with each other.
@@ -208,7 +208,7 @@ class Shadow:
         return tuple(found)
 
     def _unordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray | None:
-        """Where another lane made the touch, and nothing puts it before now; None: nowhere."""
+        """Mark touches by another lane that nothing puts before now; None where there is none."""
         if touches.max(initial=-1) < self.floor:
             return None
         if len(touches) == 1 and now.heard is None:
@@ -239,7 +239,7 @@ class Shadow:
         return ordered
 
     def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
-        """The same of one touch of another lane."""
+        """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
         other, visit = touch & self.visits.low, touch >> self.visits.bits
         _, epoch, sync, fences = self.visits.table[:, visit].tolist()
         if lane // self.threads == other // self.threads and epoch < now.epoch:

@@ -1,4 +1,4 @@
-"""Who wrote, read and updated each element of a shared array, in each block."""
+"""The shadow of shared memory knows who touched each element, in each block."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SharedShadow(Shadow):
             touched.change(size, rule)
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
-        """Which of the elements `at` nobody has written, (elements,); None if all are."""
+        """Mark the elements `at` that nobody has written, (elements,); None if all are written."""
         if self.wrote and not self.complete:
             self.complete, self.wrote = bool(self.initialised.all()), False
         if self.complete:
@@ -71,26 +71,26 @@ class SharedShadow(Shadow):
         return None if known.all() else ~known
 
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.read`."""
+        """Note a read, at once or before another kind of access; what it clashes with."""
         if self._waits("read", at, lane, now):
             self.last_reads[now.line] = at, lane
             return ()
         return super().read(at, lane, now)
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.write`."""
+        """Note a write, and with it what waits; what it clashes with."""
         self._waits("write", at, lane, now)
         self.initialised[at] = self.wrote = True
         return super().write(at, lane, now)
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """As `Shadow.atomic`."""
+        """Note an atomic, at once or before another kind of access; what it clashes with."""
         if self._waits("atomic", at, lane, now):
             return ()
         return super().atomic(at, lane, now)
 
     def look(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
-        """What an asynchronous "read" or "write" for `lane` clashes with; it is not noted."""
+        """Find what an asynchronous "read" or "write" for `lane` clashes with; it is not noted."""
         self._waits("write", at, lane, now)
         others = {"write": self.writers, "atomic": self.updaters}
         if op == "write":

@@ -1,1 +1,1 @@
-"""What a launch did: counters by line, hazards, notes, and the trace of chosen accesses."""
+"""A report of a launch: counters by line, hazards, notes, and the trace of chosen accesses."""

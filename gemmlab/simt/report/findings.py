@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.numbers.lanes import Lanes
-from gemmlab.simt.numbers.masks import Mask
-from gemmlab.simt.races.hazards import Element, Hazard, Touch
+from gemmlab.simt.memory.batch import Calls, Lane
+from gemmlab.simt.numbers.lanes import Lanes, Mask
+from gemmlab.simt.races.hazards import Element, Hazard, Note, Touch
 from gemmlab.simt.races.shadow import Clash, Shadow
-from gemmlab.simt.report.notes import Note
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.calls import Calls
-    from gemmlab.simt.report.report import Report
-
-Lane = tuple[int, int]  # the linear indices of a block and of a thread of it
+from gemmlab.simt.report.report import Report
 
 
 class Findings:
@@ -120,7 +112,7 @@ class Findings:
         self.report.note(note)
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:
-        """What a lane does to an element."""
+        """A lane's touch of an element, as a hazard shows it."""
         return Touch(op, line, self.lanes.block_at(lane[0]), self.lanes.thread_at(lane[1]))
 
     def _hazard(

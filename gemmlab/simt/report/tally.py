@@ -10,22 +10,19 @@ hardware's counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab.model.counters import Counters
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.memory.batch import Calls
 from gemmlab.simt.memory.counting import OneAddress
-from gemmlab.simt.numbers.lanes import Lanes
-from gemmlab.simt.numbers.masks import Mask, Masks, both, without
-from gemmlab.simt.races.waits import Waits
+from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks, both, without
+from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.report.findings import Findings
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.calls import Calls
-    from gemmlab.simt.report.report import Report
-    from gemmlab.simt.syntax.source import Source
+from gemmlab.simt.report.report import Report
+from gemmlab.simt.syntax.source import Source
 
 
 class Running(NamedTuple):

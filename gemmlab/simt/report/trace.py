@@ -1,21 +1,19 @@
-"""Which lane touches which address: the accesses of chosen lines, as they are made."""
+"""Watchers of accesses: a trace of chosen lines, and the share of each thread in the traffic."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gemmlab.model import transactions
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Dim3, Mask
 from gemmlab.simt.syntax.source import Source
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
 
 EXECUTIONS = 8  # kept of each access of a line
 
@@ -90,7 +88,7 @@ class Trace:
             lines |= found
         return cls(lines, source.file)
 
-    def watch(self, m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+    def watch(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Keep this access of block 0, if its line is traced and few of its kind are kept."""
         key = (line, op, array.space, array.name)
         if line not in self.lines or m.calls.source.file != self.file:
@@ -103,3 +101,30 @@ class Trace:
         size, turn = array.itemsize, self.turns[key]
         self.accesses.append(Access(*key, size, turn, at[0] * size, on[0].copy(), array.merges(op)))
         self.turns[key] += 1
+
+
+class Shares:
+    """The share of each thread in the traffic of a launch.
+
+    bytes : (op, array's name) -> bytes by block and thread, (blocks, threads)
+    shared_bytes : shared arrays of a fixed size that a block has
+    """
+
+    def __init__(self, grid: Dim3, block: Dim3) -> None:
+        self.shape = (int(np.prod(grid)), int(np.prod(block)))
+        self.bytes: dict[tuple[str, str], np.ndarray] = {}
+        self.shared_bytes = 0
+
+    def watch(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+        """Add the bytes of one access to those of its threads."""
+        key = (op, array.name)
+        if key not in self.bytes:
+            self.bytes[key] = np.zeros(self.shape, np.int64)
+        threads = m.lanes.full(mask)[:, : self.shape[1]]
+        self.bytes[key][m.lanes.blocks[:, 0]] += threads * array.itemsize
+        self.shared_bytes = m.memory.static_bytes
+
+    def of(self, op: str, *arrays: str) -> np.ndarray:
+        """The bytes that each thread loads from or stores to `arrays`, (blocks, threads)."""
+        found = [self.bytes[op, name] for name in arrays if (op, name) in self.bytes]
+        return sum(found, np.zeros(self.shape, np.int64))

@@ -1,4 +1,4 @@
-"""Which local variables a function may read before they are assigned.
+"""A function may read some local variables before they are assigned: these are found here.
 
 Read in the order in which it runs, a name is *sure* where every way to it assigns it. Reads of
 names that are not sure are checked while a kernel runs, lane by lane; all others are not. A branch
@@ -19,7 +19,7 @@ ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 @dataclass(frozen=True)
 class Unsure:
-    """What is not sure in a function.
+    """The names and places in a function that are not sure.
 
     reads : where its variables are read before they are sure; names : of these variables
     outer : where functions that are defined in it read them
@@ -33,7 +33,7 @@ class Unsure:
 
 
 def unsure(tree: ast.FunctionDef) -> Unsure:
-    """What is not sure in a function; functions that are defined in it are looked at apart."""
+    """Find what is not sure in a function; functions defined in it are looked at apart."""
     flow = Flow(tree)
     parameters = frozenset(a.arg for a in tree.args.args)
     after = flow.block(tree.body, parameters)
@@ -62,7 +62,7 @@ class Flow:
         self.breaks: list[list[Sure]] = []
 
     def block(self, statements: list[ast.stmt], sure: Sure) -> Sure:
-        """What is sure after statements."""
+        """The names that are sure after statements."""
         for statement in statements:
             if sure is None:
                 return None
@@ -70,7 +70,7 @@ class Flow:
         return sure
 
     def statement(self, node: ast.stmt, sure: frozenset[str]) -> Sure:
-        """What is sure after a statement."""
+        """The names that are sure after a statement."""
         if isinstance(node, ast.FunctionDef):
             self._inner(node, sure)
             return sure
@@ -125,7 +125,7 @@ class Flow:
 
 
 def _common(*ways: Sure) -> Sure:
-    """What is sure whichever way a lane came."""
+    """The names that are sure whichever way a lane came."""
     ends = [way for way in ways if way is not None]
     return frozenset.intersection(*ends) if ends else None
 

@@ -1,22 +1,146 @@
-"""Expressions of a kernel, rewritten to run over all lanes at once."""
+"""Names and expressions of a kernel, rewritten to run over all lanes at once.
+
+What a name means outside of the kernel is known before it runs, and becomes a constant.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
+import enum
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.views import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
-from gemmlab.simt.syntax.constants import Constants
-from gemmlab.simt.syntax.literals import folded, known_truth
-from gemmlab.simt.syntax.names import intrinsic_path
-from gemmlab.simt.syntax.nodes import (
-    load_name,
-    on_machine,
-    plain_parameters,
-    thunk,
+from gemmlab.simt.syntax import nodes
+from gemmlab.simt.syntax.assigned import unsure
+from gemmlab.simt.syntax.left_out import left_out
+from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
+from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of, plain_parameters, thunk
+from gemmlab.simt.syntax.source import (
+    INSTEAD,
+    Source,
+    UnsupportedError,
+    instead_of,
+    located,
+    unsupported,
 )
-from gemmlab.simt.syntax.shapes import computed_part
+
+# Of values: of arrays, and of the whole grid.
+ATTRIBUTES = ("shape", "size", "ndim", "dtype", "sync")
+
+
+def _named(value: Any) -> bool:
+    """Whether a value has names of numbers: an enumeration, or a named tuple."""
+    return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
+
+
+def _similar(node: ast.Attribute, owner: Any) -> str:
+    """The text of an error: there is no such name, and another one was perhaps meant."""
+    near = {name.lower(): name for name in dir(owner) if not name.startswith("_")}
+    found = difflib.get_close_matches(node.attr.lower(), near, 1)
+    meant = f"; did you mean {ast.unparse(node.value)}.{near[found[0]]}?" if found else ""
+    return f"there is no such name{meant}"
+
+
+class Constants(ast.NodeTransformer):
+    """Rewrites names; `constants` collects what they name outside the kernel."""
+
+    def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
+        self.source, self.translate = source, translate
+        self.constants: dict[str, Any] = {}
+        self.defaults = function.__defaults__ or ()
+        names = inspect.getclosurevars(function)
+        self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.place = place_of(source.tree)
+        self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
+        self.left_out = left_out(source.tree, self.static)
+        self.unsure = unsure(source.tree)
+        self.outer_reads = self.unsure.outer
+
+    def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
+        line = getattr(node, "lineno", self.source.first_line)
+        return unsupported(self.source, line, what, instead)
+
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a node, and give the result its place; that of a loop is its head's."""
+        made = super().visit(node)
+        head = node.test if isinstance(node, (ast.If, ast.While)) else node
+        head = node.iter if isinstance(node, ast.For) else head
+        for new in made if isinstance(made, list) else [made]:
+            if getattr(new, "end_lineno", None) is None:
+                ast.copy_location(new, head)
+        return made
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Refuse what no method below handles."""
+        kind = type(node)
+        what = ast.unparse(node) if isinstance(node, ast.expr) else kind.__name__.lower()
+        raise self.refuse(node, what, INSTEAD.get(kind, "write it in another way"))
+
+    def constant(self, value: Any, node: ast.AST) -> ast.Name:
+        try:
+            self.translate(value)
+        except TypeError as error:
+            instead = instead_of(value) or str(error)
+            raise self.refuse(node, ast.unparse(node), instead) from None
+        name = f".constant{len(self.constants)}"
+        frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
+        self.constants[name] = value.copy() if frozen else value
+        return load_name(name)
+
+    def static(self, node: ast.expr) -> tuple[bool, Any]:
+        """The value of a global name, or of an attribute of a module, without running it."""
+        if isinstance(node, ast.Name) and node.id not in self.locals:
+            if node.id not in self.scope:
+                text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
+                raise located(NameError(text), self.source, node.lineno)
+            return True, self.scope[node.id]
+        if isinstance(node, ast.Attribute):
+            known, owner = self.static(node.value)
+            if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
+                if not hasattr(owner, node.attr):
+                    raise self.refuse(node, ast.unparse(node), _similar(node, owner))
+                return True, getattr(owner, node.attr)
+        return False, None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known, value = self.static(node)
+        if known:
+            return self.constant(value, node)
+        inside = (node.lineno, node.col_offset) not in self.outer_reads
+        if inside and not self.is_unsure(node):
+            return node
+        named = ast.Constant(node.id), ast.Constant(node.lineno)
+        return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
+
+    def is_unsure(self, node: ast.Name) -> bool:
+        """Whether a lane may read a variable that it has not assigned."""
+        return (node.lineno, node.col_offset) in self.unsure.reads
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if isinstance(node.value, str):
+            raise self.refuse(node, "text", "use numbers; print can write text")
+        if node.value is None:
+            return node
+        return self.constant(node.value, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        known, value = self.static(node)
+        if known:
+            return self.constant(value, node)
+        owner = self.visit(node.value)
+        if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
+            return ast.Attribute(owner, node.attr, ast.Load())
+        name, line = ast.Constant(node.attr), ast.Constant(node.lineno)
+        return on_machine("variables.attribute", owner, name, line)
 
 
 def _is_product(node: ast.expr) -> bool:
@@ -30,7 +154,7 @@ class Expressions(Constants):
         return ast.Tuple([self.visit(e) for e in node.elts], ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        known = folded(node)
+        known = nodes.folded(node)
         if known is not None:
             return self.constant(known, node)
         return self.operation(node, self.visit(node.left), node.left, node.right)
@@ -57,7 +181,7 @@ class Expressions(Constants):
         return on_machine("operations.binary", ast.Constant(name), left, self.visit(right), line)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        known = folded(node)
+        known = nodes.folded(node)
         if known is not None:
             return self.constant(known, node)
         operand = self.visit(node.operand)
@@ -76,7 +200,7 @@ class Expressions(Constants):
         false, the `or` goes on to its next part. The same holds for an `or` in an `and`.
         """
         decides = isinstance(node.op, ast.Or)
-        truths = [known_truth(value) for value in node.values[:-1]]
+        truths = [nodes.known_truth(value) for value in node.values[:-1]]
         reached = truths.index(decides) if decides in truths else len(truths)
         inner = [v for v, t in zip(node.values[:reached], truths, strict=False) if t is None]
         name, end = "or_" if decides else "and_", node.values[reached]
@@ -140,7 +264,7 @@ class Expressions(Constants):
         return ast.Call(both, [right], [])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        known = known_truth(node.test)
+        known = nodes.known_truth(node.test)
         if known is not None:
             return self.visit(node.body if known else node.orelse)
         return on_machine(
@@ -166,11 +290,11 @@ class Expressions(Constants):
             return on_machine("memory.load_again", array, index, line)
         if node in self.left_out.once:
             turns = ast.Constant(self.left_out.once[node])
-            return on_machine("memory.load_once", array, index, line, turns)
+            return on_machine("loops.load_once", array, index, line, turns)
         return on_machine("memory.load", array, index, line)
 
     def index(self, node: ast.Subscript) -> ast.expr:
-        """What stands in the brackets, which may be the name of a field."""
+        """The expression in the brackets, which may be the name of a field."""
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -233,7 +357,7 @@ class Expressions(Constants):
         given.update({k.arg: k.value for k in node.keywords if k.arg})
         if "shape" not in given:
             raise self.refuse(node, ast.unparse(node), "it takes a shape and a dtype")
-        computed = computed_part(given["shape"], self.source.tree, self.static)
+        computed = nodes.computed_part(given["shape"], self.source.tree, self.static)
         if computed is not None:
             what, name = ast.unparse(computed), ast.unparse(node.func)
             raise self.refuse(

@@ -1,4 +1,4 @@
-"""Which loads and stores of a kernel its compiler leaves out.
+"""A compiler leaves out some loads and stores of a kernel: these are found here.
 
 The rules were read off the PTX that Numba-CUDA makes of small kernels, and are compared with it by
 a test. An element is `known` to a thread while its value stands in a register: from a load or a
@@ -18,9 +18,107 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from gemmlab.simt.syntax.known import Arrays, Known, Static, common, without
+import numpy as np
+
+from gemmlab.simt.syntax.names import intrinsic_path
 from gemmlab.simt.syntax.nodes import names_in
+from gemmlab.simt.syntax.source import UnsupportedError
+
+ORDERING = ("syncthreads", "syncwarp", "threadfence", "cg.")  # how names of barriers begin
+PURE = ("builtins", "math", "numpy", "cmath", "operator")  # modules whose functions touch no memory
+
+Static = Callable[[ast.expr], tuple[bool, Any]]  # whether an expression is known, and its value
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element depends on the names in its text, and on the memory that it may be in.
+
+    places : "global"; "shared" or "local" with the name of the array; "dynamic" shared memory
+    """
+
+    names: frozenset[str]
+    places: frozenset[str]
+
+
+Known = dict[str, Element]  # by the text of the source
+
+
+def common(first: Known | None, *rest: Known | None) -> Known:
+    """The elements that are known whichever way a thread came."""
+    ways = [way for way in (first, *rest) if way is not None]
+    return {t: e for t, e in ways[0].items() if all(t in way for way in ways[1:])}
+
+
+def without(
+    known: Known, names: frozenset[str] = frozenset(), places: frozenset[str] = frozenset()
+) -> Known:
+    """The elements still known after names are assigned, or places have changed."""
+    if not names and not places:
+        return known
+    return {t: e for t, e in known.items() if not (e.names & names or e.places & places)}
+
+
+class Arrays:
+    """The arrays of a function: where each may be, and which of them a call may change.
+
+    everywhere : all places in which an array of the function may be
+    named : the places of each name
+    """
+
+    def __init__(self, tree: ast.FunctionDef, static: Static) -> None:
+        self.static = static
+        made = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+        named = [(t.id, n.value) for n in made for t in n.targets if isinstance(t, ast.Name)]
+        self.everywhere = frozenset({"global"}).union(*(self._made(*name) for name in named))
+        self.named = {a.arg: frozenset({"global"}) for a in tree.args.args}
+        swapped = [t for n in made for t in n.targets if isinstance(t, ast.Tuple)]
+        for name in {name for t in swapped for name in names_in(t)}:
+            self.named[name] = self.everywhere  # the compiler loses track of them
+        for name, value in named:
+            place = self._made(name, value) or self.everywhere
+            self.named[name] = self.named.get(name, frozenset()) | place
+
+    def _made(self, name: str, value: ast.expr) -> frozenset[str]:
+        """The memory of a shared or local array that a name is given; none for other values."""
+        path = intrinsic_path(self._value(value.func)) if isinstance(value, ast.Call) else None
+        space = (path or "").partition(".array")[0]
+        if space not in ("shared", "local"):
+            return frozenset()
+        sizes = [n.value for n in ast.walk(value) if isinstance(n, ast.Constant)]
+        return frozenset({"dynamic" if 0 in sizes else f"{space} {name}"})
+
+    def _value(self, node: ast.expr) -> Any:
+        try:
+            return self.static(node)[1]
+        except (NameError, UnsupportedError):  # the rewriter says so, when it comes there
+            return None
+
+    def places(self, node: ast.expr) -> frozenset[str]:
+        """The places in which the array of an element, or of a view, may be."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        name = node.id if isinstance(node, ast.Name) else ""
+        return self.named.get(name, self.everywhere)
+
+    def element(self, node: ast.Subscript) -> Element:
+        """The element of a subscript, with what it depends on."""
+        return Element(frozenset(names_in(node)), self.places(node))
+
+    def changed_by(self, call: ast.Call) -> frozenset[str]:
+        """The places that a call may change, or whose changes by others it waits for."""
+        function = self._value(call.func)
+        path = intrinsic_path(function)
+        if path is not None and path.startswith("atomic."):
+            return self.places(call.args[0]) if call.args else self.everywhere
+        if path is not None:
+            return self.everywhere if path.startswith(ORDERING) else frozenset()
+        module = (getattr(function, "__module__", None) or "").partition(".")[0]
+        harmless = isinstance(function, np.ufunc) or (module in PURE and function is not print)
+        numba_type = module == "numba" and not hasattr(function, "py_func")
+        return frozenset() if harmless or numba_type else self.everywhere
 
 
 @dataclass(frozen=True)
@@ -70,7 +168,7 @@ class Flow:
     # Expressions
 
     def read(self, node: ast.AST, known: Known) -> Known:
-        """What is known after an expression."""
+        """The elements that are known after an expression."""
         if isinstance(node, ast.BoolOp):
             first, *rest = node.values
             known = self.read(first, known)
@@ -89,7 +187,7 @@ class Flow:
         return known
 
     def _perhaps(self, nodes: list[ast.expr], known: Known) -> Known:
-        """What is known after expressions that not every thread comes to."""
+        """The elements that are known after expressions that not every thread comes to."""
         before = self.loops[-1].sure if self.loops else True
         self._unsure()
         for node in nodes:
@@ -125,7 +223,7 @@ class Flow:
     # Statements
 
     def block(self, statements: list[ast.stmt], known: Known | None) -> Known | None:
-        """What is known after statements; None where no thread goes on behind them."""
+        """The elements that are known after statements; None where no thread goes on."""
         for statement in statements:
             if known is None:
                 return None
@@ -133,7 +231,7 @@ class Flow:
         return known
 
     def statement(self, node: ast.stmt, known: Known) -> Known | None:
-        """What is known after a statement; None where no thread goes on behind it."""
+        """The elements that are known after a statement; None where no thread goes on."""
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return self._assign(node, known)
         if isinstance(node, ast.If):
@@ -162,7 +260,7 @@ class Flow:
         return known
 
     def _place(self, target: ast.expr, known: Known) -> Known:
-        """What is known after the index of a target, of which each is evaluated once."""
+        """The elements that are known after the indices of targets, each evaluated once."""
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         for part in parts:
             if isinstance(part, ast.Subscript):
@@ -241,7 +339,7 @@ class Flow:
     def _turn(
         self, node: ast.For | ast.While, known: Known, loop: Loop
     ) -> tuple[Known, Known | None]:
-        """What is known after a turn of a loop, and where the loop ends of itself."""
+        """The elements that are known after a turn of a loop, and where it ends of itself."""
         self.loops.append(loop)
         ended: Known | None = known
         if isinstance(node, ast.While):

@@ -1,4 +1,4 @@
-"""A kernel's source text, and the refusal of what kernels cannot say."""
+"""A kernel's source text is read here, and what kernels cannot say is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INSTEAD_OF = {  # functions of the host -> what a kernel has for them
 
 
 def instead_of(function: Callable) -> str | None:
-    """What a kernel has for a function of the host; None where that is not known."""
+    """The advice on what a kernel has for a function of the host; None where there is none."""
     if "random" in type(getattr(function, "__self__", None)).__module__:
         return "draw with numba.cuda.random, as xoroshiro128p_uniform_float32 does"
     return INSTEAD_OF.get(function) if isinstance(function, Hashable) else None

@@ -5,21 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 
+from gemmlab.simt.syntax import nodes
 from gemmlab.simt.syntax.assigned import gives_value, unsure
-from gemmlab.simt.syntax.constants import ATTRIBUTES
-from gemmlab.simt.syntax.expressions import Expressions
-from gemmlab.simt.syntax.nodes import (
-    ARRAY,
-    INDEX,
-    NEXT,
-    TUPLE,
-    VALUE,
-    M,
-    load_name,
-    on_machine,
-    plain_parameters,
-    set_name,
-)
+from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
+from gemmlab.simt.syntax.nodes import load_name, on_machine, plain_parameters, set_name
 
 
 class Statements(Expressions):
@@ -30,7 +19,7 @@ class Statements(Expressions):
         parameters = self.parameters(node)
         own = self.locals - set(parameters)
         body = self.unassigned(own) + self.block(node.body) + self.without_value()
-        arguments = plain_parameters(M, *parameters)
+        arguments = plain_parameters(nodes.M, *parameters)
         arguments.defaults = [self.constant(v, node) for v in self.defaults]
         return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
 
@@ -69,7 +58,7 @@ class Statements(Expressions):
             return [ast.Expr(on_machine("memory.store", array, index, value, line))]
         if isinstance(target, ast.Tuple):
             sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
-            name = f"{TUPLE}{depth}"
+            name = f"{nodes.TUPLE}{depth}"
             out: list[ast.stmt] = [set_name(name, on_machine("variables.unpack", value, *sizes))]
             for i, element in enumerate(target.elts):
                 part = ast.Subscript(load_name(name), ast.Constant(i), ast.Load())
@@ -80,9 +69,9 @@ class Statements(Expressions):
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         if len(node.targets) == 1:
             return self.store(node.targets[0], self.visit(node.value))
-        out: list[ast.stmt] = [set_name(VALUE, self.visit(node.value))]
+        out: list[ast.stmt] = [set_name(nodes.VALUE, self.visit(node.value))]
         for target in node.targets:
-            out += self.store(target, load_name(VALUE))
+            out += self.store(target, load_name(nodes.VALUE))
         return out
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
@@ -95,7 +84,7 @@ class Statements(Expressions):
             value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
             return self.store(target, self.visit(value))
         # Array or record, and index, are evaluated once.
-        element = load_name(ARRAY), load_name(INDEX)
+        element = load_name(nodes.ARRAY), load_name(nodes.INDEX)
         if isinstance(target, ast.Subscript):
             where, old = self.index(target), self.load(target, *element)
         elif isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES:
@@ -105,8 +94,8 @@ class Statements(Expressions):
             raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
         value = self.operation(node, old, None, node.value)
         return [
-            set_name(ARRAY, self.visit(target.value)),
-            set_name(INDEX, where),
+            set_name(nodes.ARRAY, self.visit(target.value)),
+            set_name(nodes.INDEX, where),
             ast.Expr(on_machine("memory.store", *element, value, line)),
         ]
 
@@ -148,13 +137,13 @@ class Statements(Expressions):
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         values = on_machine("loops.iterate", self.visit(node.iter), ast.Constant(node.lineno))
         body = [
-            *self.store(node.target, load_name(NEXT)),
+            *self.store(node.target, load_name(nodes.NEXT)),
             *self.block(node.body),
             ast.Expr(on_machine("loops.end_iteration")),
         ]
         return [
             ast.Expr(on_machine("loops.begin")),
-            ast.For(ast.Name(NEXT, ast.Store()), values, body, []),
+            ast.For(ast.Name(nodes.NEXT, ast.Store()), values, body, []),
             *self.after_loop(node),
         ]
 
@@ -170,7 +159,7 @@ class Statements(Expressions):
         return [leave] if gives_value(node) else [*self.without_value(), leave]
 
     def without_value(self) -> list[ast.stmt]:
-        """What notes the lanes that end without a value, where others return one."""
+        """Statements that note the lanes that end without a value, where others return one."""
         return [ast.Expr(on_machine("calls.without_value"))] if self.unsure.ends else []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
@@ -188,7 +177,7 @@ class Statements(Expressions):
         return [inner, set_name(node.name, value)]
 
     def unassigned(self, names: set[str]) -> list[ast.stmt]:
-        """What gives local variables the value that cannot be read."""
+        """Statements that give local variables the value that cannot be read."""
         return [
             set_name(name, on_machine("variables.unassigned", ast.Constant(name)))
             for name in sorted(names)

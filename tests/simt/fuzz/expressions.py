@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.cpython import numbers
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.syntax.literals import known_truth
+from gemmlab.simt.syntax.nodes import known_truth
 
 DTYPES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 ROWS = 48  # combinations of arguments for which an expression is computed

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gemmlab.simt.races.waits import Waits
+from gemmlab.simt.races.visits import Waits
 from tests.simt.fuzz.races import differences, programs, races
 
 COUNT = 60  # more, on the command line: python -m tests.simt.fuzz.races 5000

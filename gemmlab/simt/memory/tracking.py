@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.simt.numbers.lanes import same_in_blocks
-from gemmlab.simt.numbers.masks import Mask
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Mask, same_in_blocks
 from gemmlab.simt.races.shadow import Clash, Shadow
-
-if TYPE_CHECKING:
-    from gemmlab.simt.machine.machine import Machine
-    from gemmlab.simt.memory.array import Array
 
 
 class Access(NamedTuple):
@@ -34,16 +31,16 @@ class Access(NamedTuple):
     units: int
 
     def parts(self, of_elements: np.ndarray) -> np.ndarray:
-        """A number of each element, for each of its parts."""
+        """Repeat a number of each element for each of its parts."""
         return of_elements if self.units == 1 else np.repeat(of_elements, self.units)
 
     def whole(self, of_parts: np.ndarray) -> np.ndarray:
-        """The elements that have a part among these."""
+        """Mark the elements of which a part is marked."""
         return of_parts if self.units == 1 else of_parts.reshape(-1, self.units).any(axis=1)
 
 
 def track_global(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask,
     value: Any = None, compares: bool = False,
 ) -> None:  # fmt: skip
     """Report a race: an access by another thread, and nothing orders the two.
@@ -69,12 +66,12 @@ def track_global(
 
 
 def track_shared(
-    m: Machine, line: int, op: str, array: Array, at: Any, mask: Mask,
+    m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask,
     value: Any = None, compares: bool = False,
 ) -> None:  # fmt: skip
     """Report a race with another thread of the block, or a read of an unwritten element.
 
-    As `track_global`.
+    The arguments are those of `track_global`.
     """
     shadow, blocks = array.shadow, m.lanes.blocks
     alike = m.waits.alike and np.ndim(m.waits.epoch) == 0
@@ -98,9 +95,9 @@ def track_shared(
 
 
 def look_shared(
-    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
+    m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: Any
 ) -> None:
-    """As `track_shared`, of elements that a thread lets be touched asynchronously, or each its own.
+    """Check an asynchronous touch of shared memory, by one thread or by a thread for each element.
 
     Later touches are not compared with this one: until it is complete, `UnderWay` does that.
     """
@@ -110,16 +107,16 @@ def look_shared(
 
 
 def track_boxes(
-    m: Machine, line: int, op: str, array: Array, elements: np.ndarray, thread: int
+    m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
 ) -> None:
-    """As `track_global`, of many elements that a thread of a block by itself lets be touched."""
+    """Report races of a touch of many elements of global memory for one thread."""
     places = np.full(len(elements), thread)
     access = Access(line, op, array, places, elements, 1, None, False, _units(array))
     _track(m, access, elements, places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
 
 
 def _track(
-    m: Machine, access: Access, cells: np.ndarray, lanes: np.ndarray, noted: bool = True
+    m: MemoryBatch, access: Access, cells: np.ndarray, lanes: np.ndarray, noted: bool = True
 ) -> None:
     """Check an access by `lanes`, as the shadow numbers them, to `cells` of all of its blocks."""
     shadow: Shadow = access.array.shadow
@@ -147,7 +144,7 @@ def _track(
             return
 
 
-def _report(m: Machine, access: Access, clash: Clash) -> bool:
+def _report(m: MemoryBatch, access: Access, clash: Clash) -> bool:
     """Report a clash as a hazard; False where it is only a note, or is still undecided."""
     if clash.ops == ("write", "write"):
         differ = _differ(m, access, clash)
@@ -168,7 +165,7 @@ def _report(m: Machine, access: Access, clash: Clash) -> bool:
     return False
 
 
-def _involved(m: Machine, access: Access, clash: Clash) -> tuple:
+def _involved(m: MemoryBatch, access: Access, clash: Clash) -> tuple:
     """The lane at fault and the other one, the element, and how many lanes are at fault."""
     i = clash.lane // access.units
     block, thread = _lane(m, access, i)
@@ -181,7 +178,7 @@ def _involved(m: Machine, access: Access, clash: Clash) -> tuple:
     return (block, thread), other, place, count
 
 
-def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
+def _differ(m: MemoryBatch, access: Access, clash: Clash) -> np.ndarray:
     """The lanes of a clash of two writes that write another value than is, or will be, there."""
     if access.value is None or access.units > 1:
         return clash.lanes
@@ -206,7 +203,7 @@ def _differ(m: Machine, access: Access, clash: Clash) -> np.ndarray:
     return result
 
 
-def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
+def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> str:
     """The values of a race as its message shows them: the one in memory, those that lanes write."""
     i, other = clash.lane // access.units, clash.other
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
@@ -224,18 +221,18 @@ def _at_stake(m: Machine, access: Access, clash: Clash) -> str:
     return f" ({old!s})" if values is None else f" ({old!s}, now {values[row, thread]!s})"
 
 
-def _lane(m: Machine, access: Access, i: int) -> tuple[int, int]:
+def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
     """The block and the thread of a lane of an access."""
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
     return int(m.lanes.blocks[row, 0]), thread
 
 
 def _units(array: Array) -> int:
-    """How many parts of an element are tracked."""
+    """The number of parts of an element that are tracked."""
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 
-def _in_one_row(m: Machine, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+def _in_one_row(m: MemoryBatch, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
     """The elements and the threads of the active lanes, where every block does the same."""
     known = m.memory.again.get((_in_one_row, at, mask))
     if known is None:

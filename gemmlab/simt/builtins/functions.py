@@ -1,0 +1,316 @@
+"""A kernel calls these besides `cuda`: functions of Python and NumPy, methods, bit operations.
+
+A function or method of a whole array is a loop in which each thread goes through all elements, one
+after the other: Numba makes such loops, and computes in the types that it gives `+` and `*`.
+Source: Numba-CUDA, `numba.cuda.np.arraymath`; what else is there needs memory that a kernel does
+not have, or does not compile, such as `min` and `max`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gemmlab.simt.builtins.batch import BuiltinBatch
+from gemmlab.simt.memory.access import each_element
+from gemmlab.simt.memory.array import Array, Record, Records, row_major
+from gemmlab.simt.memory.choice import Choice
+from gemmlab.simt.numbers import arithmetic
+from gemmlab.simt.numbers.values import NUMBER, Cast, shown
+from gemmlab.simt.syntax.source import unsupported
+
+MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a machine
+
+
+# Functions by name
+
+BINARY = {f: name for name, f in arithmetic.BINARY.items()} | {operator.pow: "Pow"}
+COMPARE = {f: name for name, f in arithmetic.COMPARE.items()}
+UNARY = {operator.neg: "USub", operator.pos: "UAdd", operator.invert: "Invert"}
+
+
+def named(m: BuiltinBatch, function: Any) -> Callable | None:
+    """A function of Python or NumPy as the machine executes it; None for any other value."""
+    if function is print:
+        return partial(_print, m)
+    if isinstance(function, np.ufunc):
+        return partial(_of_arrays, m, function)
+    if not callable(function) or getattr(function, "__module__", "") not in MODULES:
+        return None
+    if function in FUNCTIONS:
+        return partial(FUNCTIONS[function], m)
+    if function is divmod:
+        return lambda a, b: tuple(
+            m.operations.binary(op, a, b, m.calls.line) for op in ("FloorDiv", "Mod")
+        )
+    for table, method in ((BINARY, m.operations.binary), (COMPARE, m.operations.compare)):
+        if function in table:
+            return lambda a, b: method(table[function], a, b, m.calls.line)
+    if function in UNARY:
+        return lambda a: m.operations.unary(UNARY[function], a, m.calls.line)
+    if function is operator.not_:
+        return m.operations.not_
+    if function is operator.getitem:
+        return lambda array, index: m.memory.load(array, index, m.calls.line)
+    return None
+
+
+def _print(m: BuiltinBatch, *values: Any) -> None:
+    """Print a line of text, numbers and tuples for each active lane, as Numba formats it."""
+    if m.masks[-1] is False:
+        return
+    columns = [_column(m, value) for value in values]
+    for lane in np.argwhere(m.lanes.full(m.masks[-1])):
+        m.report.printed.append(" ".join(column(tuple(lane)) for column in columns))
+
+
+def _column(m: BuiltinBatch, value: Any) -> Any:
+    """A value as a function of the lane, (block, thread), that gives its text."""
+    if isinstance(value, str):
+        return lambda lane: value
+    if isinstance(value, tuple):
+        parts = [_column(m, v) for v in value]
+        end = ",)" if len(parts) == 1 else ")"
+        return lambda lane: "(" + ", ".join(part(lane) for part in parts) + end
+    if not isinstance(value, NUMBER) or value.dtype.kind not in "biuf":
+        raise TypeError(f"print takes text, numbers and tuples, not {shown(value)}")
+    lanes = m.lanes.spread(value)
+    form = "{:f}" if value.dtype.kind == "f" else "{}"
+    return lambda lane: form.format(lanes[lane].item())
+
+
+def _of_arrays(m: BuiltinBatch, function: np.ufunc, *operands: Any) -> Any:
+    """`function` of numbers; or of arrays, element by element, into the last of `operands`."""
+    if not any(isinstance(operand, Array) for operand in operands):
+        return function(*operands)
+    name, line = f"numpy.{function.__name__}", m.calls.line
+    *inputs, out = operands
+    if len(inputs) != function.nin or not isinstance(out, Array):
+        raise unsupported(
+            m.calls.source,
+            line,
+            f"{name} that makes an array",
+            f"give it an array for the result, or write a loop with {name}(x[i])",
+        )
+    shapes = [tuple(int(d) for d in v.shape) if isinstance(v, Array) else () for v in operands]
+    if np.broadcast_shapes(*shapes[:-1]) != shapes[-1]:
+        raise ValueError(f"{name} of shapes {shapes[:-1]} does not fit {shapes[-1]}")
+    for index in np.ndindex(*shapes[-1]):
+        values = [
+            m.memory.load(v, _broadcast(index, shape), line) if isinstance(v, Array) else v
+            for v, shape in zip(inputs, shapes, strict=False)
+        ]
+        m.tally.tick(line, "inst_fp" if out.dtype.kind == "f" else "inst_integer")
+        m.memory.store(out, _broadcast(index, shapes[-1]), function(*values), line)
+    return out
+
+
+def _broadcast(index: tuple, shape: tuple) -> tuple:
+    """Broadcasting pairs `index` with this index into an array of a `shape` of its own."""
+    own = index[len(index) - len(shape) :]
+    return tuple(np.int64(0 if d == 1 else i) for i, d in zip(own, shape, strict=True))
+
+
+# Methods and attributes
+
+
+def _fill(m: BuiltinBatch, array: Array, value: Any) -> None:
+    """Set all elements, as `x[:] = value` does."""
+    m.memory.store(array, slice(None), value, m.calls.line)
+
+
+def _sum(m: BuiltinBatch, array: Array) -> Any:
+    return _folded(m, "Add", array, _type_of_sum(array).type(0))
+
+
+def _prod(m: BuiltinBatch, array: Array) -> Any:
+    return _folded(m, "Mult", array, _type_of_sum(array).type(1))
+
+
+def _mean(m: BuiltinBatch, array: Array) -> Any:
+    dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float64)
+    total = _folded(m, "Add", array, dtype.type(0))
+    return m.operations.binary("Div", total, array.size, m.calls.line)
+
+
+def _item(m: BuiltinBatch, array: Array) -> Any:
+    """The element of an array that has only one."""
+    if np.any(np.not_equal(array.size, 1)):
+        count = int(np.max(array.size))
+        raise ValueError(f"{array.name} has {count} elements, and .item() takes the only one")
+    return m.memory.load(array, (np.int64(0),) * array.ndim, m.calls.line)
+
+
+def _python_sum(m: BuiltinBatch, values: Any) -> Any:
+    """Python's own `sum`, which begins with the integer 0."""
+    if not isinstance(values, tuple):
+        return _folded(m, "Add", values, np.int64(0))
+    total: Any = np.int64(0)
+    for value in values:
+        total = m.operations.binary("Add", total, value, m.calls.line)
+    return total
+
+
+def _type_of_sum(array: Array) -> np.dtype:
+    return arithmetic.operands("Add", array.dtype, array.dtype)[0]
+
+
+def _folded(m: BuiltinBatch, op: str, array: Any, result: Any) -> Any:
+    """`result op x[0] op x[1] …` for each lane, whose array may have a size of its own."""
+    if not isinstance(array, (Array, Choice)):
+        raise TypeError(f"{shown(array)} is no array, and has no elements")
+    here, line = m.masks[-1], m.calls.line
+    for index, lanes in each_element(m, array, here):
+        value = m.memory.load(array, index, line)
+        new = m.operations.binary(op, result, value, line)
+        result = new if lanes is here else np.where(lanes, new, result)
+    return result
+
+
+METHODS = {"fill": _fill, "sum": _sum, "prod": _prod, "mean": _mean, "item": _item}
+FUNCTIONS: dict[Any, Callable] = {
+    builtins.sum: _python_sum,
+    np.sum: _sum,
+    np.prod: _prod,
+    np.mean: _mean,
+}
+
+_LOOP = "write a loop over elements"
+_MEMORY = "make a cuda.local.array, and fill it in a loop"
+INSTEAD = {  # of methods that kernels do not have here
+    **dict.fromkeys(("min", "max"), f"Numba does not compile it in kernels, too; {_LOOP}"),
+    **dict.fromkeys(("any", "all", "argmin", "argmax", "var", "std", "dot", "nonzero"), _LOOP),
+    **dict.fromkeys(("copy", "astype", "flatten", "cumsum", "repeat", "take", "conj"), _MEMORY),
+    **dict.fromkeys(("sort", "argsort"), "sort in a loop over elements"),
+    **dict.fromkeys(("real", "imag"), "take it of an element, as in x[i].real"),
+    "view": "make the view on the host, and pass it",
+}
+
+
+def attribute(m: BuiltinBatch, value: Any, name: str, line: int) -> Any:
+    """`value.name`; UnsupportedError where the value has no such attribute."""
+    if isinstance(value, Record):
+        return m.memory.load(value, name, line)
+    if isinstance(value, Records):
+        return value.field(name)
+    if isinstance(value, np.dtype) and name == "type":
+        return Cast(value)
+    if isinstance(value, Array) and name in VIEWS:
+        return VIEWS[name](value)
+    if isinstance(value, (Array, Choice)) and name in METHODS:
+        return partial(METHODS[name], m, value)
+    if isinstance(value, NUMBER) and name in ("real", "imag"):
+        return getattr(value, name)
+    if isinstance(value, NUMBER) and name == "conjugate":
+        return lambda: np.conj(value)
+    fields = getattr(value, "_fields", "xyz")  # of a named tuple, or of cuda.threadIdx
+    if name in fields and hasattr(value, name):
+        return getattr(value, name)
+    has = f"this has {', '.join(fields)}" if isinstance(value, tuple) and fields != "xyz" else ""
+    if isinstance(value, (Array, Choice)):
+        has = INSTEAD.get(name, "")
+    known = ", ".join((*VIEWS, *METHODS))
+    has = has or f"arrays have .shape, .size, .ndim and .dtype, {known}"
+    raise unsupported(m.calls.source, line, f".{name}", has)
+
+
+def _in_shape(array: Array, name: str, shape: tuple) -> Array:
+    """The elements of an array are seen in another shape, without a copy."""
+    if array.strides != row_major(array.shape):
+        raise TypeError(f"{array.name}.{name} needs an array without gaps, in C order")
+    return array.view(shape, row_major(shape), array.offset)
+
+
+def _reshaped(array: Array, *sizes: Any) -> Array:
+    """`array.reshape(sizes)`, of which one may be -1: what is left for it."""
+    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+    if any(np.ndim(size) for size in (*shape, array.size)):
+        raise TypeError(f"{array.name}.reshape() needs sizes that are the same in all threads")
+    known = math.prod(int(size) for size in shape if size != -1)
+    open_ones = sum(int(size == -1) for size in shape)
+    rest = int(array.size) // known if known else 0
+    whole = tuple(np.int64(rest if size == -1 else size) for size in shape)
+    if open_ones > 1 or math.prod(map(int, whole)) != array.size:
+        wanted = ", ".join(str(int(size)) for size in shape)
+        raise ValueError(
+            f"{array.name} has {int(array.size)} elements, which do not make the shape ({wanted})"
+        )
+    return _in_shape(array, "reshape", whole)
+
+
+def _transposed(array: Array) -> Array:
+    return array.view(array.shape[::-1], array.strides[::-1], array.offset)
+
+
+VIEWS = {
+    "T": _transposed,
+    "flat": lambda array: array if array.ndim == 1 else _in_shape(array, "flat", (array.size,)),
+    "transpose": lambda array: lambda: _transposed(array),
+    "ravel": lambda array: lambda: _in_shape(array, "ravel", (array.size,)),
+    "reshape": lambda array: partial(_reshaped, array),
+    "itemsize": lambda array: np.int64(array.itemsize),
+    "nbytes": lambda array: array.size * array.itemsize,
+    "strides": lambda array: tuple(np.int64(s * array.itemsize) for s in array.strides),
+}
+
+
+# Bits of a single lane
+
+
+def _unsigned(value: Any) -> tuple[np.ndarray, int]:
+    """The bits of an integer as uint64, and how many they are: 32 or 64."""
+    value = np.asarray(value)
+    if value.dtype.kind not in "iub":
+        raise TypeError(f"bits are counted in integers, not in {value.dtype}")
+    width = 64 if value.dtype.itemsize == 8 else 32
+    bits = value.astype(np.uint64)
+    return (bits if width == 64 else bits & np.uint64(0xFFFFFFFF)), width
+
+
+def popc(value: Any) -> Any:
+    """Count the bits that are 1.
+
+    >>> int(popc(np.int32(-1)))
+    32
+    """
+    return np.bitwise_count(_unsigned(value)[0]).astype(np.int32)
+
+
+def brev(value: Any) -> Any:
+    """The bits in reverse order: all 64 of a uint64, the lower 32 of others, as in Numba.
+
+    >>> brev(np.int64(1))
+    np.uint32(2147483648)
+    """
+    width = 64 if np.asarray(value).dtype == np.uint64 else 32
+    bits, _ = _unsigned(value)
+    result = np.zeros_like(bits)
+    for i in range(width):
+        result |= ((bits >> np.uint64(i)) & np.uint64(1)) << np.uint64(width - 1 - i)
+    return result.astype(np.uint32 if width == 32 else np.uint64)[()]
+
+
+def clz(value: Any) -> Any:
+    """Count the bits that are 0 above the highest 1."""
+    bits, width = _unsigned(value)
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits = bits | (bits >> np.uint64(shift))
+    return (width - np.bitwise_count(bits).astype(np.int64)).astype(np.int32)[()]
+
+
+def ffs(value: Any) -> Any:
+    """The place of the lowest 1, from 1; 0 where there is none."""
+    bits, _ = _unsigned(value)
+    below = np.bitwise_count(bits ^ (bits - np.uint64(1))).astype(np.int32)
+    return np.where(bits == 0, 0, below).astype(np.int32)[()]
+
+
+def selp(condition: Any, then: Any, other: Any) -> Any:
+    """`then` where the condition holds, else `other`; both are evaluated."""
+    return np.where(np.not_equal(condition, 0), then, other)[()]
