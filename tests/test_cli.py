@@ -11,8 +11,8 @@ import gemmlab
 from benchmarks import microbenchmarks
 from benchmarks.microbenchmarks import running
 from gemmlab import cli, device, doctor, records
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure import recording
-from gemmlab.measure.records import microbenchmarks as results
 
 VERBS = ("doctor", "lab", "simulate", "record", "check", "book")
 TRUNCATED = '{"schema":1,"kernel":"ti'

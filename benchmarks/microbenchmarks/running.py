@@ -23,8 +23,8 @@ from gemmlab.compiled.sass.compiling import assemble, machine_code, tool
 from gemmlab.device import Device
 from gemmlab.here.driver import gpu_status, one_line, package_version
 from gemmlab.measure.backends import sensors
-from gemmlab.measure.records import UNKNOWN
-from gemmlab.measure.records.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
+from gemmlab.measure.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
+from gemmlab.measure.store import UNKNOWN
 
 SAMPLES = 5  # launches that are kept, after one that is not
 BUSY = microbenchmark("ffma_rate")

@@ -6,7 +6,6 @@ interrupt loses the running one alone, and the next campaign leaves out what is 
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -197,26 +196,6 @@ def known_points(folder: Path, device: str) -> set[tuple]:
     }
 
 
-def mend(folder: Path) -> list[str]:
-    """Drop the last line of each file where an interrupt cut it short; a message for each."""
-    messages = []
-    for path in sorted(folder.glob("*.jsonl")):
-        rest = records.tail(path)
-        if not rest:
-            continue
-        try:
-            json.loads(rest)
-        except ValueError:
-            with open(path, "r+b") as file:
-                file.truncate(path.stat().st_size - len(rest))
-            messages.append(f"{path}: dropped a truncated last line of {len(rest)} bytes")
-        else:
-            with open(path, "ab") as file:
-                file.write(b"\n")
-            messages.append(f"{path}: completed the last line, which lacked its newline")
-    return messages
-
-
 def record(
     points: Iterable[Point],
     folder: Path,
@@ -234,8 +213,6 @@ def record(
     """
     stream = stream or sys.stderr
     points = list(points)
-    for message in mend(folder):
-        print(message, file=stream)
     known = known_points(folder, device)
     wanted = [p for p in points if not p.skip]
     todo = [p for p in wanted if p.key not in known]

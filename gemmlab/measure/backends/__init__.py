@@ -59,9 +59,7 @@ def run(
         from gemmlab.measure.backends import gpu
     tiling = kernel.choose(tiling, problem, gpu.detect() if chosen == "gpu" else device)
     if chosen == "recorded":
-        from gemmlab.measure.backends import recorded
-
-        return recorded.run(kernel, problem, tiling=tiling, device=device)
+        return records.find(kernel, problem, tiling, device)
     if operands is None:
         operands, data = problem.operands(), timing.DATA
     data = data or timing.OWN_DATA

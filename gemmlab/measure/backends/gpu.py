@@ -17,7 +17,7 @@ from gemmlab.measure.backends import compiled, sensors, timing
 from gemmlab.measure.backends.checking import check
 from gemmlab.measure.backends.workspace import workspace
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records import UNKNOWN
+from gemmlab.measure.store import UNKNOWN
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gemmlab.measure.records import UNKNOWN
+from gemmlab.measure.store import UNKNOWN
 
 # NVML API Reference, nvmlClockType_t, field identifiers and nvmlClocksEventReasons.
 _CLOCK_SM = 1

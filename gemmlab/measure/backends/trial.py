@@ -21,7 +21,7 @@ from gemmlab.measure import backends
 from gemmlab.measure.backends.simulator import launches
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records import UNKNOWN
+from gemmlab.measure.store import UNKNOWN
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
