@@ -1,4 +1,4 @@
-"""What the programs of `benchmarks` recorded on a device: a file each, and a row's dataclasses.
+"""The records that programs of `benchmarks` made on a device: a file and its dataclasses each.
 
 `fragment_uses`, `tcec_errors`, `networks` and `matmul_times` read what the programs of these names
 wrote to gemmlab/recorded/<device>. Each raises LookupError for a device without such a file, and
@@ -37,7 +37,7 @@ class Recorded:
 def _read(
     kind: type, device: str, file: str, root: str | Path, tables: Mapping[str, Callable]
 ) -> Any:
-    """The tables of a device's file, as a `Recorded` of their own kind."""
+    """Read the tables of a device's file into a `Recorded` of their own kind."""
     found = store.read(store.path_of(device, file, root), tables, REQUIRED)
     return kind(found.provenance, **found.tables)
 
@@ -50,7 +50,7 @@ PERCENTILES = (10, 50, 90)  # that are kept of a kernel's samples
 
 @dataclass(frozen=True)
 class FragmentUse:
-    """How long a batch of products Y = X·M takes, for each place where M is made."""
+    """The times of a batch of products Y = X·M, for each place where M is made."""
 
     name: str  # prefix sum | householder | givens, arguments | givens, embedded
     m: int  # X and M are m×m
@@ -59,7 +59,7 @@ class FragmentUse:
     seconds: Mapping[str, tuple[float, float, float]]  # by WHERE: 10th, 50th, 90th percentile
 
     def speedup(self, over: str) -> float:
-        """How often the version in registers runs while the version `over` runs once."""
+        """Count how often the version in registers runs while the version `over` runs once."""
         return self.seconds[over][1] / self.seconds[WHERE[0]][1]
 
 
@@ -71,12 +71,12 @@ class FragmentUses(Recorded):
 
 
 def fragment_uses(device: str = RECORDED, root: str | Path = store.ROOT) -> FragmentUses:
-    """The timings of the three uses of fragments that are recorded on `device`."""
+    """Read the timings of the three uses of fragments on `device`."""
     return _read(FragmentUses, device, "fragment_uses.json", root, {"rows": _use})
 
 
 def _use(use: str, m: int, batch: int, bytes: int, ns: dict, **checked: object) -> FragmentUse:
-    """A row, without the error and the resources that were checked when it was recorded."""
+    """Make a row without the error and the resources, which were checked before it was kept."""
     seconds = {where: tuple(each * 1e-9 for each in ns[where]) for where in WHERE}
     return FragmentUse(use, m, batch, bytes, seconds)
 
@@ -86,7 +86,7 @@ def _use(use: str, m: int, batch: int, bytes: int, ns: dict, **checked: object) 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far the result of one way is from the exact one."""
+    """The errors of one way to a product, against the exact result."""
 
     way: str  # a kernel's name, or a library's way
     data: str
@@ -98,7 +98,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Flush:
-    """What it costs and brings to add main products in FP32 every so many of k."""
+    """The cost and the gain of adding main products in FP32 every so many of k."""
 
     interval: int
     by_norm: float
@@ -138,7 +138,7 @@ TCEC_TABLES = {"errors": Errors, "flush": Flush, "ways": Way}
 
 
 def tcec_errors(device: str = RECORDED, root: str | Path = store.ROOT) -> TcecErrors:
-    """The errors of float32 products that are recorded on `device`."""
+    """Read the errors of float32 products on `device`."""
     return _read(TcecErrors, device, "tcec_errors.json", root, TCEC_TABLES)
 
 
@@ -156,7 +156,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Layer:
-    """A product that a network has to compute, and what it takes.
+    """A product that a network has to compute, and the times that it takes.
 
     library : by cuBLAS
     ours : in the order of what was expected of them before, the fastest first
@@ -190,7 +190,7 @@ class Networks(Recorded):
 
 
 def networks(device: str = RECORDED, root: str | Path = store.ROOT) -> Networks:
-    """The products of neural networks that are recorded on `device`."""
+    """Read the products of neural networks on `device`."""
     return _read(Networks, device, "networks.json", root, {"layers": _layer})
 
 
@@ -257,6 +257,6 @@ class MatmulTimes(Recorded):
 
 
 def matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> MatmulTimes:
-    """The times of `gemmlab.matmul` beside those of cuBLAS that are recorded on `device`."""
+    """Read the times of `gemmlab.matmul` beside those of cuBLAS on `device`."""
     tables = {"products": Product, "parts": Part}
     return _read(MatmulTimes, device, "matmul.json", root, tables)

@@ -122,7 +122,7 @@ def _read(path: Path, mtime_ns: int, size: int) -> tuple[Measurement, ...]:
 
 
 def devices(root: str | Path = ROOT) -> list[str]:
-    """The devices on which something is recorded.
+    """List the devices on which something is recorded.
 
     >>> isinstance(devices(), list)
     True
@@ -170,7 +170,7 @@ def find(
     device: str = RECORDED,
     root: str | Path = ROOT,
 ) -> Measurement:
-    """The measurement of `kernel` on `problem` with `tiling` (None: the kernel's own).
+    """Find the measurement of `kernel` on `problem` with `tiling` (None: the kernel's own).
 
     Raises LookupError, which lists the nearest that are recorded, RecordError as `load` does, and
     ValueError for a tiling that the kernel cannot use.
@@ -196,7 +196,7 @@ def series(
     root: str | Path = ROOT,
     **sizes: int,
 ) -> list[Measurement]:
-    """The measurements of `kernel` where only the size `along` changes, from small to large.
+    """Collect the measurements of `kernel` where only the size `along` changes, in its order.
 
     along : "m", "n" or "k"; sizes : the two others, m=4096
     tiling : of the kernel; its own where None
@@ -221,7 +221,7 @@ def series(
 
 
 def figures(device: str = RECORDED, root: str | Path = ROOT) -> list[Measurement]:
-    """The measurements behind the guide's figures on a device (`gemmlab record --figures`).
+    """Read the measurements behind the guide's figures on a device (`gemmlab record --figures`).
 
     They come file by file; there are none of a device without such a folder. Raises RecordError
     for files that were truncated or edited.
@@ -240,7 +240,7 @@ def _order(m: Measurement) -> tuple:
 
 
 def _distance(m: Measurement, problem: Gemm, tiling: Tiling | None) -> tuple[float, bool]:
-    """How far a measurement is from what was asked: by size first, in octaves."""
+    """Say how far a measurement is from what was asked: by size first, in octaves."""
     sizes = zip(*((p.m, p.n, p.k) for p in (m.problem, problem)), strict=True)
     return sum(abs(math.log2(a / b)) for a, b in sizes), m.tiling != tiling
 
@@ -287,12 +287,12 @@ def to_lines(measurement: Measurement) -> tuple[str, str]:
 
 
 def _unusual(value: Gemm | Tiling) -> dict[str, Any]:
-    """The fields of a problem or a tiling that differ from their defaults."""
+    """Collect the fields of a problem or a tiling that differ from their defaults."""
     return {f.name: getattr(value, f.name) for f in fields(value) if not _usual(value, f)}
 
 
 def _usual(value: Gemm | Tiling, f: Field) -> bool:
-    """Whether a field has its default, or what another field makes of the default None."""
+    """Say whether a field has its default, or what another field makes of the default None."""
     if f.default is None:
         return replace(value, **{f.name: None}) == value
     return f.default is not MISSING and getattr(value, f.name) == f.default
@@ -308,7 +308,7 @@ def from_lines(shared: str, own: str, where: str = "these lines") -> Measurement
 
 
 def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
-    """The record of what measurements share; RecordError for another."""
+    """Check the record of what measurements share; RecordError for another."""
     if record.get("schema") != SCHEMA:
         raise store.other_schema(where, record.get("schema"), SCHEMA, _CURE)
     store.same_names(record, _SHARED, where, _CURE)
@@ -316,7 +316,7 @@ def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _joined(shared: dict[str, Any], own: dict[str, Any], where: str) -> Measurement:
-    """The measurement that two records describe; RecordError if they describe none."""
+    """Join two records to the measurement that they describe; RecordError if they are none."""
     store.same_names(own, _OWN, where, _CURE)
     said = own["sha256"]
     content = store.checksum(shared, {name: own[name] for name in _OWN if name != "sha256"})
@@ -333,7 +333,7 @@ def _joined(shared: dict[str, Any], own: dict[str, Any], where: str) -> Measurem
 
 
 def _measurement(shared: dict[str, Any], own: dict[str, Any]) -> Measurement:
-    """The measurement that two records describe; TypeError or ValueError if none."""
+    """Make the measurement that two records describe; TypeError or ValueError if none."""
     tiling = own["tiling"]
     return Measurement(
         kernel=shared["kernel"],
@@ -351,7 +351,7 @@ def _measurement(shared: dict[str, Any], own: dict[str, Any]) -> Measurement:
 
 
 def _fault(measurement: Measurement) -> str | None:
-    """Why a measurement is not worth keeping; None if it is."""
+    """Say why a measurement is not worth keeping; None if it is."""
     if not measurement.passed:
         return f"its error {measurement.error} is not within {measurement.tolerance}"
     if not measurement.samples or not all(0 < s < math.inf for s in measurement.samples):
@@ -372,7 +372,7 @@ def _fault(measurement: Measurement) -> str | None:
 
 
 def _holds(test: Callable[[], bool]) -> bool:
-    """Whether a test of a text passes; a text that cannot be read does not."""
+    """Say whether a test of a text passes; a text that cannot be read does not."""
     try:
         return test()
     except ValueError:

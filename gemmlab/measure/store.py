@@ -40,7 +40,7 @@ class Stored:
 
 
 def path_of(device: str, file: str, root: str | Path = ROOT) -> Path:
-    """Where the file of a device lies. Raises LookupError, which lists the devices that have one.
+    """Find the file of a device. Raises LookupError, which lists the devices that have one.
 
     >>> path_of("v100", "matmul.json", "nowhere")
     Traceback (most recent call last):
@@ -144,7 +144,7 @@ def _read(
 
 
 def _text(path: Path, cure: str) -> str:
-    """The text of a file, without its compression."""
+    """Read the text of a file, without its compression."""
     content = path.read_bytes()
     try:
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
@@ -159,12 +159,12 @@ def _plain(row: Any) -> Mapping[str, Any]:
 
 
 def _row(make: Callable[..., Any], columns: Mapping[str, Any]) -> Any:
-    """A row of its columns; a dataclass gets tuples, since it is not to change."""
+    """Make a row of its columns; a dataclass gets tuples, since it is not to change."""
     return make(**(_tuples(columns) if is_dataclass(make) else columns))
 
 
 def _tuples(value: Any) -> Any:
-    """A value of JSON with tuples in the place of lists, at any depth."""
+    """Put tuples in the place of lists, at any depth of a value."""
     if isinstance(value, Mapping):
         return {name: _tuples(part) for name, part in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
@@ -174,23 +174,23 @@ def _tuples(value: Any) -> Any:
 
 
 def line(value: Any) -> str:
-    """A value as JSON in one line."""
+    """Write a value as JSON in one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def checksum(*parts: Any) -> str:
-    """The first 16 digits of the hash of what is recorded, whatever the order of its keys."""
+    """Give the first 16 digits of the hash of what is recorded, whatever the order of its keys."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def lacking(provenance: Mapping[str, Any], required: Iterable[str]) -> list[str]:
-    """Which of the required names a provenance says nothing of."""
+    """List the required names of which a provenance says nothing."""
     return [name for name in required if not str(provenance.get(name, "")).strip()]
 
 
 def parse(text: str, where: object, cure: str = CURE) -> dict[str, Any]:
-    """The JSON object of a text; RecordError for a text that is none."""
+    """Read the JSON object of a text; RecordError for a text that is none."""
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -211,16 +211,16 @@ def same_names(
 
 
 def refusal(where: object, why: str, cure: str = CURE) -> RecordError:
-    """The error for a text at `where` that cannot be trusted."""
+    """Make the error for a text at `where` that cannot be trusted."""
     return RecordError(f"{where}: {why}; {cure}")
 
 
 def edited(where: object, found: str, said: str, cure: str = CURE) -> RecordError:
-    """The error for a text whose checksum is not the one that it says."""
+    """Make the error for a text whose checksum is not the one that it says."""
     return refusal(where, f"edited: its content has sha256 {found}, not {said}", cure)
 
 
 def other_schema(where: object, found: object, known: int, cure: str = CURE) -> RecordError:
-    """The error for a text of another schema than the one that is known here."""
+    """Make the error for a text of another schema than the one that is known here."""
     newer = f"update gemmlab if a newer one wrote it, or else {cure}"
     return refusal(where, f"schema {found!r} is not {known}", newer)

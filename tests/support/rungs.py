@@ -3,7 +3,7 @@
 import numpy as np
 
 from gemmlab import simulate
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import workspace
 from gemmlab.model.counters import TransactionCounters
 
 

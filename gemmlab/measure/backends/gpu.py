@@ -14,8 +14,7 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import compiled, sensors, timing
-from gemmlab.measure.backends.checking import check
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import check, workspace
 from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.store import UNKNOWN
 from gemmlab.problem import Gemm, Operands

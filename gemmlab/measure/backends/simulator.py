@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import workspace
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.problem import Gemm, Operands

@@ -39,7 +39,7 @@ class RejectedError(RuntimeError):
 
 
 class Judgement(NamedTuple):
-    """What a kernel that was tried gave, and what to know of it beside."""
+    """The result of a kernel that was tried, and a remark on how it was tried."""
 
     measurement: Measurement
     remark: str
@@ -47,7 +47,7 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a kernel on a small problem.
+    """A fault of a kernel on a small problem.
 
     runs : whether it runs to its end at all, if to a wrong one
     """
@@ -90,7 +90,7 @@ def judge(
 
 
 def problems(tiling: Tiling) -> tuple[Gemm, Gemm]:
-    """Two problems of several tiles each way, none of which they fill: with β = 0, and without.
+    """Make two problems of several tiles each way that fill none of them: β = 0, and β ≠ 0.
 
     >>> print(*problems(Tiling.square(16)))
     25×19×33 float32 25×19×33 float32
@@ -101,12 +101,12 @@ def problems(tiling: Tiling) -> tuple[Gemm, Gemm]:
 
 
 def rehearse(kernel: Kernel, tiling: Tiling) -> Fault | None:
-    """What is wrong with `kernel` on the first of `problems` on which something is, if any."""
+    """Run `kernel` on the simulated `problems`; the first fault, or None."""
     return next(filter(None, (_fault(kernel, tiling, p) for p in problems(tiling))), None)
 
 
 def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
-    """What is wrong with one simulated launch."""
+    """Simulate a kernel on one problem; its fault, or None."""
     scalars = "" if problem.beta == 0 else f" with α = {problem.alpha:g}, β = {problem.beta:g}"
     where = f"on {problem.m}×{problem.n}×{problem.k}{scalars}, simulated: "
     given = problem.operands()
@@ -131,7 +131,7 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
 
 
 def _wrong_value(problem: Gemm, result: np.ndarray, given: Operands, where: str) -> Fault | None:
-    """The first element that lies outside the tolerance."""
+    """Look for elements outside the tolerance; the fault names the first."""
     wrong = np.argwhere(~(problem.errors(result, given) <= problem.tolerance))
     if not len(wrong):
         return None
@@ -149,7 +149,7 @@ def _wrong_value(problem: Gemm, result: np.ndarray, given: Operands, where: str)
 
 
 def told(error: BaseException) -> str:
-    """An error in words for whoever wrote the kernel."""
+    """Put an error into words for whoever wrote the kernel."""
     home, text = type(error).__module__, _COLOUR.sub("", str(error))
     if isinstance(error, HazardError):
         told_ = "it was stopped. " if error.hazard.kind in ENDLESS else ""
