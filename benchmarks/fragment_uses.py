@@ -9,7 +9,7 @@ of batches of 16×16 and 32×32 matrices, as in Figures 4 and 5 of Ootomo and Yo
 memory footprint to leverage high throughput on Tensor Cores and its flexible API extension
 library" (2023). Each result is compared with NumPy in float64, and registers with shared bit by
 bit, before anything is timed. Launches are timed as a CUDA graph, so that short kernels do not wait
-for Python. Prints a table and writes OUT.json, which `gemmlab.measure.records.uses` reads; what
+for Python. Prints a table and writes OUT.json, which `gemmlab.measure.benchmarks` reads; what
 ships is gemmlab/recorded/<device>/fragment_uses.json. Nothing is written where a result is wrong.
 """
 
@@ -41,9 +41,9 @@ from gemmlab.kernels.fragments.householder import vectors
 from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
 from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
+from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import provenance as on_this_machine
-from gemmlab.measure.records.tables import written
-from gemmlab.measure.records.uses import PERCENTILES
+from gemmlab.measure.benchmarks import PERCENTILES, REQUIRED
 
 BATCHES = tuple(4**i for i in range(4, 10))  # 256 to 262,144
 COLUMNS = (3, 12)  # that are rotated
@@ -198,7 +198,7 @@ def main(out: Path) -> int:
         "columns": COLUMNS, "rounds": ROUNDS, "launches": LAUNCHES,
         "source_sha256": sources(),
     }  # fmt: skip
-    out.write_text(written(provenance, rows=rows), "utf-8")
+    store.write(out, provenance, {"rows": rows}, REQUIRED)
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gemmlab.device import Device
 from gemmlab.kernels import Kernel
 from gemmlab.measure.recording import BUDGET, Point, point
-from gemmlab.measure.records.series import ALIGNMENTS
+from gemmlab.measure.records import ALIGNMENTS
 from gemmlab.model.quantization import Tile
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling

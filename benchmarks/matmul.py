@@ -13,7 +13,7 @@ numbers. Three times of a call, with all of scaling, splitting and multiplying:
   loop  of a call, where many follow each other and the last one is waited for
 
 Then what each thing takes that is queued for the last product of k = side. Prints the tables and
-writes OUT.json, which `gemmlab.measure.records.matmul` reads; what ships is
+writes OUT.json, which `gemmlab.measure.benchmarks` reads; what ships is
 gemmlab/recorded/<device>/matmul.json, and `python -m benchmarks.readme` shows it.
 """
 
@@ -23,7 +23,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,9 @@ from gemmlab import matmul, matmul_choice
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.here.tools import stamp
+from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import flush, provenance
-from gemmlab.measure.records.matmul import Part, Product
-from gemmlab.measure.records.tables import written
+from gemmlab.measure.benchmarks import REQUIRED, Part, Product
 from gemmlab.multiplication import arrays, calling, queue
 from gemmlab.numerics import backward_error
 
@@ -169,9 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas")},
         "rounds": asked.rounds, "rows": ROWS, "data": "normal, seed 0",
     }  # fmt: skip
-    tables = {"products": products, "parts": queued}
-    rows = {name: [asdict(row) for row in table] for name, table in tables.items()}
-    asked.out.write_text(written(told, **rows), "utf-8")
+    store.write(asked.out, told, {"products": products, "parts": queued}, REQUIRED)
     return 0
 
 

@@ -7,7 +7,7 @@ networks are used; none is left out where it goes badly. Of all kernels and tili
 that `gemmlab.predict` expects to be fastest. All take turns, A B C A B C …, with a cold L2, and are
 checked first. "picked" is what is expected to be the fastest, "best" what was. Processes compile
 and check side by side; one at a time computes on the GPU. Prints a table and writes OUT.json, which
-`gemmlab.measure.records.networks` reads; what ships is gemmlab/recorded/<device>/networks.json.
+`gemmlab.measure.benchmarks` reads; what ships is gemmlab/recorded/<device>/networks.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -32,12 +32,12 @@ from gemmlab.here.tools import stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
+from gemmlab.measure import store
 from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.checking import check
 from gemmlab.measure.backends.timing import DATA
+from gemmlab.measure.benchmarks import REQUIRED, Layer, Timed
 from gemmlab.measure.recording import parse_kernels
-from gemmlab.measure.records.networks import Layer, Timed
-from gemmlab.measure.records.tables import written
 from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
 from gemmlab.model.occupancy import check_block
 from gemmlab.problem import Operands
@@ -265,8 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rates = [[one.of_library(run) for run in (one.picked, one.best)] for one in found]
     picked, best = map(median, zip(*rates, strict=True))
     print(f"median of {len(found)}: picked {picked:.2f}, best {best:.2f}")
-    text = written(provenance(asked.rounds, chosen), layers=[asdict(one) for one in found])
-    asked.out.write_text(text, "utf-8")
+    store.write(asked.out, provenance(asked.rounds, chosen), {"layers": found}, REQUIRED)
     return 1 if wrong else 0
 
 

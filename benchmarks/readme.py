@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.forecast.written import stored
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
-from gemmlab.measure.records.matmul import matmul_times
+from gemmlab.measure.benchmarks import matmul_times
 from gemmlab.plots import si
 from gemmlab.plots.ladder import Speed
 from gemmlab.plots.shared.figures import DENSITY, Figure, png

@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks import guide_figures, held_out, held_out_families, microbenchmarks
 from benchmarks.microbenchmarks import running
 from gemmlab import cli
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure import recording, records
-from gemmlab.measure.records import microbenchmarks as results
-from gemmlab.measure.records.series import FIGURES
+from gemmlab.measure.records import FIGURES
 
 
 def main(argv: Sequence[str]) -> int:
@@ -127,8 +127,7 @@ def run_microbenchmarks(arguments: argparse.Namespace) -> int:
     target = recording.target(dry_run=False)
     path = (arguments.out or records.ROOT / target.name) / results.file_of(part)
     measured, failures = running.measure(target, loops, launches)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(results.text(measured), "utf-8")
+    results.write(path, measured)
     print(
         f"{len(measured.loops)} timings of loops and {len(measured.launches)} of launches kept in "
         f"{path}, {len(failures)} failed"

@@ -8,7 +8,7 @@ Three tables. Ways: speed, error, range and memory of cuBLAS SGEMM, TF32 and emu
 FP32 every so many of k; the bits of a part of C are compared with those of
 `numerics.emulated_matmul`, which predicts the error. Errors: each way on each kind of data, k up to
 65,536; a way of cuBLAS's with the bits of another one is left out. Errors are against float64, of
-the first rows of C. Prints the tables and writes OUT.json, which `gemmlab.measure.records.tcec`
+the first rows of C. Prints the tables and writes OUT.json, which `gemmlab.measure.benchmarks`
 reads; what ships is gemmlab/recorded/<device>/tcec_errors.json.
 """
 
@@ -35,8 +35,9 @@ from gemmlab.here.tools import stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS
+from gemmlab.measure import store
 from gemmlab.measure.backends import gpu
-from gemmlab.measure.records.tables import written
+from gemmlab.measure.benchmarks import REQUIRED
 from gemmlab.numerics import Policy, emulated_matmul, forward_error, split_range
 from gemmlab.problem import Operands
 
@@ -316,9 +317,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "policies": {way: str(policy) for way, policy in POLICIES.items()},
         "source_sha256": {k.name: source_hash(k) for k, _ in WAYS.values() if not k.library},
     }  # fmt: skip
-    asked.out.write_text(
-        written(provenance, errors=table_of_errors, flush=intervals, ways=table_of_ways), "utf-8"
-    )
+    tables = {"errors": table_of_errors, "flush": intervals, "ways": table_of_ways}
+    store.write(asked.out, provenance, tables, REQUIRED)
     return 0 if all(row["same_bits"] for row in intervals) else 1
 
 

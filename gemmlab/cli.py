@@ -186,8 +186,7 @@ def _listings(arguments: argparse.Namespace) -> int:
     for kernel in chosen:
         path = recorded.path_of(kernel, name_of(capability), root)
         made = rung_listings.listings(kernel, capability)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(recorded.text(kernel, made, recorded.tools()))
+        recorded.write(path, kernel, made, recorded.tools())
         print(f"{path}: {'; '.join(dict.fromkeys(tiling for _, tiling, *_ in made))}")
     return 0
 

@@ -26,7 +26,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.guide_figures import FORMATS
-from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, text
+from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, write
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
@@ -221,7 +221,7 @@ def main() -> None:
         "cupy": library.cupy.__version__,
         "how": f"medians of {SAMPLES} launches, each from a cold L2; {len(todo)} products",
     }
-    asked.file.write_text(text(provenance, rows), "utf-8")
+    write(asked.file, provenance, rows)
     print(f"{len(rows)} tiles of {len(todo)} products in {asked.file}")
 
 

@@ -11,7 +11,7 @@ from benchmarks import guide_figures
 from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records.series import figures
+from gemmlab.measure.records import figures
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
 from gemmlab.tiling import Tiling

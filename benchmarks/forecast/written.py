@@ -1,7 +1,4 @@
-"""Files of predictions and of timings: written once, with their origin, and refused if edited.
-
-The first line says where the rows come from; each further line is a row, a JSON object.
-"""
+"""Files of predictions and of timings: written once, with their origin, and refused if edited."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from benchmarks import ROOT
 from gemmlab.device import text_of
 from gemmlab.here.tools import stamp
 from gemmlab.kernels.hashing import tokens
-from gemmlab.measure.records.lines import checksum, refusal
+from gemmlab.measure import store
 
-RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.jsonl
+RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.json
 PREDICTOR = ("compiled", "model")  # parts of gemmlab that a prediction is made by
 SINCE = "_since"  # after the name of what later code predicts, once measurements are known
 DIGITS = 6  # of a number that is written
@@ -28,7 +25,7 @@ DIGITS = 6  # of a number that is written
 
 @dataclass(frozen=True)
 class Written:
-    """What a file says: its origin and its rows."""
+    """The content of a file: its origin and its rows."""
 
     provenance: Mapping[str, str]
     rows: tuple[dict[str, Any], ...]
@@ -36,31 +33,25 @@ class Written:
 
 def write(path: Path, provenance: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a file; FileExistsError where it is there: what was predicted stays as it was."""
-    rounded = [_rounded(row) for row in rows]
-    head = {"provenance": provenance, "sha256": checksum(provenance, {"rows": rounded})}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "x", encoding="utf-8", newline="\n") as file:
-        for line in (head, *rounded):
-            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+    if path.exists():
+        raise FileExistsError(f"{path} is there already; what was written down stays as it was")
+    store.write(path, provenance, {"rows": map(_rounded, rows)})
 
 
 def read(path: Path) -> Written:
-    """What `write` wrote; RecordError for a file that was edited."""
-    head, *rows = map(json.loads, path.read_text("utf-8").splitlines())
-    found = checksum(head["provenance"], {"rows": rows})
-    if found != head["sha256"]:
-        raise refusal(path, f"edited: its content has sha256 {found}, not {head['sha256']}")
-    return Written(head["provenance"], tuple(rows))
+    """Read what `write` wrote; RecordError for a file that was edited."""
+    found = store.read(path, {"rows": dict})
+    return Written(found.provenance, found.tables["rows"])
 
 
 def stored(device: str, name: str) -> Written | None:
-    """What is recorded under a name; None where nothing is."""
-    path = RECORDED / device / f"{name}.jsonl"
+    """Read what is recorded under a name; None where nothing is."""
+    path = RECORDED / device / f"{name}.json"
     return read(path) if path.exists() else None
 
 
 def latest(device: str, name: str) -> Written | None:
-    """What is recorded under a name, or predicted again since by later code."""
+    """Read what is recorded under a name, or was predicted again since by later code."""
     return stored(device, name + SINCE) or stored(device, name)
 
 

@@ -101,7 +101,8 @@ class Progress:
         """Read the results that are kept, or forget them."""
         for piece in self.left:
             if again:
-                self.path(piece).with_name(f"{self.path(piece).name}.jsonl").unlink(missing_ok=True)
+                file, _ = store.files(self.path(piece))
+                file.unlink(missing_ok=True)
             self.results |= store.read(self.path(piece))
 
     def add(self, result: Result) -> None:

@@ -17,10 +17,9 @@ from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.compiled.sass.compiling import assemble, machine_code
 from gemmlab.device import Device, name_of
 from gemmlab.here.driver import gpu_status, one_line
-from gemmlab.here.tools import stamp
+from gemmlab.here.tools import UNKNOWN, stamp
 from gemmlab.measure.backends import sensors
-from gemmlab.measure.records import UNKNOWN
-from gemmlab.measure.records.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
+from gemmlab.measure.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
 
 SAMPLES = 5  # launches that are kept, after one that is not
 BUSY = microbenchmark("ffma_rate")

@@ -13,7 +13,7 @@ from benchmarks.microbenchmarks import LOOPS, microbenchmark
 from gemmlab.compiled.sass.compiling import assemble, disassemble
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, stream
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.model import transactions
 
 WIDTHS = {"64": 8, "128": 16}

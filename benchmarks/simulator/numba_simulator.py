@@ -3,7 +3,7 @@
     python -m benchmarks.simulator.numba_simulator [--again] [NAME ...]
 
 Each runs apart, in a Python with ``NUMBA_ENABLE_CUDASIM=1``, for at most `SECONDS`; what came out
-is kept in `recorded/numba_simulator.jsonl`, with versions and date, and the hash of its source. The
+is kept in `recorded/numba_simulator.json`, with versions and date, and the hash of its source. The
 guide (`book/simulator.md`) puts it beside what this simulator says. What is kept is left as it is,
 unless its source was edited since, or with --again.
 """

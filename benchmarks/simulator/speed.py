@@ -3,7 +3,7 @@
     python -m benchmarks.simulator.speed [NAME ...]
 
 Each work runs `TIMES` times in either simulator, in turn, every time in a Python of its own; the
-quickest run is kept in `recorded/speed.jsonl`, with the machine, versions and date, and the hash of
+quickest run is kept in `recorded/speed.json`, with the machine, versions and date, and the hash of
 the works' code. The guide (`book/simulator.md`) shows it. Times are those of a clock, because the
 threads of Numba's simulator sleep while they wait; of several runs the quickest is the one that a
 busy computer has disturbed least.

@@ -17,7 +17,7 @@ from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records.series import series
+from gemmlab.measure.records import series
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import Quantization as Cut
 from gemmlab.model.quantization import Tile, quantization

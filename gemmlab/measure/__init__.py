@@ -1,1 +1,1 @@
-"""Observations: where a kernel runs, what was observed, and what is kept of it."""
+"""Observing kernels: the backends that run them, measurements, and the store that keeps them."""

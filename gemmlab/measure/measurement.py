@@ -63,7 +63,7 @@ class Measurement:
         object.__setattr__(self, "counters", TransactionCounters(self.counters))
 
     def __str__(self) -> str:
-        """What a console shows: kernel, problem, rate or counts, resources, error and source."""
+        """Give a console one line: kernel, problem, rate or counts, resources, error and source."""
         parts = [f"{self.kernel} {self.problem}" + (f", tile {self.tiling}" * bool(self.tiling))]
         if self.samples:
             low, high = self.percentile(10), self.percentile(90)
@@ -131,7 +131,7 @@ def _percentile(samples: tuple[float, ...], p: float) -> float:
 
 
 def residual(measured: Measurement, predicted: Prediction) -> dict[str, float]:
-    """Measured − predicted, for whatever both have: "seconds", and each counter.
+    """Subtract what was predicted from what was measured: "seconds", and each counter.
 
     Raises ValueError where the two are not about the same kernel and problem.
     """

@@ -6,7 +6,6 @@ interrupt loses the running one alone, and the next campaign leaves out what is 
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -48,7 +47,7 @@ SIZES = (
 
 
 def parse_sizes(text: str) -> list[Gemm]:
-    """Problems from a list such as ``"256,8192x128x64,4096:nt:float16"``.
+    """Read problems from a list such as ``"256,8192x128x64,4096:nt:float16"``.
 
     Each is n or m x n x k, and then a layout, a format of A and B and one of C after "to-", in any
     order; "nn", float32 and the usual format of C where they are left out. Raises ValueError for
@@ -126,7 +125,7 @@ class Outcome:
 
 
 def parse_kernels(text: str) -> list[Kernel]:
-    """Kernels from a list of names; ValueError for one that is not a kernel for GPUs."""
+    """Find kernels by a list of names; ValueError for one that is not a kernel for GPUs."""
     known = {kernel.name: kernel for kernel in KERNELS}
     chosen = [name.strip() for name in text.split(",")]
     for name in chosen:
@@ -142,7 +141,7 @@ def plan(
     budget: float = BUDGET,
     splits: Sequence[int] = (),
 ) -> list[Point]:
-    """Every point of a campaign on `device`, the small problems first.
+    """Plan every point of a campaign on `device`, the small problems first.
 
     A square problem in the layout "nn" is measured with each of a kernel's tilings, any other with
     the kernel's own alone; layouts and formats that a kernel does not take are left out. A kernel
@@ -175,7 +174,7 @@ def _tilings(
 def point(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, budget: float = BUDGET
 ) -> Point:
-    """One point of a campaign, with its predicted time, and why it is left out if it is."""
+    """Make a point of a campaign, with its predicted time, and why it is left out if it is."""
     if problem.accumulate not in device.peak:  # a GPU without a file: measured all the same
         return Point(kernel, problem, tiling)
     modelled = {"kernel": kernel, "tiling": tiling} if kernel.work else {}
@@ -188,33 +187,13 @@ def point(
 
 
 def known_points(folder: Path, device: str) -> set[tuple]:
-    """The keys of the measurements in `folder`; RecordError for lines that are not right."""
+    """List the keys of the measurements in `folder`; RecordError for lines that are not right."""
     return {
         (m.kernel, m.problem, m.tiling, m.provenance["source_sha256"])
         for path in sorted(folder.glob("*.jsonl"))
         for m in records.read(path)
         if m.device == device
     }
-
-
-def mend(folder: Path) -> list[str]:
-    """Drop the last line of each file where an interrupt cut it short; a message for each."""
-    messages = []
-    for path in sorted(folder.glob("*.jsonl")):
-        rest = records.tail(path)
-        if not rest:
-            continue
-        try:
-            json.loads(rest)
-        except ValueError:
-            with open(path, "r+b") as file:
-                file.truncate(path.stat().st_size - len(rest))
-            messages.append(f"{path}: dropped a truncated last line of {len(rest)} bytes")
-        else:
-            with open(path, "ab") as file:
-                file.write(b"\n")
-            messages.append(f"{path}: completed the last line, which lacked its newline")
-    return messages
 
 
 def record(
@@ -234,8 +213,6 @@ def record(
     """
     stream = stream or sys.stderr
     points = list(points)
-    for message in mend(folder):
-        print(message, file=stream)
     known = known_points(folder, device)
     wanted = [p for p in points if not p.skip]
     todo = [p for p in wanted if p.key not in known]
@@ -286,7 +263,7 @@ def _outcome(
 
 
 def table(points: Iterable[Point], folder: Path, device: str) -> str:
-    """A campaign as text: a line for each point, with its predicted time, and the total."""
+    """Write a campaign as text: a line for each point, with its predicted time, and the total."""
     known = known_points(folder, device)
     rows = []
     total = 0.0
@@ -302,7 +279,7 @@ def table(points: Iterable[Point], folder: Path, device: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds with a prefix and three digits.
+    """Write seconds with a prefix and three digits.
 
     >>> duration(0.0001234)
     '123 us'
@@ -341,7 +318,7 @@ class Progress:
 
 
 def target(dry_run: bool) -> Device:
-    """The GPU to measure on: this machine's.
+    """Find the GPU to measure on: this machine's.
 
     Where there is none, a dry run is of the one whose measurements come with gemmlab. Raises
     ValueError where there is nothing to measure on.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from gemmlab.measure.records.uses import FragmentUse
+from gemmlab.measure.benchmarks import FragmentUse
 from gemmlab.plots.shared import style
 from gemmlab.plots.shared.description import describe
 

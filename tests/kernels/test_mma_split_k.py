@@ -18,7 +18,7 @@ from gemmlab.kernels import mma_split_k, mma_split_k_atomics, mma_stream_k
 from gemmlab.kernels.kernel import Workspace
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.measure.backends import gpu
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import workspace
 from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from tests.support.changed import changed

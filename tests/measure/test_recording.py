@@ -6,11 +6,11 @@ import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, records
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.measure import recording, sizes
+from gemmlab.measure import recording
 from gemmlab.measure.recording import BUDGET, KERNELS, plan, record
 
 H200 = device("h200")
-PROBLEMS = sizes.parse_sizes("16,24,16x8x4")
+PROBLEMS = recording.parse_sizes("16,24,16x8x4")
 
 
 class FakeGpu:
@@ -84,7 +84,7 @@ def test_a_plan_has_each_point_once_and_small_problems_first(points):
 
 def test_a_layout_is_measured_with_the_kernels_that_take_it():
     both = replace(kernels.tiled, layouts=("nn", "nt"))
-    points = plan([kernels.naive, both], sizes.parse_sizes("8,8:nt,8:tt"), H200)
+    points = plan([kernels.naive, both], recording.parse_sizes("8,8:nt,8:tt"), H200)
     assert [(p.kernel.name, p.problem.layout, p.tiling) for p in points] == [
         ("naive", "nn", kernels.naive.default),
         *(("tiled", "nn", Tiling.square(t)) for t in (16, 8, 32)),
@@ -179,27 +179,14 @@ def test_an_interrupt_loses_nothing_and_the_rest_follows(points, tmp_path):
     assert (outcome.measured, outcome.known, third.calls) == (0, len(points), [])
 
 
-def test_a_truncated_last_line_is_dropped_and_measured_again(points, tmp_path):
+def test_a_truncated_last_line_stops_the_campaign_and_says_what_to_do(points, tmp_path):
     campaign(points, tmp_path, FakeGpu())
     path = tmp_path / "tiled.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-30])
+    path.write_bytes(path.read_bytes()[:-30])
     run = FakeGpu()
-    outcome, text = campaign(points, tmp_path, run)
-    assert "tiled.jsonl: dropped a truncated last line" in text
-    assert (outcome.measured, len(run.calls)) == (1, 1)
-    assert path.read_bytes() == whole
-
-
-def test_a_last_line_without_its_newline_is_kept(points, tmp_path):
-    campaign(points, tmp_path, FakeGpu())
-    path = tmp_path / "tiled.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    outcome, text = campaign(points, tmp_path, FakeGpu())
-    assert outcome.measured == 0
-    assert "completed the last line" in text
-    assert path.read_bytes() == whole
+    with pytest.raises(records.RecordError, match=r"truncated.* delete the line and run"):
+        campaign(points, tmp_path, run)
+    assert run.calls == []
 
 
 def test_an_edited_line_stops_the_campaign_before_it_starts(points, tmp_path):

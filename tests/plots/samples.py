@@ -19,8 +19,8 @@ from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
 from gemmlab.instructions import layout
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled
-from gemmlab.measure.records.series import series
-from gemmlab.measure.records.uses import fragment_uses
+from gemmlab.measure.benchmarks import fragment_uses
+from gemmlab.measure.records import series
 from gemmlab.model import schedule as dealing
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization

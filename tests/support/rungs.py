@@ -7,7 +7,7 @@ import numpy as np
 from gemmlab import device as load_device
 from gemmlab import simulate
 from gemmlab.device import RECORDED
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import workspace
 from gemmlab.model.counters import TransactionCounters
 
 

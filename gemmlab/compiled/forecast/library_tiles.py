@@ -7,14 +7,12 @@ gemmlab/recorded/<device>/library.json; `python -m benchmarks.forecast.library` 
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gemmlab.measure import records
-from gemmlab.measure.records.lines import checksum, refusal
+from gemmlab.measure import store
 from gemmlab.model.alignment import WIDEST, row_alignment
 from gemmlab.model.quantization import Tile
 from gemmlab.problem import Gemm
@@ -84,8 +82,8 @@ class TileTimes:
         return max(0.0, rest / (1 if self.stays else waves))
 
 
-def tiles(device: str, root: str | Path = records.ROOT) -> dict[Kind, list[TileTimes]]:
-    """What is recorded of a device, by kind.
+def tiles(device: str, root: str | Path = store.ROOT) -> dict[Kind, list[TileTimes]]:
+    """The tiles that are recorded of a device, by kind.
 
     Raises LookupError for a device without such a file, and RecordError for one that was edited.
     """
@@ -95,27 +93,12 @@ def tiles(device: str, root: str | Path = records.ROOT) -> dict[Kind, list[TileT
             f"the library's tiles are not recorded on {device}; "
             "`python -m benchmarks.forecast.library` in a clone measures them"
         )
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _read(path: Path, mtime_ns: int) -> dict[Kind, list[TileTimes]]:
-    content = json.loads(path.read_text("utf-8"))
-    found = checksum(content["provenance"], {"rows": content["rows"]})
-    if found != content["sha256"]:
-        raise refusal(path, f"edited: its content has sha256 {found}, not {content['sha256']}")
     known: dict[Kind, list[TileTimes]] = {}
-    for row in content["rows"]:
-        pairs = {name: tuple(row[name]) for name in ("tile", "k", "seconds")}
-        one = TileTimes(**row | pairs)
-        known.setdefault(one.kind, []).append(one)
+    for row in store.read(path, {"rows": TileTimes}).tables["rows"]:
+        known.setdefault(row.kind, []).append(row)
     return known
 
 
-def text(provenance: dict[str, str], rows: list[TileTimes]) -> str:
-    """What a file holds, a row a line."""
-    plain = json.loads(json.dumps([asdict(row) for row in rows]))
-    said = checksum(provenance, {"rows": plain})
-    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in plain)
-    head = json.dumps(provenance, ensure_ascii=False)
-    return f'{{"provenance":{head},\n"rows":[\n{lines}\n],\n"sha256":"{said}"}}\n'
+def write(path: Path, provenance: Mapping[str, str], rows: Iterable[TileTimes]) -> None:
+    """Write the file of a device."""
+    store.write(path, provenance, {"rows": rows})

@@ -7,10 +7,7 @@ kernel's source. Of a source that has changed since there is no recorded listing
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +18,18 @@ from gemmlab.device import name_of
 from gemmlab.here.tools import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
-from gemmlab.measure import records
+from gemmlab.measure import store
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
-SCHEMA = 2
 RUNGS = kernels.GPU  # of which there are listings
 # The function that builds the launch, the tiling, what source and operands freeze of a problem and
 # a GPU, and the arithmetic.
 Key = tuple[str, str, str, str]
+_CURE = "restore the file with git, or run `gemmlab record --listings` again"
 
 
-def path_of(kernel: Kernel, architecture: str, root: Path = records.ROOT) -> Path:
+def path_of(kernel: Kernel, architecture: str, root: Path = store.ROOT) -> Path:
     """Where the listings of a kernel for an architecture, "sm_90" say, are kept."""
     return root / architecture / f"{kernel.name}.json.gz"
 
@@ -52,7 +49,7 @@ def find(
     problem: Gemm,
     tiling: Tiling,
     capability: tuple[int, int],
-    root: Path = records.ROOT,
+    root: Path = store.ROOT,
 ) -> Listing | None:
     """The recorded listing of a launch; None where there is none of this source for such a problem.
 
@@ -61,12 +58,21 @@ def find(
     path = path_of(kernel, name_of(capability), root)
     if not path.is_file() or provenance(path)["source_sha256"] != source_hash(kernel):
         return None
-    return _read(path)[1].get(key_of(one, kernel, problem, tiling, capability))
+    return read(path).get(key_of(one, kernel, problem, tiling, capability))
 
 
 def provenance(path: Path) -> Mapping[str, str]:
-    """With what, when and of which source the listings of a file were made."""
-    return _read(path)[0]
+    """The origin of a file: with what, when and of which source its listings were made."""
+    return _stored(path).provenance
+
+
+def read(path: Path) -> dict[Key, Listing]:
+    """Read the listings of a file, by their keys. Raises RecordError for one that was edited."""
+    return dict(_stored(path).tables["listings"])
+
+
+def _stored(path: Path) -> store.Stored:
+    return store.read(path, {"listings": _unpacked}, ("kernel", "source_sha256"), _CURE)
 
 
 def tools() -> dict[str, str]:
@@ -77,25 +83,18 @@ def tools() -> dict[str, str]:
     return stamp("python", "numba", "numba_cuda", *WHEELS)
 
 
-def text(kernel: Kernel, listings: Mapping[Key, Listing], tools: Mapping[str, str]) -> bytes:
-    """The contents of a kernel's file."""
+def write(
+    path: Path, kernel: Kernel, listings: Mapping[Key, Listing], tools: Mapping[str, str]
+) -> None:
+    """Write a kernel's file."""
     known = {
+        "kernel": kernel.name,
         "date": stamp("date")["date"].partition("T")[0],
         **tools,
         "source_sha256": source_hash(kernel),
     }
-    entries = [{"of": key, **_packed(listing)} for key, listing in listings.items()]
-    whole = {"schema": SCHEMA, "kernel": kernel.name, "provenance": known, "listings": entries}
-    return gzip.compress(json.dumps(whole, ensure_ascii=False).encode(), mtime=0)
-
-
-@lru_cache(maxsize=32)
-def _read(path: Path) -> tuple[Mapping[str, str], Mapping[Key, Listing]]:
-    whole = json.loads(gzip.decompress(path.read_bytes()))
-    if whole["schema"] != SCHEMA:
-        raise ValueError(f"{path}: schema {whole['schema']} is not known; it must be {SCHEMA}")
-    found = {tuple(entry["of"]): _unpacked(entry) for entry in whole["listings"]}
-    return whole["provenance"], found
+    rows = [{"of": key, **_packed(listing)} for key, listing in listings.items()]
+    store.write(path, known, {"listings": rows})
 
 
 def _packed(listing: Listing) -> dict[str, Any]:
@@ -116,9 +115,10 @@ def _packed(listing: Listing) -> dict[str, Any]:
     }
 
 
-def _unpacked(entry: Mapping[str, Any]) -> Listing:
+def _unpacked(of: list[str], **entry: Any) -> tuple[Key, Listing]:
+    """The key and the listing of a row."""
     table = [line and Line(*line) for line in entry["source"]]
-    return Listing(
+    listing = Listing(
         architecture=entry["architecture"],
         instructions=instructions(entry["code"]),
         registers=entry["registers"],
@@ -130,3 +130,4 @@ def _unpacked(entry: Mapping[str, Any]) -> Listing:
         pointers=tuple((offset, place) for offset, place in entry["pointers"]),
         lines=tuple(table[i] for i in entry["lines"]),
     )
+    return tuple(of), listing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gemmlab import kernels
 from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED, device
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.backends import run
-from gemmlab.measure.records import microbenchmarks as results
 from gemmlab.model import predict
 from gemmlab.model.layers import Attention, max_pooling
 from gemmlab.model.roofline import attainable, intensities

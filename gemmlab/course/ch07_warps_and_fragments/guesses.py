@@ -7,7 +7,7 @@ import numpy as np
 from gemmlab.course.guesses import Answer
 from gemmlab.device import device
 from gemmlab.instructions import layout
-from gemmlab.measure.records.uses import fragment_uses
+from gemmlab.measure.benchmarks import fragment_uses
 from gemmlab.numerics import mma
 
 M, N, K = 16, 8, 16  # of `mma.m16n8k16`

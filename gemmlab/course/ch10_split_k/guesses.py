@@ -7,7 +7,7 @@ from dataclasses import replace
 from gemmlab import Gemm, device, kernels
 from gemmlab.course.guesses import Answer
 from gemmlab.measure import records
-from gemmlab.measure.records.microbenchmarks import load
+from gemmlab.measure.microbenchmarks import load
 from gemmlab.model import schedule
 from gemmlab.model.quantization import quantization
 

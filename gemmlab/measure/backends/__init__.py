@@ -1,4 +1,4 @@
-"""Where a kernel can run: `run` hands it to the GPU, the CPU, the simulator or the records.
+"""The backends on which a kernel runs: the GPU, the CPU, the simulator, or the records.
 
 A backend is an argument, never a hidden mode.
 """
@@ -59,9 +59,7 @@ def run(
         from gemmlab.measure.backends import gpu
     tiling = kernel.choose(tiling, problem, gpu.detect() if chosen == "gpu" else device)
     if chosen == "recorded":
-        from gemmlab.measure.backends import recorded
-
-        return recorded.run(kernel, problem, tiling=tiling, device=device)
+        return records.find(kernel, problem, tiling, device)
     if operands is None:
         operands, data = problem.operands(), timing.DATA
     data = data or timing.OWN_DATA
@@ -77,7 +75,7 @@ def run(
 
 
 def _known(device: str | Device) -> str:
-    """The name of a device; ValueError for a name without a file and without measurements."""
+    """Give the name of a device; ValueError for a name without a file and without measurements."""
     if isinstance(device, Device):  # such as the GPU of this machine, which may have no file
         return device.name
     known = sorted({*names(), *records.devices()})
@@ -87,7 +85,7 @@ def _known(device: str | Device) -> str:
 
 
 def choose(kernel: Kernel, backend: str = "auto") -> str:
-    """The backend that `run` would use; ValueError or RuntimeError where it cannot be used."""
+    """Choose the backend as `run` does; ValueError or RuntimeError where it cannot be used."""
     if backend not in ("auto", *BACKENDS):
         raise ValueError(f"backend={backend!r} is not known; use auto, {', '.join(BACKENDS)}")
     fitting = available(kernel)
@@ -105,7 +103,7 @@ def choose(kernel: Kernel, backend: str = "auto") -> str:
 
 
 def available(kernel: Kernel) -> tuple[str, ...]:
-    """The backends that can run `kernel` on this machine, the best first."""
+    """List the backends that can run `kernel` on this machine, the best first."""
     if kernel.machine == "cpu":
         return ("cpu",)
     backends = ("gpu",) if gpu_status().works else ()
@@ -114,7 +112,7 @@ def available(kernel: Kernel) -> tuple[str, ...]:
 
 @cache
 def _say_once(message: str) -> None:
-    """A line on stderr; in a notebook, which shows that as an error, on stdout."""
+    """Print a line on stderr; in a notebook, which shows that as an error, on stdout."""
     ipython = sys.modules.get("IPython")
     notebook = hasattr(ipython and ipython.get_ipython(), "kernel")
     print(f"gemmlab: {message}", file=sys.stdout if notebook else sys.stderr)

@@ -1,4 +1,4 @@
-"""Whether a kernel's result is right: every element where that is cheap, random probes where not.
+"""Checking a kernel's result: every element where that is cheap, random probes where it is not.
 
 The float64 reference of a large problem takes minutes on a CPU. Products of the matrices with a few
 vectors take a second: C·x = αA·(B·x) + βC₀·x (R. Freivalds, Probabilistic machines can use less
@@ -26,7 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.formats import from_memory, number_format, to_memory
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import Gemm, Operands
+from gemmlab.tiling import Tiling
 
 REFERENCE_FLOPS = 2 * 1024**3  # above this, random probes instead of the whole reference
 PROBES = 4
@@ -74,7 +76,7 @@ def check(
 
 
 def whole_trial(problem: Gemm) -> Gemm | None:
-    """`problem` with whole α and β whose sums of whole numbers are exact; None if they are not.
+    """Give `problem` whole α and β whose sums of whole numbers are exact; None if none are.
 
     α and β become 2 and −3 where they are not small whole numbers; 0 and 1 stay what they are.
     """
@@ -92,17 +94,17 @@ def whole_trial(problem: Gemm) -> Gemm | None:
 
 
 def _largest(trial: Gemm) -> int:
-    """A bound of every partial sum of elements between −2 and 2: 4k·max(1, |α|) + 2|β|."""
+    """Bound every partial sum of elements between −2 and 2: 4k·max(1, |α|) + 2|β|."""
     return int(4 * trial.k * max(1.0, abs(trial.alpha)) + 2 * abs(trial.beta))
 
 
 def probe_bits(trial: Gemm) -> int:
-    """The bits of a probe's numbers for which every sum stays below 2^53, `MOST_BITS` at most."""
+    """Count the bits of a probe's numbers that keep every sum below 2^53, `MOST_BITS` at most."""
     return max(0, min(MOST_BITS, 52 - (trial.n * _largest(trial)).bit_length()))
 
 
 def whole_operands(trial: Gemm, rng: np.random.Generator) -> Operands:
-    """A, B and C of whole numbers between −2 and 2, drawn once and repeated."""
+    """Make A, B and C of whole numbers between −2 and 2, drawn once and repeated."""
     drawn = (to_memory(rng.integers(-2, 3, PERIOD), form) for form in trial.formats)
     return Operands(*(np.resize(x, s) for x, s in zip(drawn, trial.shapes, strict=True)))
 
@@ -110,7 +112,7 @@ def whole_operands(trial: Gemm, rng: np.random.Generator) -> Operands:
 def _exact(
     trial: Gemm, result: np.ndarray, operands: Operands, bits: int, rng: np.random.Generator
 ) -> bool:
-    """Whether `result` consists of whole numbers in range and passes every probe to the bit."""
+    """Say whether `result` has whole numbers in range alone and passes every probe to the bit."""
     most = _largest(trial)
     if not all(
         _by_rows(
@@ -127,7 +129,7 @@ def _exact(
 def _normal(
     problem: Gemm, result: np.ndarray, operands: Operands, rng: np.random.Generator
 ) -> float:
-    """The largest error of C·x, relative to the norms of the rows."""
+    """Find the largest error of C·x, relative to the norms of the rows."""
     x = rng.standard_normal((problem.n, PROBES))
     found = _times(result, problem.out_dtype, x)
     difference = np.abs(found - _expected(problem, operands, x)).max(axis=1)
@@ -141,7 +143,7 @@ def _normal(
 
 
 def _rows(problem: Gemm, result: np.ndarray, operands: Operands, rng: np.random.Generator) -> float:
-    """`Gemm.error` of a few rows of the result."""
+    """Find `Gemm.error` of a few rows of the result."""
     rows = np.sort(rng.choice(problem.m, min(ROWS, problem.m), replace=False))
     a, b, c = problem.oriented(operands)
     part = replace(problem, m=len(rows), layout="nn")
@@ -155,25 +157,27 @@ def _rows(problem: Gemm, result: np.ndarray, operands: Operands, rng: np.random.
 
 
 def _expected(problem: Gemm, operands: Operands, x: np.ndarray) -> np.ndarray:
-    """αA·(B·x) + βC·x in float64, (m, probes)."""
+    """Compute αA·(B·x) + βC·x in float64, (m, probes)."""
     a, b, c = problem.oriented(operands)
     out = problem.alpha * _times(a, problem.dtype, _times(b, problem.dtype, x))
     return out + problem.beta * _times(c, problem.out_dtype, x) if problem.beta != 0 else out
 
 
 def _times(matrix: np.ndarray, form: str, x: np.ndarray) -> np.ndarray:
-    """matrix·x in float64."""
+    """Compute matrix·x in float64."""
     return np.concatenate(_by_rows(lambda part: part @ x, matrix, form))
 
 
 def _row_norms(matrix: np.ndarray, form: str) -> np.ndarray:
-    """The Euclidean norm of each row, in float64."""
+    """Compute the Euclidean norm of each row in float64."""
     return np.concatenate(_by_rows(lambda part: np.linalg.norm(part, axis=1), matrix, form))
 
 
 def _by_rows(function: Callable[[np.ndarray], Any], matrix: np.ndarray, form: str) -> list:
-    """`function` of the numbers of each group of rows, in float64: groups that fit in memory, and
-    several at once, since converting them takes longer than the GPU takes to multiply.
+    """Call `function` with the numbers of each group of rows, in float64.
+
+    A group fits in memory; several are converted at once, since that takes longer than the GPU
+    takes to multiply.
     """
 
     def of(first: int) -> Any:
@@ -182,3 +186,12 @@ def _by_rows(function: Callable[[np.ndarray], Any], matrix: np.ndarray, form: st
     rows = max(1, CHUNK // matrix.shape[1])
     with ThreadPoolExecutor() as pool:
         return list(pool.map(of, range(0, len(matrix), rows)))
+
+
+def workspace(kernel: Kernel, problem: Gemm, tiling: Tiling | None) -> tuple[np.ndarray, ...]:
+    """Make the arrays that the launches of a kernel share, beside A, B and C.
+
+    They hold NaN: a launch that reads more of them than was stored gives a wrong result.
+    """
+    stated = kernel.workspace(problem, tiling)
+    return tuple(np.full(shape, to_memory(np.nan, dtype)) for shape, dtype in stated)

@@ -1,4 +1,4 @@
-"""Kernels compiled for this machine's GPU: their launch, and the resources that they take."""
+"""Compiling kernels for this machine's GPU: their launch, and the resources that they take."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def launch(
 def _launch(
     one: Launched, problem: Gemm, tiling: Tiling, device: Device, arguments: Sequence[Any]
 ) -> Launch:
-    """One launch of a kernel."""
+    """Compile one launch of a kernel."""
     grid, block = one.launch(problem, tiling, device)
     threads, shared = math.prod(block), one.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)
@@ -84,7 +84,7 @@ def _items(options: Any) -> tuple:
 
 @lru_cache(maxsize=64)
 def _dispatcher(build: Callable, tiling: Tiling, variant: tuple, options: tuple) -> Callable:
-    """The function that `build` makes, for Numba to compile; made once for these arguments."""
+    """Hand Numba the function that `build` makes; it is made once for these arguments."""
     return numba_cuda().jit(**dict(options))(build(tiling, **dict(variant)))
 
 
@@ -107,7 +107,7 @@ def allow_shared(function: Any, device: Device, most: int) -> None:
 def _resources(
     compiled: Any, function: Any, threads: int, shared: int, device: Device
 ) -> dict[str, int]:
-    """What the compiler used and how many blocks an SM then holds, by the names of `RESOURCES`."""
+    """Tell what the compiler used and how many blocks an SM holds, by the names of `RESOURCES`."""
     static, registers = compiled.shared_mem_per_block, compiled.regs_per_thread
     blocks = function.kernel.occupancy.max_active_blocks_per_multiprocessor(threads, shared)
     return {

@@ -15,8 +15,7 @@ from gemmlab.here.driver import numba_cuda
 from gemmlab.here.tools import NOT_INSTALLED, stamp, version
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import compiled, sensors, timing
-from gemmlab.measure.backends.checking import check
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import check, workspace
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gemmlab.measure.records import UNKNOWN
+from gemmlab.here.tools import UNKNOWN
 
 # NVML API Reference, nvmlClockType_t, field identifiers and nvmlClocksEventReasons.
 _CLOCK_SM = 1
@@ -31,7 +31,7 @@ _REASONS = {
 
 
 class Reading(NamedTuple):
-    """What the sensors said at one moment; None for what they do not tell."""
+    """A reading is what the sensors said at one moment; None stands for what they do not tell."""
 
     clock: float | None  # of the SMs [Hz]
     power: float | None  # [W]
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 
 
 class _FieldValue(ctypes.Structure):
-    """nvmlFieldValue_t."""
+    """The structure nvmlFieldValue_t of NVML."""
 
     _fields_ = (
         ("field", ctypes.c_uint),
@@ -53,7 +53,7 @@ class _FieldValue(ctypes.Structure):
 
 
 def sensors(uuid: str) -> Callable[[], Reading] | None:
-    """A function that reads the sensors of the GPU with this UUID; None if they cannot be read."""
+    """Make a function that reads the sensors of the GPU with this UUID; None if nothing does."""
     try:
         nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
     except OSError:
@@ -62,7 +62,7 @@ def sensors(uuid: str) -> Callable[[], Reading] | None:
 
 
 def of_library(nvml: ctypes.CDLL, uuid: str) -> Callable[[], Reading] | None:
-    """`sensors` of a loaded NVML."""
+    """Make the same function with an NVML that is loaded."""
     device = ctypes.c_void_p()
     if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(device)):
         return None
@@ -93,7 +93,7 @@ def of_library(nvml: ctypes.CDLL, uuid: str) -> Callable[[], Reading] | None:
 
 
 def summary(readings: Iterable[Reading]) -> dict[str, str]:
-    """Median clock and power, and every reason that was seen, as a provenance says them."""
+    """Sum readings up for a provenance: median clock and power, and every reason seen."""
     readings = list(readings)
     clocks = [r.clock for r in readings if r.clock]
     powers = [r.power for r in readings if r.power]

@@ -6,7 +6,7 @@ from typing import Any
 
 from gemmlab.device import RECORDED, device
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends.workspace import workspace
+from gemmlab.measure.backends.checking import workspace
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.problem import Gemm, Operands

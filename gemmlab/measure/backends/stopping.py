@@ -16,7 +16,7 @@ WAITING = 30
 
 
 class OutOfTime(BaseException):
-    """Raised inside code whose time is up; not an Exception, so that no handler swallows it."""
+    """Its time is up: raised inside code; not an Exception, so that no handler swallows it."""
 
 
 def raise_in(thread: int, exception: type[BaseException]) -> None:

@@ -13,7 +13,7 @@ SECONDS = 0.3  # of timed runs
 
 
 def repetitions(seconds: float, repeats: int | None) -> int:
-    """How often to time a run that takes `seconds`; `repeats` itself where it is given."""
+    """Choose how often to time a run that takes `seconds`: `repeats` times where it is given."""
     if repeats is not None:
         return repeats
     return int(min(MOST, max(FEWEST, SECONDS / max(seconds, 1e-9))))

@@ -17,12 +17,12 @@ import numpy as np
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.formats import from_memory
+from gemmlab.here.tools import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends.simulator import launches
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.measurement import Measurement
-from gemmlab.measure.records import UNKNOWN
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
@@ -40,7 +40,7 @@ class RejectedError(RuntimeError):
 
 
 class Judgement(NamedTuple):
-    """What a kernel that was tried gave, and what to know of it beside."""
+    """The result of a kernel that was tried, and a remark on how it was tried."""
 
     measurement: Measurement
     remark: str
@@ -48,7 +48,7 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a kernel on a small problem.
+    """A fault of a kernel on a small problem.
 
     runs : whether it runs to its end at all, if to a wrong one
     """
@@ -91,7 +91,7 @@ def judge(
 
 
 def problems(tiling: Tiling) -> tuple[Gemm, Gemm]:
-    """Two problems of several tiles each way, none of which they fill: with β = 0, and without.
+    """Make two problems of several tiles each way that fill none of them: β = 0, and β ≠ 0.
 
     >>> print(*problems(Tiling.square(16)))
     25×19×33 float32 25×19×33 float32
@@ -102,12 +102,12 @@ def problems(tiling: Tiling) -> tuple[Gemm, Gemm]:
 
 
 def rehearse(kernel: Kernel, tiling: Tiling) -> Fault | None:
-    """What is wrong with `kernel` on the first of `problems` on which something is, if any."""
+    """Run `kernel` on the simulated `problems`; the first fault, or None."""
     return next(filter(None, (_fault(kernel, tiling, p) for p in problems(tiling))), None)
 
 
 def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
-    """What is wrong with one simulated launch."""
+    """Simulate a kernel on one problem; its fault, or None."""
     scalars = "" if problem.beta == 0 else f" with α = {problem.alpha:g}, β = {problem.beta:g}"
     where = f"on {problem.m}×{problem.n}×{problem.k}{scalars}, simulated: "
     given = problem.operands()
@@ -132,7 +132,7 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
 
 
 def _wrong_value(problem: Gemm, result: np.ndarray, given: Operands, where: str) -> Fault | None:
-    """The first element that lies outside the tolerance."""
+    """Look for elements outside the tolerance; the fault names the first."""
     wrong = np.argwhere(~(problem.errors(result, given) <= problem.tolerance))
     if not len(wrong):
         return None
@@ -150,7 +150,7 @@ def _wrong_value(problem: Gemm, result: np.ndarray, given: Operands, where: str)
 
 
 def told(error: BaseException) -> str:
-    """An error in words for whoever wrote the kernel."""
+    """Put an error into words for whoever wrote the kernel."""
     home, text = type(error).__module__, _COLOUR.sub("", str(error))
     if isinstance(error, HazardError):
         told_ = "it was stopped. " if error.hazard.kind in ENDLESS else ""

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.hardware import store
 from benchmarks.hardware.check import Result
+from gemmlab.measure.store import RecordError
 
 ORIGIN = {"device": "a GPU", "date": "2026-01-01"}
 pytestmark = pytest.mark.measuring
@@ -52,3 +53,17 @@ def test_a_line_is_there_only_with_its_arrays(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         store.write(tmp_path / "check", [Result("a", {"x": np.ones(2)})])
     assert store.read(tmp_path / "check") == {}
+
+
+def test_edited_rows_and_arrays_are_refused(tmp_path):
+    path = tmp_path / "check"
+    store.write(path, [Result("a", {"x": np.ones(2), "n": 3}, ORIGIN)])
+    file, archive = store.files(path)
+    text = file.read_text("utf-8")
+    file.write_text(text.replace('"n":3', '"n":4'), "utf-8")
+    with pytest.raises(RecordError, match=r"check\.json: edited"):
+        store.read(path)
+    file.write_text(text, "utf-8")
+    np.savez_compressed(archive, **{"a/x": np.zeros(2)})
+    with pytest.raises(RecordError, match=r"check\.npz: edited"):
+        store.read(path)

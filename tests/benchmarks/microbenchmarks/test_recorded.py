@@ -24,8 +24,8 @@ from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import sources
 from gemmlab.here.tools import tool_version
-from gemmlab.measure.records import microbenchmarks as results
-from gemmlab.measure.records.microbenchmarks import DIGITS
+from gemmlab.measure import microbenchmarks as results
+from gemmlab.measure.microbenchmarks import DIGITS
 from tests.support.paths import ROOT
 from tests.support.timed_code import assembled
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from gemmlab.measure.records import RecordError
-from gemmlab.measure.records import microbenchmarks as results
-from gemmlab.measure.records.microbenchmarks import REQUIRED, LaunchTiming, LoopTiming, Results
+from gemmlab.measure import microbenchmarks as results
+from gemmlab.measure.microbenchmarks import REQUIRED, LaunchTiming, LoopTiming, Results
+from gemmlab.measure.store import RecordError
 
 PROVENANCE = dict.fromkeys(REQUIRED, "told")
 LOOP = LoopTiming("a", 4, 1, 100, ((410,), (400,)), (210, 200), "0" * 16, "1" * 16)
@@ -18,17 +18,12 @@ SOME = Results(PROVENANCE, (LOOP, replace(LOOP, warps=8)), (LAUNCH,))
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "gpu" / results.FILE
-    path.parent.mkdir()
-    path.write_text(results.text(SOME), "utf-8")
+    results.write(path, SOME)
     return path
 
 
 def test_what_is_written_is_read(path):
     assert results.read(path) == SOME == results.load("gpu", path.parents[1])
-
-
-def test_each_row_has_a_line(path):
-    assert len(path.read_text("utf-8").splitlines()) == 1 + len(SOME.loops) + len(SOME.launches) + 5
 
 
 def test_a_timing_of_a_loop():
@@ -56,9 +51,9 @@ def test_a_device_without_a_file_is_refused(path):
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_provenance_is_whole(name):
-    with pytest.raises(RecordError, match=f"{name} missing"):
-        results.text(replace(SOME, provenance={**PROVENANCE, name: " "}))
+def test_provenance_is_whole(name, tmp_path):
+    with pytest.raises(RecordError, match=f"its provenance lacks {name}"):
+        results.write(tmp_path / "x.json", replace(SOME, provenance={**PROVENANCE, name: " "}))
 
 
 def edit(path, change):
@@ -67,38 +62,13 @@ def edit(path, change):
     path.write_text(json.dumps(content), "utf-8")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda c: c["loops"][0]["cycles"][0].__setitem__(0, 300),
-        lambda c: c["loops"].pop(),
-        lambda c: c["launches"][0].update(bytes=1),
-        lambda c: c["provenance"].update(driver="another"),
-    ],
-)
-def test_an_edited_file_is_refused(path, change):
-    edit(path, change)
-    with pytest.raises(RecordError, match="edited: its content has sha256"):
+def test_an_edited_file_is_refused(path):
+    edit(path, lambda c: c["loops"][0]["cycles"][0].__setitem__(0, 300))
+    with pytest.raises(RecordError, match=r"edited: its content has .*record --microbenchmarks"):
         results.read(path)
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda c: c["loops"][0].pop("warps"), "TypeError"),
-        (lambda c: c["loops"][0].update(more=1), "TypeError"),
-        (lambda c: c["launches"][0].update(ns=[]), "was not launched"),
-        (lambda c: c.pop("sha256"), "KeyError"),
-        (lambda c: c.pop("launches"), "KeyError"),
-    ],
-)
-def test_an_incomplete_file_is_refused(path, change, why):
-    edit(path, change)
-    with pytest.raises(RecordError, match=f"{why}.*record --microbenchmarks"):
-        results.read(path)
-
-
-def test_a_truncated_file_is_refused(path):
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(RecordError, match="not a record of microbenchmarks"):
-        results.read(path)
+def test_a_timing_has_launches():
+    for row in (LOOP, LAUNCH):
+        with pytest.raises(ValueError, match="was not launched"):
+            replace(row, ns=())

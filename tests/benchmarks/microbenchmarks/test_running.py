@@ -16,8 +16,8 @@ from gemmlab.compiled.sass.compiling import assemble, machine_code
 from gemmlab.device import device
 from gemmlab.here import tools
 from gemmlab.here.driver import GpuStatus
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.backends import sensors
-from gemmlab.measure.records import microbenchmarks as results
 
 CODE = b"sixteen bytes..." * 3
 pytestmark = pytest.mark.measuring
@@ -197,7 +197,7 @@ def test_an_older_gpu_leaves_out_what_it_does_not_have(driver):
 def test_a_run_can_be_kept(driver, tmp_path):
     found, _ = measured("ffma_latency", "empty_alone")
     path = tmp_path / results.FILE
-    path.write_text(results.text(found), "utf-8")
+    results.write(path, found)
     assert results.read(path) == found
     assert found.provenance["sm_clock_hz"] == "1980000000"
     assert found.provenance["driver"] == "580.1"

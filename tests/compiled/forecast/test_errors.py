@@ -201,7 +201,7 @@ def some(on):
     ]
 
 
-AGAIN = f"python -m benchmarks.forecast.ladder {LAST} .../{LAST}_predicted_since.jsonl, and pages"
+AGAIN = f"python -m benchmarks.forecast.ladder {LAST} .../{LAST}_predicted_since.json, and pages"
 
 
 @pytest.mark.ptxas

@@ -9,7 +9,7 @@ from gemmlab import device
 from gemmlab.compiled.forecast.hand_out import following, most_blocks, speeds
 from gemmlab.compiled.forecast.kernel import busiest
 from gemmlab.compiled.forecast.launches import Share
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 
 SMS = 132
 SPREAD = 0.015

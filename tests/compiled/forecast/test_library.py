@@ -8,7 +8,7 @@ from benchmarks.forecast.library import SIZES, Ran, chosen, products
 from benchmarks.guide_figures import FORMATS
 from gemmlab import Gemm, device, records
 from gemmlab.compiled.forecast.library import in_tile, predict_library
-from gemmlab.compiled.forecast.library_tiles import FILE, TileTimes, kind, text, tiles
+from gemmlab.compiled.forecast.library_tiles import FILE, TileTimes, kind, tiles, write
 from gemmlab.measure.records import RecordError
 from gemmlab.problem import LAYOUTS
 
@@ -100,15 +100,14 @@ def test_what_is_not_recorded_is_said(tmp_path):
     with pytest.raises(LookupError, match=r"no tile .*'float64'.* formats are float16, flo"):
         predict_library(Gemm(64, 64, 64, dtype="float64"), "h200")
     with pytest.raises(
-        LookupError, match=r"not recorded on h200; `python -m tests.compiled.forecast.lib"
+        LookupError, match=r"not recorded on h200; `python -m benchmarks.forecast.lib"
     ):
         predict_library(Gemm(64, 64, 64), "h200", root=tmp_path)
 
 
 def test_what_is_written_is_read_and_an_edited_file_is_refused(tmp_path):
     path = tmp_path / "h200" / FILE
-    path.parent.mkdir()
-    path.write_text(text({"device": "h200"}, [ROW]), "utf-8")
+    write(path, {"device": "h200"}, [ROW])
     assert tiles("h200", tmp_path) == {ROW.kind: [ROW]}
     path.write_text(path.read_text("utf-8").replace("4e-05", "3e-05"), "utf-8")
     with pytest.raises(RecordError, match="edited"):

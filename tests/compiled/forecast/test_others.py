@@ -172,7 +172,7 @@ def test_what_is_stored_is_of_these_sources_and_predicted_first(on):
         assert all(5e-5 < one.measured < 2e-2 for one in rows)
 
 
-AGAIN = "python -m benchmarks.forecast.others --predict .../others_predicted_since.jsonl, and pages"
+AGAIN = "python -m benchmarks.forecast.others --predict .../others_predicted_since.json, and pages"
 
 
 @pytest.mark.ptxas

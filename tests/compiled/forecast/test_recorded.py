@@ -1,5 +1,6 @@
 """Listings that come with gemmlab: of the source that is here, and what compilers make of it."""
 
+import gzip
 import inspect
 import platform
 from dataclasses import replace
@@ -189,20 +190,18 @@ def test_a_file_says_what_it_was_made_of(tmp_path):
     tiled = kernels.tiled
     (key,) = keys(tiled, ANY, tiled.default)
     path = recorded.path_of(tiled, "sm_90", tmp_path)
-    path.parent.mkdir()
-    path.write_bytes(recorded.text(tiled, {key: code}, {"ptxas": "1.2"}))
+    recorded.write(path, tiled, {key: code}, {"ptxas": "1.2"})
     back = recorded.find(tiled, tiled, ANY, tiled.default, HOPPER, tmp_path)
     assert vars(back) == vars(code)
     assert recorded.provenance(path)["ptxas"] == "1.2"
 
 
-def test_a_file_of_another_schema_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded, "SCHEMA", 1)
+def test_an_edited_file_is_refused(tmp_path):
     path = recorded.path_of(kernels.tiled, "sm_90", tmp_path)
-    path.parent.mkdir()
-    path.write_bytes(recorded.text(kernels.tiled, {}, {}))
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match="schema 1 is not known; it must be 2"):
+    recorded.write(path, kernels.tiled, {}, {"ptxas": "1.2"})
+    text = gzip.decompress(path.read_bytes()).replace(b"1.2", b"1.3")
+    path.write_bytes(gzip.compress(text))
+    with pytest.raises(records.RecordError, match=r"edited.*gemmlab record --listings"):
         recorded.provenance(path)
 
 

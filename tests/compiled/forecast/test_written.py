@@ -11,7 +11,7 @@ ROWS = [{"kernel": "a", "seconds": 1 / 3, "times": {"sm": 2 / 3}}, {"kernel": "b
 
 @pytest.fixture
 def path(tmp_path):
-    path = tmp_path / "gpu" / "file.jsonl"
+    path = tmp_path / "gpu" / "file.json"
     write(path, {"date": "today"}, ROWS)
     return path
 
@@ -21,7 +21,7 @@ def test_what_is_written_is_read_with_six_digits(path):
     assert found.provenance == {"date": "today"}
     first = {"kernel": "a", "seconds": 0.333333, "times": {"sm": 0.666667}}
     assert found.rows == (first, ROWS[1])
-    assert len(path.read_text("utf-8").splitlines()) == 1 + len(ROWS)
+    assert len(path.read_text("utf-8").splitlines()) == 5 + len(ROWS)
 
 
 def test_what_is_written_stays(path):

@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.ptxas
 
-RECORDED = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "realistic.jsonl"
+RECORDED = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "realistic.json"
 # One case of each topic, and those whose counters the simulator cannot know from the source: what
 # the compiler keeps, merges or hoists is in its code.
 CHOSEN = (
@@ -35,8 +35,8 @@ CHOSEN = (
 
 def measured():
     found = {}
-    for line in RECORDED.read_text("utf-8").splitlines():
-        found |= json.loads(line).get("measured", {})
+    for piece in json.loads(RECORDED.read_text("utf-8"))["pieces"]:
+        found |= piece.get("measured", {})
     return found
 
 

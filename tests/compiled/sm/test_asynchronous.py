@@ -13,7 +13,7 @@ from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, Stream, stream
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 from tests.support.listings import listing
 from tests.support.timed_code import turn
 

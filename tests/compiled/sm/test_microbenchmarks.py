@@ -13,7 +13,7 @@ from benchmarks.microbenchmarks.beside_products import LOOPS as LOOPS_BESIDE
 from benchmarks.microbenchmarks.beside_wgmma import LOOPS as BESIDE_WGMMA
 from benchmarks.microbenchmarks.cold import PER_SM, SHARED_BY, TILE, TILES
 from benchmarks.microbenchmarks.simulated import phases, simulated
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 from tests.support.paths import ROOT
 
 H200 = results.load("h200")

@@ -12,7 +12,7 @@ from gemmlab import Gemm, cuda, device, kernels, predict, run
 from gemmlab.compiled.forecast.kernel import predict_time
 from gemmlab.course.ch02_intensity_and_limiters.q1_fused_epilogue import build_epilogue
 from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.model.layers import OPERATIONS, Attention, Convolution, Linear
 from gemmlab.model.limiter import BLOCKS_PER_SM, limiter
 from gemmlab.model.roofline import attainable, clocks, intensities, slopes

@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 GPU = device("h200")
 LANE, ALL = np.arange(32), np.ones(32, bool)
-LOADS = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "loads.jsonl"
+LOADS = ROOT / "benchmarks" / "hardware" / "recorded" / "h200" / "loads.json"
 
 
 @cache
@@ -77,7 +77,7 @@ def test_sectors_tell_the_kernels_apart_but_not_the_sizes():
 
 @pytest.mark.parametrize(("floats", "wavefronts", "cycles"), [(2048, 16, 16), (2049, 1, 4.5)])
 def test_a_profiler_counted_other_wavefronts(floats, wavefronts, cycles):
-    pieces = [json.loads(line) for line in LOADS.read_text("utf-8").splitlines()]
+    pieces = json.loads(LOADS.read_text("utf-8"))["pieces"]
     (found,) = (
         load
         for piece in pieces

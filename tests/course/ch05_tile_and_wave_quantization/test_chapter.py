@@ -9,7 +9,7 @@ import pytest
 
 from gemmlab import Gemm, Gemms, device, kernels, records
 from gemmlab.course.exercises import get
-from gemmlab.measure.records.series import series
+from gemmlab.measure.records import series
 from gemmlab.model import occupancy
 from gemmlab.model.alignment import multiples
 from gemmlab.model.in_tiles import in_tiles

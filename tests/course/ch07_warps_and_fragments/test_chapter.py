@@ -8,7 +8,7 @@ from gemmlab.course.ch07_warps_and_fragments import q1_register_rule as register
 from gemmlab.course.ch07_warps_and_fragments import q3_matrix_loads as matrix_loads
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16
 from gemmlab.kernels.fragments import WHERE, launch, prefix_sum
-from gemmlab.measure.records.uses import fragment_uses
+from gemmlab.measure.benchmarks import fragment_uses
 
 GPU = device("h200")
 USES = [use for use in fragment_uses("h200").rows if use.m == 16]

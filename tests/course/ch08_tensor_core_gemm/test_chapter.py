@@ -17,7 +17,7 @@ from gemmlab.course.ch08_tensor_core_gemm import q4_warp_tile_counts as warp_til
 from gemmlab.device import sources
 from gemmlab.explorers.swizzle import LENGTHS, tiling
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled
-from gemmlab.measure.records import microbenchmarks as results
+from gemmlab.measure import microbenchmarks as results
 from gemmlab.numerics import FORMATS
 from tests.support.paths import ROOT
 

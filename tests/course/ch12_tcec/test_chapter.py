@@ -15,7 +15,7 @@ from gemmlab.kernels.tcec.policies import BY_NAME
 from gemmlab.kernels.tcec.shared import k_quads as quads
 from gemmlab.kernels.tcec.shared import policy_products as products
 from gemmlab.kernels.tcec.shared import warpgroup_tiles
-from gemmlab.measure.records.tcec import tcec_errors
+from gemmlab.measure.benchmarks import tcec_errors
 from gemmlab.model.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 from gemmlab.numerics import POLICIES, TENSOR_CORES, Policy, emulated_matmul

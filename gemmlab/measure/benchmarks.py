@@ -1,0 +1,262 @@
+"""The records that programs of `benchmarks` made on a device: a file and its dataclasses each.
+
+`fragment_uses`, `tcec_errors`, `networks` and `matmul_times` read what the programs of these names
+wrote to gemmlab/recorded/<device>. Each raises LookupError for a device without such a file, and
+RecordError for a file that was edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmlab.device import RECORDED
+from gemmlab.kernels.fragments import WHERE
+from gemmlab.measure import store
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
+
+REQUIRED = ("device_title", "date")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One run of a program, with its provenance."""
+
+    provenance: Mapping[str, Any]
+
+    @property
+    def source(self) -> str:
+        """Where and when it ran, as figures say it."""
+        told = self.provenance
+        return f"recorded on {told['device_title']}, {told['date'][:10]}"
+
+
+def _read(
+    kind: type, device: str, file: str, root: str | Path, tables: Mapping[str, Callable]
+) -> Any:
+    """Read the tables of a device's file into a `Recorded` of their own kind."""
+    found = store.read(store.path_of(device, file, root), tables, REQUIRED)
+    return kind(found.provenance, **found.tables)
+
+
+# --------------------------------------------------------------------- three uses of fragments
+
+
+PERCENTILES = (10, 50, 90)  # that are kept of a kernel's samples
+
+
+@dataclass(frozen=True)
+class FragmentUse:
+    """The times of a batch of products Y = X·M, for each place where M is made."""
+
+    name: str  # prefix sum | householder | givens, arguments | givens, embedded
+    m: int  # X and M are m×m
+    batch: int
+    bytes: int  # that a launch has to read and write at least
+    seconds: Mapping[str, tuple[float, float, float]]  # by WHERE: 10th, 50th, 90th percentile
+
+    def speedup(self, over: str) -> float:
+        """Count how often the version in registers runs while the version `over` runs once."""
+        return self.seconds[over][1] / self.seconds[WHERE[0]][1]
+
+
+@dataclass(frozen=True)
+class FragmentUses(Recorded):
+    """One run of `benchmarks/fragment_uses.py`."""
+
+    rows: tuple[FragmentUse, ...]
+
+
+def fragment_uses(device: str = RECORDED, root: str | Path = store.ROOT) -> FragmentUses:
+    """Read the timings of the three uses of fragments on `device`."""
+    return _read(FragmentUses, device, "fragment_uses.json", root, {"rows": _use})
+
+
+def _use(use: str, m: int, batch: int, bytes: int, ns: dict, **checked: object) -> FragmentUse:
+    """Make a row without the error and the resources, which were checked before it was kept."""
+    seconds = {where: tuple(each * 1e-9 for each in ns[where]) for where in WHERE}
+    return FragmentUse(use, m, batch, bytes, seconds)
+
+
+# ------------------------------------------------------------------------- errors of TCEC
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of one way to a product, against the exact result."""
+
+    way: str  # a kernel's name, or a library's way
+    data: str
+    side: int  # rows and columns of C
+    k: int
+    by_norm: float  # in the Frobenius norm, relative
+    largest: float  # of an element, relative to |A||B|
+
+
+@dataclass(frozen=True)
+class Flush:
+    """The cost and the gain of adding main products in FP32 every so many of k."""
+
+    interval: int
+    by_norm: float
+    largest: float
+    predicted: float  # error in the norm, of a part of C, by the emulator of the Tensor Core
+    measured: float  # the same, of what the GPU computed
+    same_bits: bool  # of that part
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to a float32 product; without times where the library does not have it here."""
+
+    way: str
+    n: int
+    seconds: float | None
+    by_norm: float | None
+    largest: float | None
+    least_magnitude: float  # of elements, from which on they are represented as well as they can be
+    largest_magnitude: float
+    workspace_bytes: int
+    note: str  # why there are no times, or whose bits it has
+    shared_bytes: int | None = None  # of a block; libraries do not say
+
+
+@dataclass(frozen=True)
+class TcecErrors(Recorded):
+    """One run of `benchmarks/tcec_errors.py`: errors of float32 products, by TCEC and by others."""
+
+    errors: tuple[Errors, ...]
+    flush: tuple[Flush, ...]
+    ways: tuple[Way, ...]
+
+
+TCEC_TABLES = {"errors": Errors, "flush": Flush, "ways": Way}
+
+
+def tcec_errors(device: str = RECORDED, root: str | Path = store.ROOT) -> TcecErrors:
+    """Read the errors of float32 products on `device`."""
+    return _read(TcecErrors, device, "tcec_errors.json", root, TCEC_TABLES)
+
+
+# -------------------------------------------------------------------- products of neural networks
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The median time of a kernel with a tiling [s]."""
+
+    kernel: str
+    tiling: Tiling | None  # None for a library's own
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A product that a network has to compute, and the times that it takes.
+
+    library : by cuBLAS
+    ours : in the order of what was expected of them before, the fastest first
+    """
+
+    name: str
+    problem: Gemm
+    library: Timed
+    ours: tuple[Timed, ...]
+
+    @property
+    def picked(self) -> Timed:
+        """The run of ours that was expected to be the fastest."""
+        return self.ours[0]
+
+    @property
+    def best(self) -> Timed:
+        """The run of ours that was the fastest."""
+        return min(self.ours, key=lambda run: run.seconds)
+
+    def of_library(self, run: Timed) -> float:
+        """The speed of a run as a part of the library's."""
+        return self.library.seconds / run.seconds
+
+
+@dataclass(frozen=True)
+class Networks(Recorded):
+    """One run of `benchmarks/networks.py`: products by our kernels and by cuBLAS."""
+
+    layers: tuple[Layer, ...]
+
+
+def networks(device: str = RECORDED, root: str | Path = store.ROOT) -> Networks:
+    """Read the products of neural networks on `device`."""
+    return _read(Networks, device, "networks.json", root, {"layers": _layer})
+
+
+def _layer(name: str, problem: dict, library: dict, ours: list[dict]) -> Layer:
+    return Layer(name, Gemm(**problem), _timed(**library), tuple(_timed(**run) for run in ours))
+
+
+def _timed(kernel: str, tiling: dict | None, seconds: float) -> Timed:
+    return Timed(kernel, None if tiling is None else Tiling(**tiling), seconds)
+
+
+# ---------------------------------------------------------------------------- matmul beside cuBLAS
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product by `matmul` and by the library, one or many: medians of one run, in seconds.
+
+    gpu : from the first to the last that a call queues; host : of Python for a call; loop : of one
+    of many calls in a row; the same of cuBLAS, called by CuPy; errors relative to |A||B|
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    kernel: str
+    gpu: float
+    host: float
+    loop: float
+    cublas_gpu: float
+    cublas_host: float
+    cublas_loop: float
+    error: float
+    cublas_error: float
+
+    @property
+    def flops(self) -> int:
+        """The number of multiplications and additions."""
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def name(self) -> str:
+        """The product's name in tables."""
+        one = f"{self.m}×{self.n}×{self.k}"
+        return f"{self.batch} of {one}" if self.batch > 1 else one
+
+
+@dataclass(frozen=True)
+class Part:
+    """The time of one of the things that `matmul` queues for a product."""
+
+    product: str
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MatmulTimes(Recorded):
+    """One run of `benchmarks/matmul.py`."""
+
+    products: tuple[Product, ...]
+    parts: tuple[Part, ...]
+
+
+def matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> MatmulTimes:
+    """Read the times of `gemmlab.matmul` beside those of cuBLAS on `device`."""
+    tables = {"products": Product, "parts": Part}
+    return _read(MatmulTimes, device, "matmul.json", root, tables)
