@@ -12,7 +12,7 @@ from typing import Any
 import gemmlab
 from gemmlab import doctor
 from gemmlab.architectures import name_of
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import RECORDED, device
 from gemmlab.measure import recording, records

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import row

@@ -10,9 +10,8 @@ import pytest
 
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.architectures import name_of
-from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.compiled.sass.compiling import assemble
+from gemmlab.compiled.sass.compiling import assemble, ptx
 from gemmlab.model.occupancy import resident_blocks
 
 pytestmark = pytest.mark.ptxas

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.forecast.others.case import Case
 from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
-from gemmlab.compiled.sass.execution.launch import dim
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.measure.backends import gpu, sensors

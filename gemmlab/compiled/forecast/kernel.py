@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gemmlab.architectures import name_of
-from gemmlab.compiled.forecast.compiling import listing as compiled
 from gemmlab.compiled.forecast.hand_out import most_blocks
 from gemmlab.compiled.forecast.l1 import L1
 from gemmlab.compiled.forecast.launches import Share, share
@@ -28,8 +27,8 @@ from gemmlab.compiled.forecast.whole_gpu import (
     sm_facts,
     written_sector,
 )
-from gemmlab.compiled.sass.execution.launch import dim, launch
-from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.compiling import listing as compiled
+from gemmlab.compiled.sass.execution.machine import Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.effects import Effects

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gemmlab.compiled.sass.execution.special import Dim
+from gemmlab.compiled.sass.execution.machine import Dim
 from gemmlab.device import Device
 from gemmlab.model.occupancy import check_block, resident_blocks
 

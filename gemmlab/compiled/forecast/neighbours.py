@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from gemmlab.compiled.forecast.launches import Share
-from gemmlab.compiled.sass.execution.accesses import Cost
-from gemmlab.compiled.sass.execution.machine import Visit
-from gemmlab.compiled.sass.execution.special import Dim
+from gemmlab.compiled.sass.execution.machine import Dim, Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 
 _OF_WARPS = ("warps", "cycles", "sectors", "pieces", "partial")  # fields of a `Cost`
 

@@ -20,8 +20,7 @@ from typing import Any
 from gemmlab import kernels
 from gemmlab.architectures import name_of
 from gemmlab.compiled.sass.compiling import WHEELS, version
-from gemmlab.compiled.sass.listing import Line, Listing
-from gemmlab.compiled.sass.text import instructions
+from gemmlab.compiled.sass.listing import Line, Listing, instructions
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import records

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.architectures import name_of
 from gemmlab.compiled.forecast import recorded
-from gemmlab.compiled.forecast.compiling import listing, with_lines
+from gemmlab.compiled.sass.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.device import Device

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gemmlab.compiled.forecast.l1 import L1
-from gemmlab.compiled.sass.execution.accesses import Cost
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.streams import Level, Stream
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device, kernels
-from gemmlab.compiled.forecast.compiling import listing as compiled
 from gemmlab.compiled.forecast.kernel import ALL, execute, predict_time, simulated
 from gemmlab.compiled.forecast.l1 import L1
 from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
@@ -22,8 +21,9 @@ from gemmlab.compiled.forecast.whole_gpu import (
     stream_bandwidth,
     written_sector,
 )
-from gemmlab.compiled.sass.execution.accesses import Cost
+from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level
 from tests.support.listings import listing

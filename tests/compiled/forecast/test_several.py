@@ -20,8 +20,8 @@ from gemmlab.compiled.forecast.rungs import (
 )
 from gemmlab.compiled.forecast.streams import streams
 from gemmlab.compiled.forecast.whole_gpu import addition_sectors, clock, sm_facts
-from gemmlab.compiled.sass.execution.accesses import Cost
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level
 from tests.support.listings import listing

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.accesses import Cost, Watch, sum_of
-from gemmlab.compiled.sass.execution.memory import Memory
+from gemmlab.compiled.sass.execution.memory import Cost, Memory, Watch, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 from gemmlab.compiled.sass.operands import Register, parse
 from gemmlab.instructions.tensor_maps import ROW, TensorMap

@@ -1,23 +1,121 @@
-"""Execute a listing for the lanes of some blocks, all at once where they are together."""
+"""A machine executes a listing for the lanes of some blocks, all at once where they are together.
+
+`launch` makes one for a kernel's arguments, as a GPU launches a kernel. `Machine.run` keeps what
+each warp executed and what its accesses cost, and `counters` counts these costs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.accesses import Cost
+from gemmlab.compiled.sass.execution import asynchronous, floats, integers, lanes, memory
 from gemmlab.compiled.sass.execution.asynchronous import Waits
-from gemmlab.compiled.sass.execution.directions import Directions
-from gemmlab.compiled.sass.execution.groups import Group
-from gemmlab.compiled.sass.execution.meanings import ACCESSES, MEANINGS, NOTHING
-from gemmlab.compiled.sass.execution.memory import Memory
-from gemmlab.compiled.sass.execution.special import Dim, special_registers
+from gemmlab.compiled.sass.execution.directions import Directions, Group
+from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
+from gemmlab.model.counters import TransactionCounters
+from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
+
+Dim = tuple[int, int, int]
+
+
+def special_registers(
+    grid: Dim, block: Dim, blocks: Sequence[Dim], room: int
+) -> dict[str, np.ndarray]:
+    """What S2R reads, a row each."""
+    thread = np.arange(room)
+    x, y = thread % block[0], thread // block[0]
+    lane = thread % WARP
+    bits = np.uint64(1) << lane.astype(np.uint64)
+    at = np.asarray(blocks)
+    rows = {
+        "SR_TID.X": x, "SR_TID.Y": y % block[1], "SR_TID.Z": y // block[1],
+        "SR_LANEID": lane, "SR_EQMASK": bits, "SR_LTMASK": bits - 1,
+        "SR_LEMASK": 2 * bits - 1, "SR_GTMASK": (2**32 - 1) ^ (2 * bits - 1),
+        "SR_GEMASK": (2**32 - 1) ^ (bits - 1), "SR_CgaCtaId": 0 * lane,
+    }  # fmt: skip
+    special = {name: np.tile(row, len(blocks)).astype(np.uint32) for name, row in rows.items()}
+    for axis, name in enumerate("XYZ"):
+        special[f"SR_CTAID.{name}"] = np.repeat(at[:, axis], room).astype(np.uint32)
+    return special
+
+
+MEANINGS = {
+    **dict.fromkeys(("MOV", "UMOV"), integers.mov),
+    **dict.fromkeys(("LDC", "ULDC"), integers.ldc),
+    **dict.fromkeys(("IMAD", "UIMAD"), integers.imad),
+    **dict.fromkeys(("IADD3", "UIADD3", "VIADD"), integers.add3),
+    **dict.fromkeys(("LEA", "ULEA"), integers.lea),
+    **dict.fromkeys(("SHF", "USHF"), integers.shf),
+    **dict.fromkeys(("LOP3", "ULOP3"), integers.lop3),
+    **dict.fromkeys(("PRMT", "UPRMT"), integers.prmt),
+    **dict.fromkeys(("POPC", "UPOPC"), integers.popc),
+    **dict.fromkeys(("FLO", "UFLO"), integers.flo),
+    **dict.fromkeys(("BREV", "UBREV"), integers.brev),
+    **dict.fromkeys(("SGXT", "USGXT"), integers.sgxt),
+    **dict.fromkeys(("BMSK", "UBMSK"), integers.bmsk),
+    **dict.fromkeys(("ISETP", "UISETP"), integers.isetp),
+    **dict.fromkeys(("PLOP3", "UPLOP3"), integers.plop3),
+    **dict.fromkeys(("SEL", "USEL"), integers.sel),
+    **dict.fromkeys(("VOTE", "VOTEU"), lanes.vote),
+    "VIMNMX": integers.vimnmx,
+    "VIADDMNMX": integers.viaddmnmx,
+    "IABS": integers.iabs,
+    "IDP": integers.idp,
+    "CS2R": integers.cs2r,
+    "R2UR": lanes.r2ur,
+    "FSETP": integers.fsetp,
+    "DSETP": integers.dsetp,
+    "FSEL": integers.fsel,
+    "P2R": integers.p2r,
+    "R2P": integers.r2p,
+    "FFMA": floats.ffma,
+    "FADD": floats.fadd,
+    "FMUL": floats.fmul,
+    "FMNMX": floats.fmnmx,
+    "HFMA2": floats.hfma2,
+    "DFMA": floats.dfma,
+    "DADD": floats.dadd,
+    "DMUL": floats.dmul,
+    "MUFU": floats.mufu,
+    "FCHK": floats.fchk,
+    "I2F": floats.i2f,
+    "I2FP": floats.i2f,
+    "F2I": floats.f2i,
+    "F2F": floats.f2f,
+    "FRND": floats.frnd,
+    "F2FP": floats.f2fp,
+    "HADD2": floats.hadd2,
+    "SHFL": lanes.shfl,
+    "REDUX": lanes.redux,
+    "MATCH": lanes.match,
+    "HMMA": lanes.hmma,
+    "ELECT": asynchronous.elect,
+    "USETMAXREG": asynchronous.set_registers,
+}
+ACCESSES = {
+    **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), memory.load),
+    **dict.fromkeys(("STG", "STS", "STL", "ST"), memory.store),
+    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
+    "LDGSTS": memory.copy,
+    "LDSM": lanes.ldsm,
+    "SYNCS": asynchronous.syncs,
+    "UTMALDG": asynchronous.tensor_copy,
+    "UTMASTG": asynchronous.tensor_store,
+}
+# Their order with other threads is that in which lanes are executed here; there is nothing to do.
+NOTHING = {
+    *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
+}
+
 
 CONDITIONED = ("BRA", "EXIT", "BREAK", "BSYNC")  # they may have a predicate beside their guard
 
@@ -183,3 +281,110 @@ class Machine:
             return lambda mask: holds(row != 0, mask)
         write = o.to(0)
         return lambda mask: write(row, mask)
+
+
+def counters(visits: Iterable[Visit]) -> TransactionCounters:
+    """Requests, sectors and wavefronts of all accesses to global and shared memory, and the bytes
+    that the TMA copies and stores.
+    """
+    found = TransactionCounters()
+    for visit in visits:
+        for _, cost in visit.costs:
+            found.update(_counted(cost))
+    return found
+
+
+def _counted(cost: Cost) -> dict[str, int]:
+    """What one access adds to the counters."""
+    requests = {f"{cost.space}_{cost.op}_requests": len(cost.warps)}
+    match cost.space, cost.op:
+        case "global", _:
+            return requests | {f"global_{cost.op}_sectors": int(cost.sectors.sum())}
+        case "shared", _:
+            return requests | {f"shared_{cost.op}_wavefronts": int(cost.cycles.sum())}
+        case "mbarrier", "copy":
+            return {"tensor_copy_bytes": cost.amount}
+        case "tensor", "store":
+            return {"tensor_store_bytes": int(cost.sectors.sum()) * SECTOR}
+    return {}
+
+
+PARAMETERS = {"sm_90": 0x210}  # of constant bank 0: where a kernel's parameters begin [B]
+# Of constant bank 0: where generic addresses of local memory begin, the end of a thread's local
+# memory, and the dynamic shared memory [B].
+LOCAL_WINDOW, STACK, DYNAMIC = 0x20, 0x28, 0x2C
+
+
+def dim(size: int | Sequence[int]) -> Dim:
+    """Three sizes of a grid or a block from one, two or three."""
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (*map(int, sizes), 1, 1)[:3]
+
+
+def launch(
+    listing: Listing,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    *arguments: Any,
+    shared_bytes: int = 0,
+    blocks: Iterable[Dim] | None = None,
+) -> Machine:
+    """A machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
+
+    arguments : arrays, whose elements change in place, and numbers
+    shared_bytes : dynamic, of a block
+    blocks : the places in the grid of those that run; all by default
+    """
+    grid, block = dim(grid), dim(block)
+    chosen = list(blocks) if blocks is not None else _all(grid)
+    room = -(-int(np.prod(block)) // WARP) * WARP
+    places = np.repeat(np.arange(len(chosen)), room)
+    local = -(-listing.local_bytes // 16) * 16 + 16
+    memory = Memory(places, SHARED_START + listing.shared_bytes + shared_bytes, local)
+    data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
+    values = [v for argument in arguments for v in _flat(argument, memory)]
+    start = PARAMETERS[listing.architecture]
+    head = bytearray(start)
+    struct.pack_into("<6I", head, 0, *block, *grid)
+    struct.pack_into("<Q", head, LOCAL_WINDOW, LOCAL << SEGMENT)
+    struct.pack_into("<I", head, STACK, local)
+    struct.pack_into("<I", head, DYNAMIC, shared_bytes)
+    banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
+    for offset, place in listing.pointers:
+        struct.pack_into("<Q", banks[4], offset, data + place)
+    constants = {0: bytes(head + _packed(values)), **{b: bytes(t) for b, t in banks.items()}}
+    return Machine(listing, grid, block, chosen, constants, memory, places)
+
+
+def _all(grid: Dim) -> list[Dim]:
+    return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+
+
+def _flat(argument: Any, memory: Memory) -> list[Any]:
+    """The parameters that Numba makes of an argument: of an array nine for two dimensions."""
+    if isinstance(argument, np.ndarray):
+        address = memory.add(argument)
+        if argument.ndim == 0 and argument.dtype.names:  # a record
+            return [np.uint64(address)]
+        sizes = (argument.size, argument.itemsize, address, *argument.shape, *argument.strides)
+        return [np.uint64(0), np.uint64(0), *(np.int64(size) for size in sizes)]
+    if isinstance(argument, tuple):
+        return [v for part in argument for v in _flat(part, memory)]
+    if isinstance(argument, (bool, np.bool_)):
+        return [np.uint8(argument)]
+    if isinstance(argument, int):
+        return [np.int64(argument)]
+    if isinstance(argument, float):
+        return [np.float64(argument)]
+    if isinstance(argument, (complex, np.complexfloating)):
+        part = np.float32 if isinstance(argument, np.complex64) else np.float64
+        return [part(argument.real), part(argument.imag)]
+    return [argument]
+
+
+def _packed(values: list[Any]) -> bytes:
+    """Parameters one after the other, each at a multiple of its size."""
+    out = bytearray()
+    for value in values:
+        out += bytes(-len(out) % value.dtype.itemsize) + value.tobytes()
+    return bytes(out)
