@@ -84,7 +84,7 @@ def rung(name: str) -> Rung:
 def simulated(name: str, left_out: str) -> Steps:
     """The steps of a rung without the effect of this name in `LEFT_OUT`."""
     from gemmlab.compiled.forecast.steps import steps
-    from gemmlab.compiled.sm.effects import Effects
+    from gemmlab.compiled.sm.streams import Effects
 
     names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
     chosen = rung(name)

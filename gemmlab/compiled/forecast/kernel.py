@@ -31,13 +31,12 @@ from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Level, Stream
+from gemmlab.compiled.sm.streams import Effects, Level, Stream
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR

@@ -23,7 +23,7 @@ from gemmlab.compiled.forecast.periods import longer, repeats
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
 from gemmlab.compiled.forecast.whole_gpu import dram_time
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.effects import Effects
+from gemmlab.compiled.sm.streams import Effects
 from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel, Launch

@@ -12,10 +12,10 @@ import numpy as np
 from gemmlab.compiled.forecast.kernel import ALL, Executed
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sass.listing import Line, Listing
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result
 from gemmlab.compiled.sm.simulation import simulate
+from gemmlab.compiled.sm.streams import Effects
 
 LEAST = 5e-4  # of all slots: less is left out, as what differs between the ends of two runs
 

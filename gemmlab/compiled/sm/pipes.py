@@ -116,6 +116,16 @@ OPCODES = {
         ENDCOLLECTIVE BMOV""",
 }
 GROUPS = {name: group for group, names in OPCODES.items() for name in names.split()}
+WITHOUT_PIPE = {
+    "bulk": Use(Kind.COPY, unit=Unit.BULK),
+    "bulk store": Use(Kind.GLOBAL, unit=Unit.BULK_STORE),
+    "bulk stores": Use(Kind.GLOBAL, unit=Unit.BULK_STORES),
+    "shared": Use(Kind.SHARED, unit=Unit.SHARED),
+    "global": Use(Kind.GLOBAL, unit=Unit.GLOBAL),
+    "copy": Use(Kind.COPY, unit=Unit.COPY),
+    "copies": Use(Kind.COPY, unit=Unit.COPIES),
+    "branch": Use(Kind.BRANCH),
+}
 
 
 def is_wide(instruction: Instruction) -> bool:
@@ -131,7 +141,8 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     'FMA_HEAVY'
     """
     f, none = facts, Pipe.NONE
-    match GROUPS.get(instruction.name, instruction.name[:1]):
+    group = GROUPS.get(instruction.name, instruction.name[:1])
+    match group:
         case "fma":
             return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
         case "product":
@@ -159,34 +170,18 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             return use_of._replace(matrices=read)
         case "mbarrier":
             return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
-        case "bulk":
-            return Use(Kind.COPY, unit=Unit.BULK)
-        case "bulk store":
-            return Use(Kind.GLOBAL, unit=Unit.BULK_STORE)
-        case "bulk stores":
-            return Use(Kind.GLOBAL, unit=Unit.BULK_STORES)
         case "constant":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
         case "register":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.special_latency)
-        case "shared":
-            return Use(Kind.SHARED, unit=Unit.SHARED)
-        case "global":
-            return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
-        case "copy":
-            return Use(Kind.COPY, unit=Unit.COPY)
-        case "copies":
-            return Use(Kind.COPY, unit=Unit.COPIES)
         case "wait" if "DEPBAR" in instruction.opcode:
             return Use(Kind.OTHER, unit=Unit.WAIT)
         case "barrier":
             arrives = "ARV" in instruction.modifiers
             return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
-        case "branch":
-            return Use(Kind.BRANCH)
         case "U":  # UIADD3, UMOV, ...: one for the whole warp
             return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
-    return Use(Kind.OTHER)
+    return WITHOUT_PIPE.get(group, Use(Kind.OTHER))
 
 
 def _columns(instruction: Instruction) -> int:

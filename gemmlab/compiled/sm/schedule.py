@@ -16,13 +16,12 @@ a barrier. So cycles in which nothing happens are left out.
 from __future__ import annotations
 
 from gemmlab.compiled.sass.listing import BARRIERS
-from gemmlab.compiled.sm.banks import delay_product, read_operands
-from gemmlab.compiled.sm.blocks import arrive, leave, start
+from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept
 from gemmlab.compiled.sm.fetching import enter
-from gemmlab.compiled.sm.mbarriers import ask, passes
 from gemmlab.compiled.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
 from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.compiled.sm.scoreboards import NEVER, complete, free
 
@@ -157,21 +156,7 @@ def issue(now, code, flow, facts, on, warp, t):
     if on.lsu and code.matrices[i] > 0:
         late = max(0, read_matrices(now.lsu, code.matrices[i], t) - t - code.interval[i])
     if code.pipe[i] != NO_PIPE:
-        _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
-        interval = code.interval[i] + late
-        if on.banks:
-            reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
-            interval = max(interval, reading)
-            read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
-            hold_all(now.warps, scheduler, read - t, t)
-            now.schedulers.issuing[scheduler] = read + code.slots[i]
-            longer = delay_product(now.ports, code, facts, i, scheduler, warp, t)
-            now.schedulers.busy[scheduler, TENSOR] += longer
-            now.ports.products[scheduler] += longer
-        row = 0 if pipe == OF_ALL else scheduler
-        now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
-        if code.slots[i] > 1:
-            now.ports.products[scheduler] = now.schedulers.busy[row, pipe]
+        take_pipe(now, code, facts, on, warp, i, late, t)
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
@@ -192,15 +177,42 @@ def issue(now, code, flow, facts, on, warp, t):
     if position + 1 == now.warps.end[warp]:
         leave(now.blocks, now.warps, now.schedulers, now.account, flow, facts, warp, t + 1)
     elif on.fetch:
-        j = flow.instructions[position + 1]
-        if j != i + 1 or code.line[j] != code.line[i]:
-            jumps = j != i + 1
-            at = enter(now.lines, facts, scheduler, code.line[j], jumps, t)
-            if jumps:
-                now.warps.following[warp] = at + facts.line_latency
-            else:
-                at = max(at, now.warps.following[warp])
-            now.warps.fetched[warp] = at
+        go_on(now, code, facts, warp, i, flow.instructions[position + 1], t)
+
+
+@compiled
+def take_pipe(now, code, facts, on, warp, i, late, t):
+    """Instruction i of a warp reads its operands and keeps a pipe busy, `late` cycles longer."""
+    scheduler = warp % SCHEDULERS
+    _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
+    interval = code.interval[i] + late
+    if on.banks:
+        reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
+        interval = max(interval, reading)
+        read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
+        hold_all(now.warps, scheduler, read - t, t)
+        now.schedulers.issuing[scheduler] = read + code.slots[i]
+        longer = delay_product(now.ports, code, facts, i, scheduler, warp, t)
+        now.schedulers.busy[scheduler, TENSOR] += longer
+        now.ports.products[scheduler] += longer
+    row = 0 if pipe == OF_ALL else scheduler
+    now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
+    if code.slots[i] > 1:
+        now.ports.products[scheduler] = now.schedulers.busy[row, pipe]
+
+
+@compiled
+def go_on(now, code, facts, warp, i, j, t):
+    """A warp that has issued instruction i in cycle t needs j, which may be in another line."""
+    jumps = j != i + 1
+    if not jumps and code.line[j] == code.line[i]:
+        return
+    at = enter(now.lines, facts, warp % SCHEDULERS, code.line[j], jumps, t)
+    if jumps:
+        now.warps.following[warp] = at + facts.line_latency
+    else:
+        at = max(at, now.warps.following[warp])
+    now.warps.fetched[warp] = at
 
 
 @compiled
