@@ -24,7 +24,8 @@ from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 from gemmlab.problem import Gemm
 
 if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Executed, Forecast
+    from gemmlab.compiled.forecast.executed import Executed
+    from gemmlab.compiled.forecast.kernel import Forecast
     from gemmlab.compiled.forecast.steps import LineCost, Steps
 
 PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16

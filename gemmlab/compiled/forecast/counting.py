@@ -12,7 +12,8 @@ from collections import Counter
 
 import numpy as np
 
-from gemmlab.compiled.forecast.kernel import Executed, known_device
+from gemmlab.compiled.forecast.executed import Executed
+from gemmlab.compiled.forecast.kernel import known_device
 from gemmlab.compiled.forecast.rungs import execute_rung, extended, moved
 from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts, stream_bandwidth
 from gemmlab.compiled.sm.facts import Facts

@@ -12,40 +12,33 @@ from typing import Any
 import numpy as np
 
 from gemmlab.architectures import name_of
-from gemmlab.compiled.forecast.hand_out import most_blocks
-from gemmlab.compiled.forecast.l1 import L1
-from gemmlab.compiled.forecast.launches import Share, share
-from gemmlab.compiled.forecast.neighbours import asked_together, first_warps, neighbour
-from gemmlab.compiled.forecast.streams import streams
+from gemmlab.compiled.forecast.executed import (
+    ROUNDS,
+    Executed,
+    execute,
+    l2_gain,
+)
+from gemmlab.compiled.forecast.share import Share, most_blocks
 from gemmlab.compiled.forecast.whole_gpu import (
-    addition_sectors,
     clock,
     dram_time,
-    l2_gain,
     launch_latency,
-    partial_sector,
     sm_facts,
-    written_sector,
 )
 from gemmlab.compiled.sass.compiling import listing as compiled
-from gemmlab.compiled.sass.execution.machine import Visit, dim, launch
-from gemmlab.compiled.sass.execution.memory import SHARED_START
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Effects, Level, Stream
+from gemmlab.compiled.sm.streams import Effects
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
-from gemmlab.tiling import WARP
 
-L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 ALL = Effects()
-ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
-LONGEST = 5_000_000  # steps that a sample may take to its end
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,83 +119,6 @@ def known_device(device: str | Device) -> Device:
     target = load_device(device)
     facts(target.name)
     return target
-
-
-@dataclass(frozen=True, eq=False)
-class Executed:
-    """The first blocks of an SM's share of a launch, and what their warps did.
-
-    footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
-    shared_bytes : of a block, static and dynamic
-    together : how often two neighbouring blocks ask for what comes from L2 once
-    """
-
-    code: Listing
-    device: Device
-    share: Share
-    visits: Sequence[Visit]
-    count: int
-    warps: int  # of a block
-    footprint: int
-    touched: int
-    shared_bytes: int
-    together: float
-
-    @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
-    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
-        """The streams of each block; what L2 does not hold comes from device memory.
-
-        cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
-            any of them stores takes the place of lines that nobody has written back.
-        later : these blocks are no first round
-        """
-        kept = self.footprint <= (self.device.l2_bytes or 0)
-        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
-        if kept:
-            first = self.share.resident * self.warps if cold and not later else 0
-            levels[first:] = int(Level.L2)
-        taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        cache = L1(L1_BYTES - taken)
-        made = streams(
-            self.visits, self.code, levels, cache,
-            *(l2_gain(self) * weight(self.device)
-              for weight in (written_sector, partial_sector, addition_sectors)),
-            stored=Level.L2 if kept and not cold else Level.STORED,
-        )  # fmt: skip
-        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
-
-
-def execute(
-    code: Listing,
-    target: Device,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    *arguments: Any,
-    shared_bytes: int = 0,
-    rounds: int = ROUNDS,
-    first: int = 0,
-) -> Executed:
-    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
-
-    first : the number of its first block
-    """
-    grid, block = dim(grid), dim(block)
-    threads, used = math.prod(block), code.shared_bytes + shared_bytes
-    mine = share(target, grid, threads, used, code.registers)
-    count = min(mine.blocks, rounds * mine.resident)
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    beside = neighbour(mine, first)
-    machine = launch(
-        code, grid, block, *copies, shared_bytes=shared_bytes,
-        blocks=[*mine.places(count, first), *beside],
-    )  # fmt: skip
-    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    visits, warps = machine.run(LONGEST), -(-threads // WARP)
-    return Executed(
-        code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
-        touched=machine.memory.footprint, shared_bytes=used,
-        together=asked_together(visits, warps, (0, count)) if beside else 1.0,
-    )  # fmt: skip
 
 
 def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:

@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gemmlab.compiled.forecast.kernel import ALL, Executed
+from gemmlab.compiled.forecast.executed import Executed
+from gemmlab.compiled.forecast.kernel import ALL
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.compiled.sm.pipes import Kind

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share, written_sector
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.streams import Level
 from gemmlab.device import Device
 from gemmlab.model.transactions import SECTOR
-
-if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Executed
-
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part
 QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
@@ -38,11 +34,6 @@ def clock(executed: Executed, use: float = 1.0) -> float:
         return device.clock
     lowest = float(np.interp(busy_sms(executed) / device.sms, QUARTERS, clocks))
     return clocks[0] - (clocks[0] - lowest) * min(1.0, use / full)
-
-
-def busy_sms(executed: Executed) -> int:
-    """SMs that have blocks."""
-    return min(executed.device.sms, math.prod(executed.share.grid))
 
 
 def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
@@ -69,21 +60,6 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
         * slower
         * stored_weight(executed),
     )
-
-
-def l2_share(executed: Executed, asked: float = 1.0) -> float:
-    """Bytes that an SM gets from L2 in a cycle, where what comes is asked for so often."""
-    known, device = facts(executed.device.name), executed.device
-    of_all = known.l2_bytes_per_cycle * device.sms
-    return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
-
-
-def l2_gain(executed: Executed) -> float:
-    """How much more an SM reads from L2, because what two neighbours ask for comes once.
-
-    It has no more for what it stores.
-    """
-    return l2_share(executed, executed.together) / l2_share(executed)
 
 
 def asked_again(executed: Executed) -> float:
@@ -115,27 +91,6 @@ def stored_alone(executed: Executed) -> int:
 def stored_weight(executed: Executed) -> float:
     """As how many sectors one counts that an SM stores, by the time that L2 takes for it."""
     return l2_gain(executed) * written_sector(executed.device)
-
-
-def written_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
-    if not (device.l2_bandwidth and device.l2_write_bandwidth):
-        return 1.0
-    return device.l2_bandwidth / device.l2_write_bandwidth
-
-
-def partial_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
-    if not (device.l2_bandwidth and device.l2_partial_writes):
-        return 1.0
-    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
-
-
-def addition_sectors(device: Device) -> float:
-    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
-    if not (device.l2_bandwidth and device.l2_additions):
-        return 0.0
-    return device.l2_bandwidth / SECTOR / device.l2_additions
 
 
 def launch_latency(device: Device) -> float:
