@@ -12,19 +12,9 @@ from typing import Any
 import numpy as np
 
 from gemmlab.architectures import name_of
-from gemmlab.compiled.forecast.executed import (
-    ROUNDS,
-    Executed,
-    execute,
-    l2_gain,
-)
+from gemmlab.compiled.forecast.executed import ROUNDS, Executed, execute, l2_gain
 from gemmlab.compiled.forecast.share import Share, most_blocks
-from gemmlab.compiled.forecast.whole_gpu import (
-    clock,
-    dram_time,
-    launch_latency,
-    sm_facts,
-)
+from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
 from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sass.listing import Listing

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import BYTES, Instruction, Listing
-from gemmlab.compiled.sass.operands import Immediate, Name, parse
+from gemmlab.compiled.sass.listing import BYTES, Immediate, Instruction, Listing, Name, parse
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.pipes import Kind, Pipe, Unit, Use, is_wide, use
 from gemmlab.compiled.sm.registers import PLACES, reads

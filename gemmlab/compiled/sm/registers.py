@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import Instruction
-from gemmlab.compiled.sass.operands import Predicate, Register, parse
+from gemmlab.compiled.sass.listing import Instruction, Predicate, Register, parse
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.result import SCHEDULERS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
-from gemmlab.compiled.sass.operands import Immediate
+from gemmlab.compiled.sass.listing import Immediate
 from gemmlab.formats import decode
 from gemmlab.instructions.convert import pair_meaning
 from gemmlab.numerics.fma import sum_to_odd, two_sum

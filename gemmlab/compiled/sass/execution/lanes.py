@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution.memory import Memory, Watch, cost, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
-from gemmlab.compiled.sass.operands import Address, Register
+from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.instructions import ldmatrix, matrix
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.tiling import WARP

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
-from gemmlab.compiled.sass.operands import Address, Register
+from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.model import transactions
 from gemmlab.tiling import WARP
 

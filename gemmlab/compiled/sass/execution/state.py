@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import Instruction
-from gemmlab.compiled.sass.operands import (
+from gemmlab.compiled.sass.listing import (
     Constant,
     Immediate,
+    Instruction,
     Operand,
     Predicate,
     Register,
