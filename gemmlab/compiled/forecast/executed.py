@@ -1,4 +1,4 @@
-"""What each warp executes, as the simulated SM takes it, from the execution of compiled code."""
+"""An SM executes some blocks of a launch; what their warps did is made into what it simulates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST = 5_000_000  # steps that a sample may take to its end
 
 
 class L1:
-    """Lines of four sectors; the line that was not used for longest gives way.
+    """The L1 cache of an SM has lines of four sectors; the line not used for longest gives way.
 
     A sector that was asked for in the same round is on its way: those that ask again wait, too, but
     L2 is asked once.
@@ -41,7 +41,7 @@ class L1:
         self.round = 0
 
     def load(self, sectors: Iterable[int]) -> tuple[int, bool]:
-        """Ask for sectors: how many come from L2, and whether one that was asked for is awaited."""
+        """Ask for sectors: how many come from L2, and whether one asked for before is awaited."""
         missing, awaited = 0, False
         for sector in sectors:
             line, place = sector // SECTORS, sector % SECTORS
@@ -65,7 +65,7 @@ def streams(
     written: float = 1.0, partial: float = 1.0, addition: float = 0.0,
     stored: Level = Level.STORED,
 ) -> list[Stream]:  # fmt: skip
-    """A stream for each warp; what `cache` lacks is answered by the warp's `Level` in `beyond`.
+    """Make a stream for each warp; `beyond` has the warps' `Level` of what `cache` lacks.
 
     written : as how many sectors one counts that is stored; partial : that is stored in part
     addition : as how many at least an atomic addition does
@@ -114,12 +114,12 @@ def streams(
 
 
 def _is_cached(opcode: str) -> bool:
-    """Whether a load looks into L1; those that others must see at once do not."""
+    """Say whether a load looks into L1; one that others must see at once does not."""
     return opcode.startswith(("LDG", "LD.")) and "STRONG" not in opcode
 
 
 def _asked(cost: Cost, cache: L1 | None) -> tuple[np.ndarray, np.ndarray]:
-    """Sectors that each warp's access asks of L2, and whether it waits for L2, (warps,) each."""
+    """Return the sectors that each warp's access asks of L2, and whether it waits for L2."""
     if cache is None or cost.op != "load":
         return cost.sectors, cost.sectors > 0
     asked, waits = np.empty(len(cost.pieces), np.int64), np.empty(len(cost.pieces), bool)
@@ -133,7 +133,7 @@ _OF_WARPS = ("warps", "cycles", "sectors", "pieces", "partial")  # fields of a `
 
 
 def neighbour(share: Share, block: int) -> list[Dim]:
-    """The place of the block that is beside another, by their numbers; none beside a last one.
+    """Return the place of the block beside another, by their numbers; none beside a last one.
 
     >>> neighbour(Share((5, 1, 1), 1, 1, 132), 3), neighbour(Share((5, 1, 1), 1, 1, 132), 4)
     ([(2, 0, 0)], [])
@@ -143,7 +143,7 @@ def neighbour(share: Share, block: int) -> list[Dim]:
 
 
 def first_warps(visits: Iterable[Visit], count: int) -> list[Visit]:
-    """What the first `count` warps did, without the others."""
+    """Keep what the first `count` warps did, without the others."""
     found = []
     for visit in visits:
         mine = visit.warps < count
@@ -162,7 +162,7 @@ def _some(cost: Cost, chosen: np.ndarray) -> Cost:
 
 
 def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -> float:
-    """How often two blocks ask for what comes from L2 once: from 1, where they share nothing, to 2.
+    """Count how often two blocks ask for what comes from L2 once: from 1 (nothing shared) to 2.
 
     warps : of a block; blocks : the two, by their numbers among those that were executed
     """
@@ -185,7 +185,7 @@ def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -
 
 
 def _counted(pieces: list[np.ndarray]) -> Counter:
-    """How often each sector is asked for."""
+    """Count how often each sector is asked for."""
     every = np.concatenate([np.empty(0, np.int64), *pieces])
     sectors, counts = np.unique(every[every >= 0], return_counts=True)
     return Counter(dict(zip(sectors.tolist(), counts.tolist(), strict=True)))
@@ -193,7 +193,7 @@ def _counted(pieces: list[np.ndarray]) -> Counter:
 
 @dataclass(frozen=True, eq=False)
 class Executed:
-    """The first blocks of an SM's share of a launch, and what their warps did.
+    """The first blocks of an SM's share of a launch have been executed: what their warps did.
 
     footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
     shared_bytes : of a block, static and dynamic
@@ -213,7 +213,7 @@ class Executed:
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
-        """The streams of each block; what L2 does not hold comes from device memory.
+        """Make the streams of each block; what L2 does not hold comes from device memory.
 
         cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
             any of them stores takes the place of lines that nobody has written back.
@@ -269,19 +269,19 @@ def execute(
 
 
 def busy_sms(executed: Executed) -> int:
-    """SMs that have blocks."""
+    """Count the SMs that have blocks."""
     return min(executed.device.sms, math.prod(executed.share.grid))
 
 
 def l2_share(executed: Executed, asked: float = 1.0) -> float:
-    """Bytes that an SM gets from L2 in a cycle, where what comes is asked for so often."""
+    """Return the bytes that an SM gets from L2 in a cycle, each asked for so often."""
     known, device = facts(executed.device.name), executed.device
     of_all = known.l2_bytes_per_cycle * device.sms
     return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
 
 
 def l2_gain(executed: Executed) -> float:
-    """How much more an SM reads from L2, because what two neighbours ask for comes once.
+    """Return how much more an SM reads from L2 because what two neighbours ask for comes once.
 
     It has no more for what it stores.
     """
@@ -289,21 +289,21 @@ def l2_gain(executed: Executed) -> float:
 
 
 def written_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
+    """A sector that is stored counts as so many: L2 takes more slowly than it gives."""
     if not (device.l2_bandwidth and device.l2_write_bandwidth):
         return 1.0
     return device.l2_bandwidth / device.l2_write_bandwidth
 
 
 def partial_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
+    """A sector that is stored in part counts as so many: L2 reads it before it writes it."""
     if not (device.l2_bandwidth and device.l2_partial_writes):
         return 1.0
     return device.l2_bandwidth / SECTOR / device.l2_partial_writes
 
 
 def addition_sectors(device: Device) -> float:
-    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
+    """An atomic addition counts as so many sectors, by the time that L2 takes for it."""
     if not (device.l2_bandwidth and device.l2_additions):
         return 0.0
     return device.l2_bandwidth / SECTOR / device.l2_additions

@@ -1,4 +1,4 @@
-"""How long a launch takes, from its compiled code: one SM is simulated, with the GPU around it."""
+"""A launch takes so long: one SM is simulated with compiled code, and the GPU around it counted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL = Effects()
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What compiled code says of a launch.
+    """A forecast is what compiled code says of a launch: its time, and what it waits for.
 
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
@@ -105,14 +105,14 @@ def predict_time(
 
 
 def known_device(device: str | Device) -> Device:
-    """The device; ValueError for one whose SM cannot be simulated."""
+    """Return the device; ValueError for one whose SM cannot be simulated."""
     target = load_device(device)
     facts(target.name)
     return target
 
 
 def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
-    """What a launch takes at the clock that its own use of Tensor Cores leaves.
+    """Forecast a launch at the clock that its own use of Tensor Cores leaves.
 
     forecast_at : makes a forecast of the use on which the clock depends
     """
@@ -124,7 +124,7 @@ def forecast(
     executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None,
     use: float = 1.0,
 ) -> Forecast:  # fmt: skip
-    """What blocks that were executed say of the launch.
+    """Forecast a launch from those of its blocks that were executed.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
@@ -155,7 +155,7 @@ def forecast(
 
 
 def tensor_cycles(executed: Executed, result: Result) -> float:
-    """Cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
+    """Count the cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
     code = program(executed.code, facts(executed.device.name))
     taken = np.where(code.kind == Kind.TENSOR, code.interval, 0)
     return float((taken * result.issued).sum()) / SCHEDULERS
@@ -163,7 +163,7 @@ def tensor_cycles(executed: Executed, result: Result) -> float:
 
 @lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
 def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
-    """One SM with `count` blocks, of which those run again that were not executed."""
+    """Simulate one SM with `count` blocks; where fewer were executed, they run again."""
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
@@ -175,14 +175,14 @@ def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use:
 
 
 def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
-    """Blocks of the SM that gets most, where it is known how far SMs are apart."""
+    """Return the blocks of the SM that gets most, where it is known how far SMs are apart."""
     if device.block_spread is None:
         return share.blocks
     return most_blocks(share, ends, device.block_spread)
 
 
 def total_cycles(result: Result, mine: Share) -> float:
-    """Cycles of all blocks of an SM, from those that were simulated.
+    """Return the cycles of all blocks of an SM, from those that were simulated.
 
     Blocks start as others end: those that were not simulated take as long for each instruction as
     all did from the first end of a block to the last start of one.

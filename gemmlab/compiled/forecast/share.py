@@ -16,7 +16,7 @@ from gemmlab.model.occupancy import check_block, resident_blocks
 
 @dataclass(frozen=True)
 class Share:
-    """The blocks of the SM that has most to do.
+    """A share is the blocks of the SM that has most to do.
 
     blocks : how many it gets
     resident : how many at once
@@ -28,7 +28,7 @@ class Share:
     sms: int
 
     def places(self, count: int, first: int = 0) -> Iterator[Dim]:
-        """Places in the grid of `count` of its blocks, in the order in which they start.
+        """Yield places in the grid of `count` of its blocks, in the order in which they start.
 
         first : the number of its first block, one of the first `sms`
 
@@ -44,13 +44,13 @@ class Share:
             yield self.place(min(its * self.sms + first, last))
 
     def place(self, number: int) -> Dim:
-        """The place in the grid of a block by its number, which counts x first."""
+        """Return the place in the grid of a block by its number, which counts x first."""
         x, y, _ = self.grid
         return number % x, number // x % y, number // (x * y)
 
 
 def share(device: Device, grid: Dim, threads: int, shared_bytes: int, registers: int) -> Share:
-    """The share of one SM of a launch; ValueError for a block that `device` cannot hold."""
+    """Return the share of one SM of a launch; ValueError for a block that `device` cannot hold."""
     check_block(device, threads, shared_bytes)
     resident = resident_blocks(device, threads, shared_bytes, registers)
     blocks = -(-math.prod(grid) // device.sms)
@@ -58,7 +58,7 @@ def share(device: Device, grid: Dim, threads: int, shared_bytes: int, registers:
 
 
 def most_blocks(share: Share, ends: np.ndarray, spread: float) -> int:
-    """Blocks of the SM that gets most of a launch; `share.blocks` where all get alike.
+    """Count the blocks of the SM that gets most of a launch; `share.blocks` where all get alike.
 
     ends : when blocks end on an SM that always has the next one, as far as that is known
     spread : standard deviation of the time of blocks over the SMs, as a part of it
@@ -79,7 +79,7 @@ def most_blocks(share: Share, ends: np.ndarray, spread: float) -> int:
 
 
 def following(ends: np.ndarray, resident: int, count: int) -> np.ndarray:
-    """When `count` blocks end on an SM that always has the next one.
+    """Return when `count` blocks end on an SM that always has the next one.
 
     The last `resident` of those that are known ended with less and less beside them, and are left
     out if others are known. From there on each round of blocks takes as long as the one before.
@@ -93,6 +93,6 @@ def following(ends: np.ndarray, resident: int, count: int) -> np.ndarray:
 
 
 def speeds(sms: int, spread: float) -> np.ndarray:
-    """How long each of the SMs takes, as a multiple of the mean: quantiles of a normal law."""
+    """Return how long each SM takes, as a multiple of the mean: quantiles of a normal law."""
     law = NormalDist(1.0, spread)
     return np.array([law.inv_cdf((i + 0.5) / sms) for i in range(sms)])

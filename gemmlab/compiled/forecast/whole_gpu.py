@@ -1,4 +1,4 @@
-"""What an SM has of what all SMs share: the clock, L2, device memory; and what launching takes."""
+"""An SM shares with all others the clock, L2 and device memory; a launch takes time of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are kn
 
 
 def clock(executed: Executed, use: float = 1.0) -> float:
-    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more the busier they are.
+    """Return the SMs' clock in a launch [Hz]: the busier Tensor Cores are, the lower it is.
 
     use : the part of the time for which the Tensor Cores of an SM with blocks are busy. Without it
         the clock is that of few SMs.
@@ -37,7 +37,7 @@ def clock(executed: Executed, use: float = 1.0) -> float:
 
 
 def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
-    """The facts of an SM among others that do the same, at the clock of such `use`.
+    """Return the facts of an SM among others that do the same, at the clock of such `use`.
 
     L2 and device memory have clocks of their own, and give as much a second: device memory at the
     mean rate at which all arrays come. SMs without a block leave their share of it to others. What
@@ -63,7 +63,7 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
 
 
 def asked_again(executed: Executed) -> float:
-    """How often blocks read what comes from device memory once, at least 1."""
+    """Count how often blocks read what comes from device memory once, at least 1."""
     if not executed.footprint:
         return 1.0
     mine, device = executed.share, executed.device
@@ -77,7 +77,7 @@ def asked_again(executed: Executed) -> float:
 
 @lru_cache(maxsize=16)  # of a launch it is asked for at each clock
 def stored_alone(executed: Executed) -> int:
-    """Bytes that a block stores and does not read, the first of those that were executed."""
+    """Count the bytes that a block, the first one executed, stores and does not read."""
     read, stored, boxes = set(), set(), 0
     for cost in (cost for visit in executed.visits for _, cost in visit.costs):
         its = cost.warps < executed.warps
@@ -89,17 +89,17 @@ def stored_alone(executed: Executed) -> int:
 
 
 def stored_weight(executed: Executed) -> float:
-    """As how many sectors one counts that an SM stores, by the time that L2 takes for it."""
+    """A sector that an SM stores counts as so many, by the time that L2 takes for it."""
     return l2_gain(executed) * written_sector(executed.device)
 
 
 def launch_latency(device: Device) -> float:
-    """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
+    """Return the time between events around a launch that does nothing [s], 0 if not known."""
     return device.launch_latency or 0.0
 
 
 def dram_time(moved: float, device: Device) -> float:
-    """Time to move so many bytes, when L2 is full of lines that were written [s].
+    """Return the time to move so many bytes when L2 is full of lines that were written [s].
 
     Until it has given them up, each line that comes sends another one to memory.
     """
@@ -109,5 +109,5 @@ def dram_time(moved: float, device: Device) -> float:
 
 
 def stream_bandwidth(device: Device) -> float:
-    """What reading and writing reach together where that was measured, else the peak [B/s]."""
+    """Return what reading and writing reach together if that was measured, else the peak [B/s]."""
     return device.dram_copy_bandwidth or device.dram_bandwidth

@@ -1,4 +1,4 @@
-"""From a Numba-CUDA kernel to its listing, for a GPU that need not be here.
+"""A Numba-CUDA kernel becomes a listing, for a GPU that need not be here.
 
 Numba compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and the disassembler reads it.
 `ptxas` comes with the wheel nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit
@@ -34,8 +34,8 @@ SPECIFIC = ("wgmma.", "setmaxnreg.")
 
 
 class Usage(NamedTuple):
-    """What ptxas says a kernel takes: registers and local memory [B] of a thread, static shared
-    memory of a block [B].
+    """ptxas says what a kernel takes: of a thread registers and local memory, of a block shared
+    [B].
     """
 
     registers: int
@@ -45,7 +45,7 @@ class Usage(NamedTuple):
 
 @cache
 def tool(name: str) -> Path:
-    """Where "ptxas" or "nvdisasm" is; RuntimeError that says how to get it where there is none."""
+    """Find "ptxas" or "nvdisasm"; RuntimeError that says how to get it where there is none."""
     found = None
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
@@ -61,12 +61,12 @@ def tool(name: str) -> Path:
 
 
 def version(name: str) -> str:
-    """The version of "ptxas" or "nvdisasm", "13.0.88" say."""
+    """Return the version of "ptxas" or "nvdisasm", "13.0.88" say."""
     return re.search(r"\bV([\d.]+\d)", _run(name, "--version").stdout)[1]
 
 
 def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
-    """The cubin of a PTX text with one kernel, and what the kernel takes.
+    """Assemble a PTX text with one kernel: return the cubin, and what the kernel takes.
 
     registers : at most, of a thread; None for as many as ptxas likes
     Raises RuntimeError with the assembler's words where it refuses the text.
@@ -83,7 +83,7 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
 
 
 def usage(text: str) -> Usage:
-    """The `Usage` that `ptxas -v` prints.
+    """Read the `Usage` that `ptxas -v` prints.
 
     >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers, 256 bytes smem")
     Usage(registers=24, local_bytes=8, shared_bytes=256)
@@ -93,7 +93,7 @@ def usage(text: str) -> Usage:
 
 
 def machine_code(cubin: bytes) -> bytes:
-    """The instructions of the one kernel in `cubin`; ValueError for a cubin that has several."""
+    """Return the instructions of the one kernel in `cubin`; ValueError where it has several."""
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(io.BytesIO(cubin))
@@ -104,7 +104,7 @@ def machine_code(cubin: bytes) -> bytes:
 
 
 def disassemble(cubin: bytes, taken: Usage) -> Listing:
-    """The listing of the one kernel in `cubin`; ValueError for a cubin that has several.
+    """Read the listing of the one kernel in `cubin`; ValueError where it has several.
 
     The kernel is called "kernel" in it: Numba counts compilations in the names that it gives.
     """
@@ -133,7 +133,7 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
 
 
 def places(cubin: bytes) -> dict[int, tuple[str, int]]:
-    """Of the instructions at these addresses [B], the file and the number of the source's line.
+    """Find the source's file and line number of instructions, by their addresses [B].
 
     Only PTX that names lines has them: Numba writes it with `lineinfo=True`.
     """
@@ -158,7 +158,7 @@ def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
-    """An instruction from nvdisasm's JSON, its control fields from the code itself.
+    """Make an instruction from nvdisasm's JSON, its control fields from the code itself.
 
     own : the kernel's name, which functions name that return to it
 
@@ -178,7 +178,7 @@ def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> I
 
 
 def _constants(elf: Any) -> dict[int, bytes]:
-    """Constant banks that have contents, without that of the parameters."""
+    """Return the constant banks that have contents, without that of the parameters."""
     banks = {}
     for section in elf.iter_sections():
         found = re.match(r"\.nv\.constant([1-9]\d*)", section.name)
@@ -188,7 +188,7 @@ def _constants(elf: Any) -> dict[int, bytes]:
 
 
 def _data(elf: Any) -> dict[str, Any]:
-    """The module's variables one after the other, and where bank 4 points to them."""
+    """Return the module's variables one after the other, and where bank 4 points to them."""
     names = [s.name for s in elf.iter_sections()]
     starts, data = {}, b""
     for index, section in enumerate(elf.iter_sections()):
@@ -216,7 +216,7 @@ WHERE = "Linux, Windows; no GPU is needed"
 
 @cache
 def missing() -> tuple[str, ...]:
-    """What compiling a kernel and reading its code needs, and is not here."""
+    """Name what compiling a kernel and reading its code needs, and is not here."""
     packages = [name for module, name in PACKAGES.items() if find_spec(module) is None]
     tools = []
     for name in WHEELS:
@@ -228,7 +228,7 @@ def missing() -> tuple[str, ...]:
 
 
 def lacking() -> str:
-    """What is missing and how to get it, in one line; empty where nothing is."""
+    """Say what is missing and how to get it, in one line; empty where nothing is."""
     names = missing()
     return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
 
@@ -246,7 +246,7 @@ def listing(
     max_registers: int | None = None,
     **options: Any,
 ) -> Listing:
-    """What Numba and ptxas make of a kernel for arguments of these types.
+    """Compile a kernel with Numba and ptxas for arguments of these types, and read its listing.
 
     options : those of `numba.cuda.jit`, such as fastmath and launch_bounds
     Raises RuntimeError where a tool is missing or refuses the code, and what Numba raises.
@@ -261,7 +261,7 @@ def with_lines(
     max_registers: int | None = None,
     **options: Any,
 ) -> Listing:
-    """The `listing` with the line that each of its instructions comes from.
+    """Return the `listing` with the line that each of its instructions comes from.
 
     To name lines is a second compilation, in which some kernels get other instructions: then there
     are no lines, because the listing is what a GPU executes.
@@ -276,7 +276,7 @@ def with_lines(
 
 
 def ptx(function: Callable, signature: tuple, capability: Capability, **options: Any) -> str:
-    """The PTX of a kernel for GPUs of a compute capability; neither one nor CUDA need be here.
+    """Compile a kernel to PTX for a compute capability; neither such a GPU nor CUDA need be here.
 
     signature : Numba's types; options : those of `numba.cuda.compile_ptx`
     """
@@ -316,7 +316,7 @@ def standing_in(capability: Capability) -> Iterator[None]:
 
 
 class Asked(NamedTuple):
-    """What is compiled."""
+    """A listing is asked for of a function, by all that the compilers are told."""
 
     function: Callable
     signature: tuple
@@ -351,7 +351,7 @@ def _cubin(
 
 
 def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
-    """The line of a place in a file; Numba calls what belongs to no line the line 0."""
+    """Return the line of a place in a file; Numba calls what belongs to no line the line 0."""
     if place is None or not place[1]:
         return None
     file, number = place

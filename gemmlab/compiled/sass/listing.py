@@ -14,7 +14,7 @@ _CONTROL = 41  # of the word's upper half: where the control fields begin
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What ptxas tells the hardware about when an instruction may issue.
+    """The control fields are ptxas's word to the hardware on when an instruction may issue.
 
     stall : cycles until the warp's next instruction may issue
     yields : another warp should go first
@@ -31,7 +31,7 @@ class Control:
 
     @classmethod
     def decode(cls, upper: int) -> Control:
-        """From the upper 64 bits of an instruction, of which bits 41 to 57 are these fields.
+        """Read the upper 64 bits of an instruction, of which bits 41 to 57 are these fields.
 
         Source: Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking",
         arXiv:1804.06826, section 2.1; the same on GPUs from Turing to Blackwell.
@@ -79,7 +79,7 @@ class Instruction:
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """What follows the name, ("WIDE", "U32") of "IMAD.WIDE.U32"."""
+        """The words that follow the name, ("WIDE", "U32") of "IMAD.WIDE.U32"."""
         return tuple(self.opcode.split(".")[1:])
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """A kernel as the GPU executes it; equal to itself alone, so that what is made of it is kept.
+    """A listing is a kernel as the GPU executes it; equal to itself alone, so that it is a key.
 
     architecture : "sm_90", say
     instructions : in the order of their addresses, functions that the kernel calls included
@@ -137,7 +137,7 @@ _ROW = re.compile(
 
 
 def instructions(text: str) -> tuple[Instruction, ...]:
-    """The instructions of a text as `str` makes it of a `Listing`, one a line.
+    """Read the instructions of a text as `str` makes it of a `Listing`, one a line.
 
     Addresses may be left out: then each instruction follows the one above.
     Raises ValueError, with the line, for one that is none.
@@ -178,7 +178,7 @@ _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A register of a lane ("R") or, the same for all lanes, of a warp ("UR")."""
+    """A register belongs to a lane ("R") or, the same for all lanes, to a warp ("UR")."""
 
     file: str
     index: int
@@ -196,7 +196,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A predicate of a lane ("P") or of a warp ("UP")."""
+    """A predicate belongs to a lane ("P") or to a warp ("UP")."""
 
     file: str
     index: int
@@ -257,7 +257,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Anything else: a special register, a barrier, a label."""
+    """A name is any other operand: a special register, a barrier, a label."""
 
     text: str
 
@@ -275,7 +275,7 @@ _CONSTANT = re.compile(
 
 
 def parse(text: str) -> Operand:
-    """The operand of a listing's text.
+    """Read an operand of a listing's text.
 
     >>> parse("-R4.reuse").negative, parse("c[0x0][0x210]").offset, parse("!PT").never
     (True, 528, True)
@@ -323,7 +323,7 @@ def _register(found: re.Match[str]) -> Register:
 
 
 def _address(text: str) -> Address:
-    """What stands in the brackets: registers and an offset, added."""
+    """Read what stands in the brackets: registers and an offset, added."""
     registers: list[Register] = []
     offset, wide, scale = 0, False, 1
     for part in text.replace("-0x", "+-0x").split("+"):

@@ -94,7 +94,7 @@ L2 = int(Level.L2)
 
 
 class Mbarriers(NamedTuple):
-    """Of each place for a block and number of an mbarrier.
+    """The mbarriers are arrays by the place of a block and the number of an mbarrier in it.
 
     count : arrivals of a phase; pending, bytes : what this phase still waits for
     complete : phases that are complete, or of which it is known when they will be
@@ -114,7 +114,7 @@ class Mbarriers(NamedTuple):
 
 
 def idle_mbarriers(places: int, numbers: int, shown: int) -> Mbarriers:
-    """Mbarriers that nobody has made; of `shown` cycles it is kept which of them open."""
+    """Make mbarriers that nobody has made; of `shown` cycles it is kept which of them open."""
     rest = (np.zeros((places, numbers), np.int64) for _ in range(7))
     return Mbarriers(*rest, opened=np.zeros((places, numbers, shown), np.bool_))
 
@@ -165,7 +165,7 @@ def come(mbarriers, schedulers, at, i, cycle):
 
 @compiled
 def passes(mbarriers, flow, place, position, t):
-    """The cycle from which a wait for a parity is over, as known in cycle t; `NEVER` if it is not.
+    """Return the cycle in which a wait for a parity is over, as known in cycle t; else `NEVER`.
 
     The phase before the last one that is known is over until that one is complete.
     """

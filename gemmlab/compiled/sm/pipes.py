@@ -1,4 +1,4 @@
-"""Where an instruction runs, how long it keeps that place busy, and when its result is there.
+"""An instruction keeps a pipe or a unit busy for an interval, and later has its result.
 
 A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
 interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
@@ -35,7 +35,7 @@ class Pipe(IntEnum):
 
 
 class Unit(IntEnum):
-    """Who does what is not done by a pipe."""
+    """A unit does what is not done by a pipe."""
 
     NONE = 0
     SHARED = 1  # LSU, shared memory
@@ -55,7 +55,7 @@ class Unit(IntEnum):
 
 
 class Kind(IntEnum):
-    """What an issue slot is used for, in the words of a picture."""
+    """An issue slot is used for one of these kinds, in the words of a picture."""
 
     FMA = 0
     INTEGER = 1
@@ -72,7 +72,7 @@ class Kind(IntEnum):
 
 
 class Use(NamedTuple):
-    """What an instruction takes: a pipe (or the other one) for an interval, or a unit.
+    """An instruction takes a pipe (or the other one) for an interval, or a unit.
 
     matrices : cycles for which a product keeps shared memory busy
     """
@@ -129,12 +129,12 @@ WITHOUT_PIPE = {
 
 
 def is_wide(instruction: Instruction) -> bool:
-    """Whether it is a product of integers of which more than the lower 32 bits are needed."""
+    """Say whether a product of integers needs more than the lower 32 bits."""
     return instruction.name == "IMAD" and bool({"WIDE", "HI"} & set(instruction.modifiers))
 
 
 def use(instruction: Instruction, facts: Facts) -> Use:
-    """What an instruction takes; one that is not known takes its issue slot alone.
+    """Return what an instruction takes; one that is not known takes its issue slot alone.
 
     >>> from gemmlab.compiled.sm.facts import facts
     >>> use(Instruction(0, "", "IMAD.WIDE.U32", ()), facts("h200")).pipe.name
@@ -185,7 +185,7 @@ def use(instruction: Instruction, facts: Facts) -> Use:
 
 
 def _columns(instruction: Instruction) -> int:
-    """Columns of a product of a warpgroup, "64x256x16" say."""
+    """Return the columns of a product of a warpgroup, "64x256x16" say."""
     shape = next(m for m in instruction.modifiers if m.startswith("64x"))
     return int(shape.split("x")[1])
 

@@ -1,4 +1,4 @@
-"""Registers that an instruction reads: ports of their banks, and the cache of operands before them.
+"""Arithmetic reads registers by the ports of two banks, with a cache of operands before them.
 
 The register file of a scheduler has two banks, of the even and of the odd registers, and each
 gives one register of a warp in a cycle. An instruction with three operands in one bank reads for
@@ -34,7 +34,7 @@ class Read(NamedTuple):
 
 
 def reads(instruction: Instruction) -> list[Read]:
-    """The registers that arithmetic reads, in the order of its operands.
+    """List the registers that arithmetic reads, in the order of its operands.
 
     >>> reads(Instruction(0, "", "FFMA", ("R6", "R4.reuse", "R19", "R5")))
     [Read(register=4, place=0, reused=True), Read(register=19, place=1, reused=False), \
@@ -52,7 +52,7 @@ Read(register=5, place=2, reused=False)]
 
 
 def _sources(instruction: Instruction) -> tuple[str, ...]:
-    """The operands after those that are written: predicates, a register, or one and the other."""
+    """Return the operands after those written: predicates, a register, or one and the other."""
     written = _predicates(instruction, 0)
     if written == 0 or "SETP" not in instruction.name:
         written = _predicates(instruction, written + 1)
@@ -60,7 +60,7 @@ def _sources(instruction: Instruction) -> tuple[str, ...]:
 
 
 def _predicates(instruction: Instruction, first: int) -> int:
-    """The first operand from `first` on that is no predicate."""
+    """Return the place of the first operand from `first` on that is no predicate."""
     operands = instruction.operands
     while first < len(operands) and isinstance(parse(operands[first]), Predicate):
         first += 1
@@ -102,7 +102,7 @@ def free_ports(facts: Facts) -> Ports:
 
 @compiled
 def misses(ports, code, i, scheduler, warp):
-    """How many registers instruction i reads from each bank, the cache having none of them."""
+    """Count the registers that instruction i reads from each bank and the cache lacks."""
     even, odd = 0, 0
     for place in range(PLACES):
         register = code.registers[i, place]
@@ -131,7 +131,7 @@ def take(ports, facts, scheduler, bank, count, first):
 
 @compiled
 def room(ports, facts, scheduler, bank, first):
-    """In how many cycles of the window that begins in cycle `first` a port is free."""
+    """Count the cycles of the window that begins in cycle `first` in which a port is free."""
     count = 0
     for cycle in range(first, first + facts.operand_window):
         if ports.taken[scheduler, bank, cycle % AHEAD] != cycle:
@@ -160,7 +160,7 @@ def read_operands(ports, code, facts, i, scheduler, warp, t):
 
 @compiled
 def delay_product(ports, code, facts, i, scheduler, warp, t):
-    """By how many cycles arithmetic that issues in cycle t delays the HMMA that is reading.
+    """Arithmetic that issues in cycle t delays the HMMA that is reading by so many cycles.
 
     Both share a way, on which `facts.shared_reads` registers pass in a cycle.
     """

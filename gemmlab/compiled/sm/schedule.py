@@ -1,4 +1,4 @@
-"""The loop over cycles: which warp each scheduler issues from, and what follows from that.
+"""The loop over cycles says which warp each scheduler issues from, and what follows from that.
 
 A scheduler stays with its warp while that can go on. Else it takes the warp that comes first: of
 the block that started first, and in it the one with the highest number (`warp_order_ffma`,
@@ -42,14 +42,14 @@ MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
 
 @compiled
 def is_queued(code, flow, i, position):
-    """Whether an instruction asks something of memory, or waits for what was asked of it."""
+    """Say whether an instruction asks something of memory, or waits for what was asked of it."""
     unit = code.unit[i]
     return unit == COPIES or (FIRST_QUEUED <= unit <= LAST_QUEUED and flow.cycles[position] > 0)
 
 
 @compiled
 def waited_for(boards, code, warp, i, t):
-    """The cycle in which all scoreboards are free that instruction i waits for; the last one."""
+    """Return the cycle in which all scoreboards of instruction i are free, and the last one."""
     at, last = t, -1
     for board in range(BARRIERS):
         if code.waits[i] >> board & 1:
@@ -65,7 +65,7 @@ def waited_for(boards, code, warp, i, t):
 
 @compiled
 def pipe_free(schedulers, code, facts, scheduler, i):
-    """The cycle in which a pipe is free for instruction i, and the pipe."""
+    """Return the cycle in which a pipe is free for instruction i, and the pipe."""
     pipe, other = code.pipe[i], code.other[i]
     if pipe == OF_ALL:
         return schedulers.busy[0, pipe] - facts.of_all_queue, pipe
@@ -76,7 +76,7 @@ def pipe_free(schedulers, code, facts, scheduler, i):
 
 @compiled
 def obstacle(now, code, flow, facts, on, warp, t):
-    """The cycle from which a warp may issue, why not before, and by which instruction."""
+    """Return the cycle from which a warp may issue, why not before, and by which instruction."""
     scheduler = warp % SCHEDULERS
     position = now.warps.position[warp]
     i = flow.instructions[position]
@@ -114,7 +114,7 @@ def obstacle(now, code, flow, facts, on, warp, t):
 
 @compiled
 def look(now, code, flow, facts, on, scheduler, t):
-    """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
+    """Return the warp that a scheduler issues from in cycle t, or -1, and when it looks again."""
     last = now.schedulers.last[scheduler]
     chosen, first = -1, -NEVER
     soon, reason, by = NEVER, IDLE, 0
@@ -244,7 +244,7 @@ def charge(now, scheduler, first, t):
 
 @compiled
 def earliest(schedulers):
-    """The cycle in which the next scheduler looks."""
+    """Return the cycle in which the next scheduler looks."""
     t = NEVER
     for scheduler in range(SCHEDULERS):
         t = min(t, schedulers.next[scheduler])
@@ -252,10 +252,10 @@ def earliest(schedulers):
 
 
 def _run(version):
-    """The loop; what Numba keeps of it on disk is found by its source and by `version`."""
+    """Make the loop; what Numba keeps of it on disk is found by its source and by `version`."""
 
     def run(now, code, flow, facts, on, first, limit):
-        """Cycles until all blocks have ended; -1 where that takes more than `limit`.
+        """Return the cycles until all blocks have ended; -1 where that takes more than `limit`.
 
         first : the first cycle that is shown
         """

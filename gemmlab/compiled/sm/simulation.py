@@ -27,7 +27,7 @@ NAMED = 16  # barriers of a block
 
 
 class Flow(NamedTuple):
-    """All streams one after the other, and where those of each block begin and end.
+    """The flow has all streams one after the other, and where those of each block begin and end.
 
     instructions, cycles, sectors, levels, mbarriers, amounts : as in `Stream`
     starts, ends : (blocks, warps)
@@ -44,7 +44,7 @@ class Flow(NamedTuple):
 
 
 class Warps(NamedTuple):
-    """Of each place for a warp; place w belongs to scheduler w mod 4.
+    """The warps are arrays by the place for a warp; place w belongs to scheduler w mod 4.
 
     position, end : in the flow
     block : the place of its block
@@ -69,7 +69,7 @@ class Warps(NamedTuple):
 
 
 class Schedulers(NamedTuple):
-    """Of each scheduler.
+    """The schedulers are arrays by scheduler.
 
     next : the cycle in which it looks for a warp again
     since, reason, by : since when it has issued nothing, why, and by which instruction
@@ -88,7 +88,7 @@ class Schedulers(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Of each place for a block.
+    """The blocks are arrays by the place for a block.
 
     number : in the order of the queue
     live : its warps that have not ended
@@ -105,7 +105,7 @@ class Blocks(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What becomes the `Result`.
+    """The account becomes the `Result`.
 
     shown, reasons : `issued` and `reasons` of its `Timeline`
     total : (1,), instructions that were issued
@@ -123,7 +123,7 @@ class Account(NamedTuple):
 
 
 class State(NamedTuple):
-    """The SM."""
+    """The state of the SM is all that changes from cycle to cycle."""
 
     warps: Warps
     boards: Scoreboards
@@ -139,7 +139,7 @@ class State(NamedTuple):
 def state(
     flow: Flow, resident: int, code_size: int, lines: int, first: int, shown: int, facts: Facts
 ) -> State:
-    """An SM before the first cycle, with places for `resident` blocks.
+    """Make an SM before the first cycle, with places for `resident` blocks.
 
     code_size, lines : instructions of the listing, and lines of them
     first, shown : the first cycle of the timeline, and its cycles
@@ -238,7 +238,7 @@ def simulate(
 
 
 def _flow(blocks: Sequence[Block]) -> Flow:
-    """Each stream once, however many warps execute it."""
+    """Put each stream into the flow once, however many warps execute it."""
     streams: dict[int, Stream] = {id(s): s for block in blocks for s in block}
     ends = dict(zip(streams, np.cumsum([len(s) for s in streams.values()]), strict=True))
     return Flow(

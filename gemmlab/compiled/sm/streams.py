@@ -1,4 +1,4 @@
-"""What is simulated: the instructions of each warp in their order, and the effects that count."""
+"""Warps are simulated by the instructions that they execute, under the effects that count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Level(IntEnum):
-    """Where a global access finds its data, or that it stores what sends others to memory."""
+    """A level answers a global access, or sends other lines to memory for what it stores."""
 
     L1 = 0
     L2 = 1
@@ -20,7 +20,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The instructions of one warp, one entry for each time that one is executed.
+    """A stream has the instructions of one warp, one entry for each time that one is executed.
 
     instructions : int32 (n,), indices into the listing's instructions
     cycles : int32 (n,), cycles of the pipe of shared memory and L1 that each asks for (its
@@ -61,7 +61,7 @@ def stream(
     sectors: Sequence[int] | int = 0,
     level: Level = Level.L1,
 ) -> Stream:
-    """A stream from sequences, or from numbers that hold for all of its instructions.
+    """Make a stream from sequences, or from numbers that hold for all of its instructions.
 
     >>> len(stream([0, 1, 2, 1, 2, 3]))
     6
@@ -76,7 +76,7 @@ def stream(
 
 
 def turns(first: int, last: int, count: int) -> list[int]:
-    """Indices of a loop from `first` to `last`, `count` times round.
+    """List the indices of a loop from `first` to `last`, `count` times round.
 
     >>> turns(3, 5, 2)
     [3, 4, 5, 3, 4, 5]
@@ -86,7 +86,7 @@ def turns(first: int, last: int, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Effects:
-    """What may keep a warp from issuing, besides the one slot that a scheduler has in a cycle.
+    """Effects keep a warp from issuing, besides the one slot of a scheduler in a cycle.
 
     stalls : the cycles that an instruction makes its warp pause, written into it by the compiler
     scoreboards : waits for results and operands of instructions that take no fixed time
@@ -112,7 +112,7 @@ class Effects:
 
     @classmethod
     def only(cls, *names: str) -> Effects:
-        """These effects and no others; ValueError for a name that is none."""
+        """Return these effects and no others; ValueError for a name that is none."""
         known = [f.name for f in fields(cls)]
         for name in names:
             if name not in known:
@@ -121,5 +121,5 @@ class Effects:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that are taken into account."""
+        """The names of the effects that are taken into account."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name))

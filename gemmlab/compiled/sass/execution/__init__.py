@@ -1,4 +1,4 @@
-"""What compiled code does: a listing is executed in NumPy, for all lanes of some blocks at once.
+"""Compiled code is executed here: a listing in NumPy, for all lanes of some blocks at once.
 
 state                     registers and predicates of lanes, and how operands are read
 integers, floats, lanes, memory, asynchronous

@@ -1,4 +1,4 @@
-"""Where lanes go: branches, calls, ends and barriers, and the groups that execute together."""
+"""Lanes are directed by branches, calls, ends and barriers; those together execute as a group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmlab.tiling import WARP
 
 @dataclass(eq=False)
 class Group:
-    """Lanes that execute together, maybe of many warps: at `at`, an index into the listing."""
+    """A group of lanes executes together, maybe of many warps, at an index into the listing."""
 
     at: int
     lanes: np.ndarray
@@ -25,7 +25,7 @@ class Group:
 
 
 class Meeting:
-    """Lanes that wait until all that are expected have come, warp by warp or block by block."""
+    """A meeting holds lanes until all that are expected have come, by warp or by block."""
 
     def __init__(self, lanes: int, size: int) -> None:
         """`size` lanes, a warp's or a block's, wait for each other."""
@@ -34,7 +34,7 @@ class Meeting:
         self.waiting = np.zeros(lanes, bool)
 
     def complete(self, alive: np.ndarray) -> np.ndarray:
-        """The waiting lanes whose partners have all come or ended; they wait no longer."""
+        """Return the waiting lanes whose partners have all come or ended; they wait no longer."""
         if not self.waiting.any():
             return self.waiting.copy()
         missing = self.expected & alive & ~self.waiting
@@ -45,7 +45,7 @@ class Meeting:
 
 
 class Groups:
-    """The groups that can go on, by the instruction at which they are.
+    """The groups that can go on are kept by the instruction at which they are.
 
     Lanes of one warp that have parted do not go together again because they are at the same
     instruction: hardware joins them where they wait for each other. Other warps may join.
@@ -68,7 +68,7 @@ class Groups:
         there.append(group)
 
     def take(self) -> Group:
-        """The group to execute: the one furthest behind in the code, unless another starves."""
+        """Take the group to execute: the furthest behind in the code, unless another starves."""
         hindmost = min((g for there in self.ready.values() for g in there), key=lambda g: g.steps)
         first = self.ready[min(self.ready)][0]
         chosen = first if first.steps - hindmost.steps < self.PATIENCE else hindmost
@@ -83,7 +83,7 @@ Direct = Callable[[Instruction, Group, np.ndarray], None]
 
 
 class Directions:
-    """Instructions that direct lanes: what each does with those for which its guard holds."""
+    """Some instructions direct lanes: what each does with those for which its guard holds."""
 
     def __init__(self, listing: Listing, state: State, alive: np.ndarray, room: int) -> None:
         """`alive` are the lanes that there are, `room` the lanes of a block."""
@@ -105,7 +105,7 @@ class Directions:
         }  # fmt: skip
 
     def of(self, instruction: Instruction) -> Direct | None:
-        """What an instruction does, if it directs lanes; a try that waits has a name of its own."""
+        """Return what an instruction does, if it directs lanes; a try that waits is "TRYWAIT"."""
         waits = "TRYWAIT" in instruction.modifiers
         return self.meanings.get("TRYWAIT" if waits else instruction.name)
 
@@ -220,7 +220,7 @@ class Directions:
             self.on(group, int(at), lanes & (self.returns == at))
 
     def _count_votes(self, gone: np.ndarray) -> None:
-        """The result of BAR.RED for the blocks that go on."""
+        """Give BAR.RED's result to the blocks that go on."""
         votes, on = (v.reshape(-1, self.room) for v in (self.votes, gone))
         count = (votes & on).sum(1)
         value = {"POPC": count, "AND": count == on.sum(1), "OR": count > 0}[self.reduction]

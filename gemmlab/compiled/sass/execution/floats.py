@@ -18,7 +18,7 @@ TINY = np.finfo(np.float32).tiny
 
 
 def _finish32(o: Operands) -> Callable[[Any], Any]:
-    """From an exact value, or one rounded to odd, in float64 to the float32 that is kept."""
+    """Round an exact value, or one rounded to odd, from float64 to the float32 that is kept."""
     flags = o.instruction.modifiers
     rounding = next((f for f in flags if f in ROUNDINGS), None)
 
@@ -41,7 +41,7 @@ def _finish32(o: Operands) -> Callable[[Any], Any]:
 
 
 def single(o: Operands, index: int) -> Read:
-    """A float32 operand; FTZ takes what is smaller than normal numbers for zero."""
+    """Read a float32 operand; FTZ takes what is smaller than normal numbers for zero."""
     read = o.float32(index)
     if "FTZ" not in o.instruction.modifiers:
         return read
@@ -142,7 +142,7 @@ def mufu(o: Operands) -> Step:
 
 
 def _upper_half(o: Operands) -> Read:
-    """The upper word of a float64; a listing writes an immediate as the number it begins."""
+    """Read the upper word of a float64; a listing writes an immediate as the number it begins."""
     operand = o.all[1]
     if isinstance(operand, Immediate):
         value = (np.float64(operand.real).view(np.uint64) >> np.uint64(32)).astype(np.uint32)
@@ -151,7 +151,7 @@ def _upper_half(o: Operands) -> Read:
 
 
 def fchk(o: Operands) -> Step:
-    """Whether a / b needs the slow path: exponents near the ends, zero, infinity, NaN."""
+    """P = whether a / b needs the slow path: exponents near the ends, zero, infinity, NaN."""
     write, a, b = o.to_predicate(0), o.word(1), o.word(2)
 
     def run(mask: Mask) -> None:
@@ -192,7 +192,7 @@ def _split(a: Any) -> tuple[Any, Any]:
 
 
 def _toward(o: Operands, exact: Callable[[], tuple[Any, Any]]) -> Callable[[], Any]:
-    """The rounded value of (value to nearest, what is missing) in the opcode's direction."""
+    """Round (value to nearest, what is missing) in the opcode's direction."""
     flags = o.instruction.modifiers
     rounding = next((f for f in flags if f in ROUNDINGS), None)
 
@@ -229,7 +229,7 @@ def dfma(o: Operands) -> Step:
 
 
 def _residue(a: Any, b: Any, c: Any, value: Any) -> Any:
-    """The sign of a·b + c - value: value is near enough for the differences to be exact."""
+    """Return the sign of a·b + c - value: value is near enough for the differences to be exact."""
     product, below = _two_product(a, b)
     high, low = two_sum(product, c)
     return ((high - value) + low) + below

@@ -111,7 +111,7 @@ def add3(o: Operands) -> Step:
 
 
 def _addend(o: Operands, index: int) -> Callable[[], Any]:
-    """A 32-bit addend in 64 bits; -a is 2³² - a, so that a carry says that nothing was borrowed."""
+    """Read an addend in 64 bits; -a is 2³² - a, so that a carry says that nothing was borrowed."""
     word, negative = o.magnitude(index)
     if negative:
         return lambda: BORROWED - word().astype(np.uint64)
@@ -258,7 +258,7 @@ def lop3(o: Operands) -> Step:
 
 
 def _three_bits(table: int) -> Callable[[Any, Any, Any], Any]:
-    """The function of three words whose value for bits a, b, c is bit 4a + 2b + c of `table`."""
+    """Return the function of three words whose value for a, b, c is bit 4a + 2b + c of `table`."""
     known = {
         0xC0: lambda a, b, c: a & b,
         0xFC: lambda a, b, c: a | b,
@@ -376,7 +376,7 @@ JOINED = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
 
 
 def comparison(name: str) -> Callable[[Any, Any], Any]:
-    """The comparison of floats; those that end in U hold for NaN, too."""
+    """Return the comparison of floats; those that end in U hold for NaN, too."""
     if name in COMPARED:
         return COMPARED[name]
     plain = COMPARED[name.removesuffix("U")]
@@ -398,7 +398,7 @@ def _set(o: Operands, compared: Callable[[], Any], joined: str, after: Read) -> 
 
 
 def isetp(o: Operands) -> Step:
-    """Whether a ∘ b; EX: of pairs of words, whose lower ones were compared before."""
+    """P = whether a ∘ b; EX: of pairs of words, whose lower ones were compared before."""
     flags = o.instruction.modifiers
     kind = np.uint32 if "U32" in flags else np.int32
     compare, joined = flags[0], next(f for f in flags if f in JOINED)
@@ -429,12 +429,12 @@ def _float_set(o: Operands, read: Callable[[int], Read]) -> Step:
 
 
 def fsetp(o: Operands) -> Step:
-    """Whether a ∘ b, of float32 numbers."""
+    """P = whether a ∘ b, of float32 numbers."""
     return _float_set(o, o.float32)
 
 
 def dsetp(o: Operands) -> Step:
-    """Whether a ∘ b, of float64 numbers."""
+    """P = whether a ∘ b, of float64 numbers."""
     if o.instruction.modifiers[0] in ("MIN", "MAX"):
         return _least(o)
     return _float_set(o, o.float64)

@@ -1,4 +1,4 @@
-"""Instructions in which the lanes of a warp work together: votes, shuffles, Tensor Cores."""
+"""The lanes of a warp work together in these instructions: votes, shuffles, Tensor Cores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def by_warp(row: Any, lanes: int) -> np.ndarray:
 
 
 def first_lane(row: np.ndarray, mask: Mask) -> np.ndarray:
-    """For each lane what the first lane of its warp has that is in `mask`."""
+    """Give each lane what the first lane of its warp has that is in `mask`."""
     if row.ndim == 0:
         return row
     if mask is None:
@@ -38,7 +38,7 @@ def taking_part(mask: Mask, lanes: int) -> np.ndarray:
 
 
 def ballots(holds: np.ndarray) -> np.ndarray:
-    """For each lane the truth values (warps, 32) of its warp, a bit each."""
+    """Give each lane the truth values (warps, 32) of its warp, a bit each."""
     bits = (holds.astype(np.uint64) << LANES.astype(np.uint64)).sum(1)
     return np.repeat(bits.astype(np.uint32), WARP)
 
@@ -164,7 +164,7 @@ FORMATS = {"BF16": "bf16", "TF32": "tf32"}
 
 
 def fragment(o: Operands, index: int, count: int, warps: np.ndarray) -> np.ndarray:
-    """A register and its successors in whole warps, (warps, 32, count); RZ is a fragment of 0."""
+    """Read a register and its successors in whole warps, (warps, 32, count); RZ is all 0."""
     operand = o.all[index]
     if not isinstance(operand, Register) or operand.is_zero:
         return np.zeros((len(warps), WARP, count), np.uint32)
@@ -180,7 +180,7 @@ def keep(o: Operands, index: int, values: np.ndarray, warps: np.ndarray) -> None
 
 
 def whole(o: Operands, mask: Mask) -> np.ndarray:
-    """The numbers of the warps that take part, all lanes of each."""
+    """Return the numbers of the warps that take part, all lanes of each."""
     lanes = np.ones(o.state.lanes, bool) if mask is None else mask
     return np.flatnonzero(lanes.reshape(-1, WARP).all(1))
 

@@ -29,7 +29,7 @@ Dim = tuple[int, int, int]
 def special_registers(
     grid: Dim, block: Dim, blocks: Sequence[Dim], room: int
 ) -> dict[str, np.ndarray]:
-    """What S2R reads, a row each."""
+    """Make what S2R reads, a row each."""
     thread = np.arange(room)
     x, y = thread % block[0], thread // block[0]
     lane = thread % WARP
@@ -122,7 +122,7 @@ CONDITIONED = ("BRA", "EXIT", "BREAK", "BSYNC")  # they may have a predicate bes
 
 @dataclass
 class Visit:
-    """Instructions from `start` up to `stop` that some warps have executed one after the other.
+    """Some warps have executed the instructions from `start` up to `stop` one after the other.
 
     costs : of the accesses among them, as (index of the instruction, cost)
     """
@@ -134,7 +134,7 @@ class Visit:
 
 
 class Machine:
-    """Warps of some blocks of a grid that execute a listing.
+    """A machine has the warps of some blocks of a grid, which execute a listing.
 
     blocks : their places in the grid
     constants : the constant banks, that of the parameters included
@@ -168,7 +168,7 @@ class Machine:
         self.directs = [self.directions.of(i) for i in listing.instructions]
 
     def run(self, most: int | None = None) -> list[Visit]:
-        """Execute until all lanes have ended; the visits in their order.
+        """Execute until all lanes have ended; return the visits in their order.
 
         Raises RuntimeError when lanes wait for each other for ever, or after `most` instructions.
         """
@@ -224,7 +224,7 @@ class Machine:
             raise type(error)(f"{instruction.address:#x} {instruction}: {error}") from None
 
     def _step(self, instruction: Instruction) -> Step:
-        """What an instruction does, with its operands looked up."""
+        """Make what an instruction does, with its operands looked up."""
         operands, name = Operands(instruction, self.state), instruction.name
         if name in NOTHING:
             return lambda mask: None
@@ -258,7 +258,7 @@ class Machine:
         return (lambda: ~row) if instruction.guard.startswith("!") else (lambda: row)
 
     def _conditions(self, instruction: Instruction) -> list[Callable[[], Any]]:
-        """The guard of an instruction that directs lanes, and a second condition that it has."""
+        """Return the guard of an instruction that directs lanes, and a second condition."""
         guard = self._guard(instruction)
         found = [] if guard is None else [guard]
         if instruction.name in CONDITIONED:
@@ -284,9 +284,7 @@ class Machine:
 
 
 def counters(visits: Iterable[Visit]) -> TransactionCounters:
-    """Requests, sectors and wavefronts of all accesses to global and shared memory, and the bytes
-    that the TMA copies and stores.
-    """
+    """Count requests, sectors and wavefronts of global and shared memory, and the TMA's bytes."""
     found = TransactionCounters()
     for visit in visits:
         for _, cost in visit.costs:
@@ -295,7 +293,7 @@ def counters(visits: Iterable[Visit]) -> TransactionCounters:
 
 
 def _counted(cost: Cost) -> dict[str, int]:
-    """What one access adds to the counters."""
+    """Return what one access adds to the counters."""
     requests = {f"{cost.space}_{cost.op}_requests": len(cost.warps)}
     match cost.space, cost.op:
         case "global", _:
@@ -316,7 +314,7 @@ LOCAL_WINDOW, STACK, DYNAMIC = 0x20, 0x28, 0x2C
 
 
 def dim(size: int | Sequence[int]) -> Dim:
-    """Three sizes of a grid or a block from one, two or three."""
+    """Return three sizes of a grid or a block from one, two or three."""
     sizes = (size,) if isinstance(size, int) else tuple(size)
     return (*map(int, sizes), 1, 1)[:3]
 
@@ -329,7 +327,7 @@ def launch(
     shared_bytes: int = 0,
     blocks: Iterable[Dim] | None = None,
 ) -> Machine:
-    """A machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
+    """Make a machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
 
     arguments : arrays, whose elements change in place, and numbers
     shared_bytes : dynamic, of a block
@@ -361,7 +359,7 @@ def _all(grid: Dim) -> list[Dim]:
 
 
 def _flat(argument: Any, memory: Memory) -> list[Any]:
-    """The parameters that Numba makes of an argument: of an array nine for two dimensions."""
+    """Return the parameters that Numba makes of an argument: nine of an array of two dimensions."""
     if isinstance(argument, np.ndarray):
         address = memory.add(argument)
         if argument.ndim == 0 and argument.dtype.names:  # a record
@@ -383,7 +381,7 @@ def _flat(argument: Any, memory: Memory) -> list[Any]:
 
 
 def _packed(values: list[Any]) -> bytes:
-    """Parameters one after the other, each at a multiple of its size."""
+    """Write parameters one after the other, each at a multiple of its size."""
     out = bytearray()
     for value in values:
         out += bytes(-len(out) % value.dtype.itemsize) + value.tobytes()

@@ -1,4 +1,4 @@
-"""The memories of a launch, and what loads, stores and atomics do in them and cost."""
+"""A launch has memories, in which loads, stores and atomics do what they do, at a cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the sys
 
 
 class Memory:
-    """Bytes by space, and the accesses that turn addresses into elements of them."""
+    """A memory holds bytes by space, and turns addresses into elements of them."""
 
     def __init__(self, blocks: np.ndarray, shared_bytes: int, local_bytes: int) -> None:
         """`blocks` is, for each lane, the number of its block among those that run."""
@@ -45,7 +45,7 @@ class Memory:
             self.completed(place)
 
     def add(self, array: np.ndarray) -> int:
-        """The address at which `array`, with all that lies between its elements, is from now on."""
+        """Return the address of `array`, with all that lies between its elements, from now on."""
         low, high = np.lib.array_utils.byte_bounds(array)
         owner = _owner(array)
         start = owner.__array_interface__["data"][0]
@@ -55,11 +55,11 @@ class Memory:
 
     @property
     def footprint(self) -> int:
-        """Bytes of all arrays that were accessed, whole."""
+        """The bytes of all arrays that were accessed, whole."""
         return sum(self.segments[number - 1].size for number in self.touched)
 
     def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
-        """The elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
+        """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
             if address.size and int(address[0] >> np.uint64(SEGMENT)) == LOCAL:
                 space, address = "local", address & np.uint64((1 << SEGMENT) - 1)
@@ -90,14 +90,14 @@ class Memory:
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
-    """The array that owns the bytes."""
+    """Return the array that owns the bytes."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def _flat(owner: np.ndarray) -> np.ndarray:
-    """The same bytes in the order in which they lie."""
+    """Return the same bytes in the order in which they lie."""
     return owner if owner.flags.c_contiguous else owner.T
 
 
@@ -112,7 +112,7 @@ WIDE = {"64": 2, "128": 4}
 
 
 class Cost(NamedTuple):
-    """What one access of each warp asks for, (warps,) each; `warps` are those that make it.
+    """An access of each warp in `warps` asks for this, (warps,) each.
 
     cycles : of the pipe of L1 and shared memory
     sectors : of 32 bytes, in global memory
@@ -139,7 +139,7 @@ Watch = Callable[[Cost], None]
 
 
 def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -> Cost:
-    """The cost of an access; `address` and `on` are (lanes,), `width` is in bytes."""
+    """Count the cost of an access; `address` and `on` are (lanes,), `width` is in bytes."""
     on = on.reshape(-1, WARP)
     warps = np.flatnonzero(on.any(1))
     on, at = on[warps], address.reshape(-1, WARP)[warps].astype(np.int64)
@@ -158,7 +158,7 @@ def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -
 
 
 def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
-    """Of the sectors in each row, ascending after some -1, those of which lanes store but a part.
+    """Count the sectors in each row, ascending after some -1, of which lanes store but a part.
 
     Lanes that store at one address count as if they stored side by side.
     """
@@ -173,7 +173,7 @@ def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
 
 
 class _Access:
-    """The parts that loads, stores and atomics have in common."""
+    """Loads, stores and atomics have these parts in common."""
 
     def __init__(self, o: Operands, memory: Memory, watch: Watch, op: str) -> None:
         flags = o.instruction.modifiers
@@ -189,7 +189,7 @@ class _Access:
         self.place, self.address = place, sum_of(o, replace(at, wide=wide))
 
     def lanes(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers of the lanes that take part, their addresses), when the access is counted."""
+        """Return (numbers of the lanes that take part, their addresses), and count the access."""
         lanes = self.o.state.lanes
         address = np.broadcast_to(self.address(), lanes)
         on = np.ones(lanes, bool) if mask is None else mask
@@ -201,7 +201,7 @@ class _Access:
         return chosen, address[chosen]
 
     def registers(self, index: int, count: int) -> list[np.ndarray | None]:
-        """The rows of a register and its successors; None for RZ."""
+        """Return the rows of a register and its successors; None for RZ."""
         operand = self.o.all[index]
         if not isinstance(operand, Register) or operand.is_zero:
             return [None] * count
@@ -209,7 +209,7 @@ class _Access:
         return [rows[operand.index + i] for i in range(count)]
 
     def values(self, index: int, lanes: np.ndarray, count: int) -> list[np.ndarray]:
-        """What the lanes have in a register and its successors."""
+        """Return what the lanes have in a register and its successors."""
         return [
             np.zeros(len(lanes), np.uint32) if row is None else row[lanes]
             for row in self.registers(index, count)
@@ -217,7 +217,7 @@ class _Access:
 
 
 def sum_of(o: Operands, address: Address) -> Callable[[], Any]:
-    """The address as uint64."""
+    """Return what adds up an address, as uint64."""
     parts = [
         _part(o, register, address, first=i == 0)
         for i, register in enumerate(address.registers)
@@ -236,7 +236,7 @@ def sum_of(o: Operands, address: Address) -> Callable[[], Any]:
 
 
 def _part(o: Operands, register: Register, address: Address, first: bool) -> Callable[[], Any]:
-    """What a register contributes to an address, as uint64."""
+    """Return what reads a register's part of an address, as uint64."""
     rows = o.state.registers[register.file]
     low = rows[register.index]
     if address.wide and (first or register.file == "UR"):
