@@ -110,10 +110,7 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
     """
     from elftools.elf.elffile import ELFFile
 
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
-        about, functions = json.loads(_run("nvdisasm", "-json", file).stdout)
+    about, functions = json.loads(_nvdisasm(cubin, "-json"))
     elf = ELFFile(io.BytesIO(cubin))
     code, version = machine_code(cubin), about["SM"]["version"]
     starts = {f["function-name"]: f["start"] for f in functions}
@@ -137,17 +134,20 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
 
     Only PTX that names lines has them: Numba writes it with `lineinfo=True`.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
-        text = _run("nvdisasm", "-g", "-c", file).stdout
     found, place = {}, None
-    for line in text.splitlines():
+    for line in _nvdisasm(cubin, "-g", "-c").splitlines():
         if named := re.match(r'\s*//## File "(.*)", line (\d+)', line):
             place = named[1], int(named[2])
         elif (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)) and place:
             found[int(begun[1], 16)] = place
     return found
+
+
+def _nvdisasm(cubin: bytes, *options: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        return _run("nvdisasm", *options, file).stdout
 
 
 def _run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:

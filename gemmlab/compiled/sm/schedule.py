@@ -8,9 +8,8 @@ out of step, and one computes while the other loads.
 Two things hold all warps of a scheduler: operands that have to wait for a port of the registers
 (pauses that the compiler wrote last longer by that), and a memory instruction before a full queue.
 
-What a warp waits for has a cycle in
-which it ends, or something else has to happen first (`NEVER`): a place in a queue, the last warp at
-a barrier. So cycles in which nothing happens are left out.
+What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
+a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
 from __future__ import annotations
@@ -25,17 +24,11 @@ from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.compiled.sm.scoreboards import NEVER, complete, free
 
-STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
-BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
+STALL, SCOREBOARD, BARRIER, BANK, PIPE, LSU, FETCH, DISPATCH, IDLE, NOT_SELECTED = map(int, Reason)
 LAST = NEVER  # a rank above those of all warps
-DISPATCH, IDLE = int(Reason.DISPATCH), int(Reason.IDLE)
-NOT_SELECTED = int(Reason.NOT_SELECTED)
-OF_ALL = int(Pipe.OF_ALL)
-NO_PIPE, TENSOR = int(Pipe.NONE), int(Pipe.TENSOR)
-MBARRIERS, MBARRIER_WAIT, BULK = (
-    int(u) for u in (Unit.MBARRIER_INIT, Unit.MBARRIER_WAIT, Unit.BULK)
-)
-BULK_STORE, BULK_STORES = int(Unit.BULK_STORE), int(Unit.BULK_STORES)
+OF_ALL, NO_PIPE, TENSOR = int(Pipe.OF_ALL), int(Pipe.NONE), int(Pipe.TENSOR)
+MBARRIERS, MBARRIER_WAIT = int(Unit.MBARRIER_INIT), int(Unit.MBARRIER_WAIT)
+BULK, BULK_STORE, BULK_STORES = int(Unit.BULK), int(Unit.BULK_STORE), int(Unit.BULK_STORES)
 FIRST_QUEUED, LAST_QUEUED, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
 

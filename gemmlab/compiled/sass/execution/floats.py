@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.integers import COMPARED, JOINED, set_predicates
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.compiled.sass.listing import Immediate
 from gemmlab.formats import decode
@@ -359,3 +360,52 @@ def hadd2(o: Operands) -> Step:
         write(decode(bits, "float16").astype(np.float32), mask)
 
     return run
+
+
+def comparison(name: str) -> Callable[[Any, Any], Any]:
+    """Return the comparison of floats; those that end in U hold for NaN, too."""
+    if name in COMPARED:
+        return COMPARED[name]
+    plain = COMPARED[name.removesuffix("U")]
+    return lambda a, b: plain(a, b) | np.isnan(a) | np.isnan(b)
+
+
+def _float_set(o: Operands, read: Callable[[int], Read]) -> Step:
+    flags = o.instruction.modifiers
+    compare = comparison(flags[0])
+    a, b = read(2), read(3)
+    joined = next(f for f in flags if f in JOINED)
+    return set_predicates(o, lambda: np.asarray(compare(a(), b())), joined, o.predicate(4))
+
+
+def fsetp(o: Operands) -> Step:
+    """P = whether a ∘ b, of float32 numbers."""
+    return _float_set(o, o.float32)
+
+
+def dsetp(o: Operands) -> Step:
+    """P = whether a ∘ b, of float64 numbers."""
+    if o.instruction.modifiers[0] in ("MIN", "MAX"):
+        return _least(o)
+    return _float_set(o, o.float64)
+
+
+def _least(o: Operands) -> Step:
+    """DSETP.MIN, MAX: p = a is the one to be taken, a number before a NaN; q = both are NaN."""
+    a, b = o.float64(2), o.float64(3)
+    less = o.instruction.modifiers[0] == "MIN"
+    first, second = o.to_predicate(0), o.to_predicate(1)
+
+    def run(mask: Mask) -> None:
+        x, y = np.asarray(a()), np.asarray(b())
+        first((x < y if less else x > y) | np.isnan(y), mask)
+        second(np.isnan(x) & np.isnan(y), mask)
+
+    return run
+
+
+def fsel(o: Operands) -> Step:
+    """D = a where the predicate holds, else b, of float32 numbers."""
+    write, p = o.to(0, np.float32), o.predicate(3)
+    a, b = o.float32(1), o.float32(2)
+    return lambda mask: write(np.where(p(), a(), b()), mask)

@@ -163,23 +163,21 @@ def lea(o: Operands) -> Step:
 
 def vimnmx(o: Operands) -> Step:
     """D = the lesser of a and b where the predicate holds, else the greater."""
-    kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
-    write, a, b, least = o.to(0, kind), o.word(1), o.word(2), o.predicate(3)
-
-    def run(mask: Mask) -> None:
-        x, y = a().view(kind), b().view(kind)
-        write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
-
-    return run
+    return _lesser(o, o.word(1), 2)
 
 
 def viaddmnmx(o: Operands) -> Step:
     """D = the lesser of a + b and c where the predicate holds, else the greater."""
+    a, b = o.word(1), o.word(2)
+    return _lesser(o, lambda: a() + b(), 3)
+
+
+def _lesser(o: Operands, first: Read, second: int) -> Step:
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
-    write, a, b, c, least = o.to(0, kind), o.word(1), o.word(2), o.word(3), o.predicate(4)
+    write, other, least = o.to(0, kind), o.word(second), o.predicate(second + 1)
 
     def run(mask: Mask) -> None:
-        x, y = (a() + b()).view(kind), c().view(kind)
+        x, y = first().view(kind), other().view(kind)
         write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
 
     return run
@@ -375,15 +373,7 @@ COMPARED = {
 JOINED = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
 
 
-def comparison(name: str) -> Callable[[Any, Any], Any]:
-    """Return the comparison of floats; those that end in U hold for NaN, too."""
-    if name in COMPARED:
-        return COMPARED[name]
-    plain = COMPARED[name.removesuffix("U")]
-    return lambda a, b: plain(a, b) | np.isnan(a) | np.isnan(b)
-
-
-def _set(o: Operands, compared: Callable[[], Any], joined: str, after: Read) -> Step:
+def set_predicates(o: Operands, compared: Callable[[], Any], joined: str, after: Read) -> Step:
     """P = compared ∘ after, q = not compared ∘ after, with the AND, OR or XOR of the opcode."""
     join = JOINED[joined]
     first, second = o.to_predicate(0), o.to_predicate(1)
@@ -417,41 +407,7 @@ def isetp(o: Operands) -> Step:
         strict = operator.lt if compare in ("LT", "LE") else operator.gt
         return strict(x, y) | ((x == y) & below())
 
-    return _set(o, compared, joined, o.predicate(4))
-
-
-def _float_set(o: Operands, read: Callable[[int], Read]) -> Step:
-    flags = o.instruction.modifiers
-    compare = comparison(flags[0])
-    a, b = read(2), read(3)
-    joined = next(f for f in flags if f in JOINED)
-    return _set(o, lambda: np.asarray(compare(a(), b())), joined, o.predicate(4))
-
-
-def fsetp(o: Operands) -> Step:
-    """P = whether a ∘ b, of float32 numbers."""
-    return _float_set(o, o.float32)
-
-
-def dsetp(o: Operands) -> Step:
-    """P = whether a ∘ b, of float64 numbers."""
-    if o.instruction.modifiers[0] in ("MIN", "MAX"):
-        return _least(o)
-    return _float_set(o, o.float64)
-
-
-def _least(o: Operands) -> Step:
-    """DSETP.MIN, MAX: p = a is the one to be taken, a number before a NaN; q = both are NaN."""
-    a, b = o.float64(2), o.float64(3)
-    less = o.instruction.modifiers[0] == "MIN"
-    first, second = o.to_predicate(0), o.to_predicate(1)
-
-    def run(mask: Mask) -> None:
-        x, y = np.asarray(a()), np.asarray(b())
-        first((x < y if less else x > y) | np.isnan(y), mask)
-        second(np.isnan(x) & np.isnan(y), mask)
-
-    return run
+    return set_predicates(o, compared, joined, o.predicate(4))
 
 
 def plop3(o: Operands) -> Step:
@@ -472,13 +428,6 @@ def plop3(o: Operands) -> Step:
 def sel(o: Operands) -> Step:
     """D = a where the predicate holds, else b."""
     write, a, b, p = o.to(0), o.word(1), o.word(2), o.predicate(3)
-    return lambda mask: write(np.where(p(), a(), b()), mask)
-
-
-def fsel(o: Operands) -> Step:
-    """D = a where the predicate holds, else b, of float32 numbers."""
-    write, p = o.to(0, np.float32), o.predicate(3)
-    a, b = o.float32(1), o.float32(2)
     return lambda mask: write(np.where(p(), a(), b()), mask)
 
 
