@@ -1,4 +1,8 @@
-"""An SM executes some blocks of a launch; what their warps did is made into what it simulates."""
+"""An SM executes some blocks of a launch; what their warps did is made into what it simulates.
+
+Two blocks in a row run on the two SMs of a TPC, which ask L2 together: what both read comes once
+for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2`, decision 020.
+"""
 
 from __future__ import annotations
 

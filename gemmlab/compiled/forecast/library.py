@@ -48,7 +48,7 @@ class LibraryForecast:
 
     @property
     def limiter(self) -> str:
-        """What limits the speed, a key of `times`."""
+        """The key of `times` that limits the speed."""
         return max(self.times, key=self.times.__getitem__)
 
 

@@ -1,4 +1,9 @@
-"""A launch on a whole GPU, seen from one SM: which blocks it gets, and how many at once."""
+"""Each SM gets a share of a launch on a whole GPU: which blocks, and how many at once.
+
+At first every SM gets as many as the others. Later ones go, one by one, to where a block has ended.
+Blocks of an SM that end together make room for several, while other SMs, a little slower, wait with
+theirs; so the last blocks may go to few SMs. Microbenchmark `blocks_that_load`.
+"""
 
 from __future__ import annotations
 

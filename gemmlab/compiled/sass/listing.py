@@ -190,7 +190,7 @@ class Register:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is RZ or URZ."""
+        """The register is RZ or URZ."""
         return self.index == (RZ if self.file == "R" else URZ)
 
 
@@ -204,12 +204,12 @@ class Predicate:
 
     @property
     def always(self) -> bool:
-        """Whether it is PT."""
+        """The predicate is PT."""
         return self.index == PT and not self.negated
 
     @property
     def never(self) -> bool:
-        """Whether it is !PT."""
+        """The predicate is !PT."""
         return self.index == PT and self.negated
 
 

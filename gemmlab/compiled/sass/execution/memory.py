@@ -267,7 +267,7 @@ def load(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 
 def store(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """What lies at the address = b."""
+    """Put b where the address points."""
     access = _Access(o, memory, watch, "store")
     index = access.place + 1
 
