@@ -11,7 +11,7 @@ from typing import Any
 
 import gemmlab
 from gemmlab import doctor
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import RECORDED, device, name_of
 from gemmlab.measure import recording, records

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gemmlab
-from gemmlab.compiled.forecast.compiling import missing
+from gemmlab.compiled.sass.compiling import missing
 from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 
 Version = tuple[int, ...]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from gemmlab import kernels, plots
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import row
@@ -68,7 +68,7 @@ def code(tiling: Tiling, device: Device, problem: Gemm = PROBLEM) -> Code:
     """Execute and simulate the compiled code of *mma_pipelined*; some seconds."""
     from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
     from gemmlab.compiled.forecast.steps import steps
-    from gemmlab.compiled.sm.effects import Effects
+    from gemmlab.compiled.sm.streams import Effects
 
     executed = execute_rung(problem, device, KERNEL, tiling)
     blocks = next(iter(executed.values())).share.resident

@@ -24,7 +24,8 @@ from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 from gemmlab.problem import Gemm
 
 if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Executed, Forecast
+    from gemmlab.compiled.forecast.executed import Executed
+    from gemmlab.compiled.forecast.kernel import Forecast
     from gemmlab.compiled.forecast.steps import LineCost, Steps
 
 PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16
@@ -84,7 +85,7 @@ def rung(name: str) -> Rung:
 def simulated(name: str, left_out: str) -> Steps:
     """The steps of a rung without the effect of this name in `LEFT_OUT`."""
     from gemmlab.compiled.forecast.steps import steps
-    from gemmlab.compiled.sm.effects import Effects
+    from gemmlab.compiled.sm.streams import Effects
 
     names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
     chosen = rung(name)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.launch import dim
-from gemmlab.compiled.sass.execution.special import Dim
+from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
 from gemmlab.simt.cuda.kernels import Call

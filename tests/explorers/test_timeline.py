@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab import kernels, records
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.result import SCHEDULERS
+from gemmlab.compiled.sm.streams import Effects
 from gemmlab.explorers import Timeline
 from gemmlab.explorers.timeline import LADDERS, LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
 from gemmlab.plots import number, si

@@ -127,8 +127,7 @@ def compiled(kernel, problem):
     """The opcodes of a kernel, and what it takes."""
     from numba.cuda import types
 
-    from gemmlab.compiled.forecast.compiling import _cubin
-    from gemmlab.compiled.sass.compiling import disassemble
+    from gemmlab.compiled.sass.compiling import _cubin, disassemble
 
     of = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}
     given = types.Array(of[problem.dtype], 2, "C")

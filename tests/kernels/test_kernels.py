@@ -11,7 +11,7 @@ import pytest
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from benchmarks.samples.small_tilings import SMALL
 from gemmlab import device, kernels, simulate
-from gemmlab.compiled.forecast import compiling
+from gemmlab.compiled.sass import compiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours
 from gemmlab.problem import LAYOUTS, Gemm

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
-from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.measure.backends import gpu
@@ -101,8 +101,7 @@ def test_what_it_refuses():
 def test_everything_lives_in_registers(n, which, layout):
     from numba.cuda import types
 
-    from gemmlab.compiled.forecast.compiling import _cubin
-    from gemmlab.compiled.sass.compiling import disassemble
+    from gemmlab.compiled.sass.compiling import _cubin, disassemble
 
     problem = gemm((4096, n, 4096), which, layout=layout)
     element = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}

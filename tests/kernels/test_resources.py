@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, cuda, device, kernels
-from gemmlab.compiled.forecast.compiling import ptx
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.compiled.sass.compiling import assemble
+from gemmlab.compiled.sass.compiling import assemble, ptx
 from gemmlab.device import name_of
 from gemmlab.model.occupancy import resident_blocks
 

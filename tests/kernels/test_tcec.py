@@ -10,8 +10,8 @@ from numpy import uint32
 
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
-from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.instructions import (
     cvt_rn_f16x2_f32,
     cvt_rz_f16x2_f32,
@@ -424,8 +424,7 @@ def test_three_accumulators_live_in_registers(tiling):
     """
     from numba.cuda import types
 
-    from gemmlab.compiled.forecast.compiling import _cubin
-    from gemmlab.compiled.sass.compiling import disassemble
+    from gemmlab.compiled.sass.compiling import _cubin, disassemble
 
     matrix, part = (types.Array(t, 2, "C") for t in (types.float32, types.float16))
     maps = [types.Array(types.uint8, 1, "C")] * 4

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels
-from gemmlab.compiled.forecast.compiling import lacking
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Tiling, cuda, kernels, simulate
-from gemmlab.compiled.forecast.compiling import _cubin, lacking
+from gemmlab.compiled.sass.compiling import _cubin, lacking
 from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.batched.scaling import GUESS
 from gemmlab.kernels.kernel import on_device

@@ -57,6 +57,19 @@ def test_a_kernel_is_simulated(tmp_path, capsys):
     assert "program.py on a simulated GPU" in capsys.readouterr().err
 
 
+@pytest.mark.ptxas
+def test_a_kernel_of_ones_own_is_predicted(tmp_path, capsys):
+    (lines,) = (code for code in re.findall(r"```py\n(.*?)```", README, re.S) if "predict_" in code)
+    path = tmp_path / "program.py"  # a kernel's source is read from its file
+    path.write_text(f"{SIMULATED}\n{lines}", "utf-8")
+    runpy.run_path(str(path))
+    said = capsys.readouterr().out.splitlines()[-1]
+    named = lines.splitlines()[-1].removeprefix("# ")
+    # Python's version may change an instruction of what Numba compiles, and with it a few percent.
+    assert float(said.split()[0]) == pytest.approx(float(named.split()[0]), rel=0.1)
+    assert said.split(";")[0].split()[1:] == named.split(";")[0].split()[1:]
+
+
 def test_the_ten_lines_run():
     scope = {}
     exec(TEN_LINES, scope)

@@ -353,7 +353,7 @@ def test_a_program_gets_numba_where_a_gpu_works(works):
 def test_numba_compiles_what_is_written_with_the_stand_in():
     from numba.cuda import types as its
 
-    from gemmlab.compiled.forecast.compiling import ptx
+    from gemmlab.compiled.sass.compiling import ptx
     from gemmlab.simt.cuda import local, shared, syncthreads
 
     @cuda.jit(device=True, forceinline=True)

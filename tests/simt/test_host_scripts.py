@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab
-from gemmlab.compiled.forecast.compiling import ptx
+from gemmlab.compiled.sass.compiling import ptx
 from gemmlab.programs.in_place import _vectorize
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel

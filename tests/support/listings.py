@@ -1,7 +1,6 @@
 """Listings written by hand, in the notation in which they are printed."""
 
-from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sass.text import instructions
+from gemmlab.compiled.sass.listing import Listing, instructions
 
 
 def listing(text: str) -> Listing:

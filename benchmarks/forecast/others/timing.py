@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.forecast.others.case import Case
 from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
-from gemmlab.compiled.sass.execution.launch import dim
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.here.tools import stamp

@@ -1,4 +1,4 @@
-"""What a launch asks of each part of an SM, counted in its compiled code: bounds on its time.
+"""Compiled code bounds a launch's time: no part of an SM does what is counted here faster.
 
 No cycle is simulated: each part is taken as if it were always busy and waited for nobody. A source
 and a tiling do not tell what is counted here: the instructions for addresses and loops, the pipes
@@ -12,7 +12,8 @@ from collections import Counter
 
 import numpy as np
 
-from gemmlab.compiled.forecast.kernel import Executed, known_device
+from gemmlab.compiled.forecast.executed import Executed
+from gemmlab.compiled.forecast.kernel import known_device
 from gemmlab.compiled.forecast.rungs import execute_rung, extended, moved
 from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts, stream_bandwidth
 from gemmlab.compiled.sm.facts import Facts
@@ -32,7 +33,7 @@ PIPES = (Pipe.ALU, Pipe.FP64, Pipe.XU, Pipe.UNIFORM, Pipe.TENSOR)  # one of each
 def count_rung(
     problem: Gemm, device: str | Device, kernel: Kernel, tiling: Tiling | None = None
 ) -> dict[str, float]:
-    """The time that each part needs for a rung of the ladder [s]: none can be done sooner.
+    """Count the time that each part needs for a rung of the ladder [s]; none can be done sooner.
 
     The parts are those of `cycles`, and "dram"; of several launches, of the one that multiplies.
     Raises what `predict_rung` raises.
@@ -51,7 +52,7 @@ def count_rung(
 
 
 def cycles(executed: Executed) -> dict[str, float]:
-    """Cycles that each part of an SM is busy with one block, the mean of those that were executed.
+    """Count the cycles that each part of an SM is busy with one block, the mean of those executed.
 
     "issue" : slots. "fma", "alu", … : the pipes of a scheduler; "registers" : the port of the bank
     that is read more often; "way" : of accesses from a scheduler to the LSU. "l1" : wavefronts of
@@ -68,7 +69,7 @@ def cycles(executed: Executed) -> dict[str, float]:
 
 
 def of_warp(stream: Stream, code: Program, known: Facts) -> dict[str, float]:
-    """What one warp asks of each part: a quarter of what each of four schedulers has, and the rest.
+    """Count what a warp asks of each part: a quarter of what each scheduler has, and the rest.
 
     FFMA runs on either of the two halves of "fma", IMAD on one alone.
     """
@@ -93,7 +94,7 @@ def of_warp(stream: Stream, code: Program, known: Facts) -> dict[str, float]:
 
 
 def port_reads(taken: np.ndarray, code: Program) -> tuple[int, int]:
-    """How often a warp by itself reads the even and the odd bank, one register a cycle each.
+    """Count the cycles in which a warp by itself reads the even and the odd bank of registers.
 
     A register is in the cache of operands if the one before, of its bank and at its place, is the
     same and was to stay; `sm.registers` has the source.

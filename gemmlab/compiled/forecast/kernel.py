@@ -1,4 +1,4 @@
-"""How long a launch takes, from its compiled code: one SM is simulated, with the GPU around it."""
+"""A launch takes so long: one SM is simulated with compiled code, and the GPU around it counted."""
 
 from __future__ import annotations
 
@@ -11,47 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.forecast.compiling import listing as compiled
-from gemmlab.compiled.forecast.hand_out import most_blocks
-from gemmlab.compiled.forecast.l1 import L1
-from gemmlab.compiled.forecast.launches import Share, share
-from gemmlab.compiled.forecast.neighbours import asked_together, first_warps, neighbour
-from gemmlab.compiled.forecast.streams import streams
-from gemmlab.compiled.forecast.whole_gpu import (
-    addition_sectors,
-    clock,
-    dram_time,
-    l2_gain,
-    launch_latency,
-    partial_sector,
-    sm_facts,
-    written_sector,
-)
-from gemmlab.compiled.sass.execution.launch import dim, launch
-from gemmlab.compiled.sass.execution.machine import Visit
-from gemmlab.compiled.sass.execution.memory import SHARED_START
+from gemmlab.compiled.forecast.executed import ROUNDS, Executed, execute, l2_gain
+from gemmlab.compiled.forecast.share import Share, most_blocks
+from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
+from gemmlab.compiled.sass.compiling import listing as compiled
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Level, Stream
+from gemmlab.compiled.sm.streams import Effects
 from gemmlab.device import Device, name_of
 from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
-from gemmlab.tiling import WARP
 
-L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 ALL = Effects()
-ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
-LONGEST = 5_000_000  # steps that a sample may take to its end
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What compiled code says of a launch.
+    """A forecast is what compiled code says of a launch: its time, and what it waits for.
 
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
         is asked where that is less), and where it is known "l2", and "blocks": to hand them out
@@ -106,12 +87,32 @@ def predict_time(
 
     The kernel is compiled for the GPU and executed for some of its blocks, with these arguments;
     what its warps executed runs on a simulated SM. Of a large launch a sample of blocks stands for
-    the rest. The arguments stay as they are.
+    the rest. No constant is fitted, and the arguments stay as they are.
 
-    shared_bytes : dynamic, of a block; options : of `numba.cuda.jit`, such as fastmath
+    function : a kernel as one writes it, with or without `cuda.jit`
+    grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
+        values matter where branches or addresses depend on them
+    device : a GPU whose SM is known: "h200", "h100_sxm", or one of these with other numbers
+    shared_bytes : dynamic shared memory of a block [B]
+    effects : what may keep a warp from issuing; without one of them one sees what that costs
+    max_registers : of a thread; None for as many as the compiler likes
+    options : of `numba.cuda.jit`, such as fastmath
+
+    >>> from gemmlab import cuda, predict_time
+    >>> def doubled(x, y):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         y[i] = 2 * x[i]
+    >>> x, y = np.zeros((2, 1 << 24), np.float32)
+    >>> forecast = predict_time(doubled, x.size // 256, 256, x, y, device="h200")
+    >>> print(forecast)  # "lsu", "scoreboard", …: why other issue slots stayed empty
+    5.0...e-05 s on h200, by sm; slots: 28% scoreboard, 24% pipe, 17% integer, ...
+    >>> 2 * x.nbytes / forecast.seconds / 1e12  # TB/s; the device's memory reaches 4.2 at most
+    2.6...
+
     Raises ValueError for a device whose SM is not known and for a block that it cannot hold,
-    RuntimeError where the compiler's tools are missing or the sample does not end, and
-    NotImplementedError for an instruction whose meaning is not known.
+    RuntimeError where the compiler's tools are missing (it says how to get them) or the sample does
+    not end, and NotImplementedError for an instruction whose meaning is not known.
     """
     target = known_device(device)
     code = compiled(
@@ -123,91 +124,14 @@ def predict_time(
 
 
 def known_device(device: str | Device) -> Device:
-    """The device; ValueError for one whose SM cannot be simulated."""
+    """Return the device; ValueError for one whose SM cannot be simulated."""
     target = load_device(device)
     facts(target.name)
     return target
 
 
-@dataclass(frozen=True, eq=False)
-class Executed:
-    """The first blocks of an SM's share of a launch, and what their warps did.
-
-    footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
-    shared_bytes : of a block, static and dynamic
-    together : how often two neighbouring blocks ask for what comes from L2 once
-    """
-
-    code: Listing
-    device: Device
-    share: Share
-    visits: Sequence[Visit]
-    count: int
-    warps: int  # of a block
-    footprint: int
-    touched: int
-    shared_bytes: int
-    together: float
-
-    @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
-    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
-        """The streams of each block; what L2 does not hold comes from device memory.
-
-        cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
-            any of them stores takes the place of lines that nobody has written back.
-        later : these blocks are no first round
-        """
-        kept = self.footprint <= (self.device.l2_bytes or 0)
-        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
-        if kept:
-            first = self.share.resident * self.warps if cold and not later else 0
-            levels[first:] = int(Level.L2)
-        taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        cache = L1(L1_BYTES - taken)
-        made = streams(
-            self.visits, self.code, levels, cache,
-            *(l2_gain(self) * weight(self.device)
-              for weight in (written_sector, partial_sector, addition_sectors)),
-            stored=Level.L2 if kept and not cold else Level.STORED,
-        )  # fmt: skip
-        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
-
-
-def execute(
-    code: Listing,
-    target: Device,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    *arguments: Any,
-    shared_bytes: int = 0,
-    rounds: int = ROUNDS,
-    first: int = 0,
-) -> Executed:
-    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
-
-    first : the number of its first block
-    """
-    grid, block = dim(grid), dim(block)
-    threads, used = math.prod(block), code.shared_bytes + shared_bytes
-    mine = share(target, grid, threads, used, code.registers)
-    count = min(mine.blocks, rounds * mine.resident)
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    beside = neighbour(mine, first)
-    machine = launch(
-        code, grid, block, *copies, shared_bytes=shared_bytes,
-        blocks=[*mine.places(count, first), *beside],
-    )  # fmt: skip
-    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    visits, warps = machine.run(LONGEST), -(-threads // WARP)
-    return Executed(
-        code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
-        touched=machine.memory.footprint, shared_bytes=used,
-        together=asked_together(visits, warps, (0, count)) if beside else 1.0,
-    )  # fmt: skip
-
-
 def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
-    """What a launch takes at the clock that its own use of Tensor Cores leaves.
+    """Forecast a launch at the clock that its own use of Tensor Cores leaves.
 
     forecast_at : makes a forecast of the use on which the clock depends
     """
@@ -219,7 +143,7 @@ def forecast(
     executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None,
     use: float = 1.0,
 ) -> Forecast:  # fmt: skip
-    """What blocks that were executed say of the launch.
+    """Forecast a launch from those of its blocks that were executed.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
@@ -250,7 +174,7 @@ def forecast(
 
 
 def tensor_cycles(executed: Executed, result: Result) -> float:
-    """Cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
+    """Count the cycles for which an SM's Tensor Cores, one of each scheduler, were busy."""
     code = program(executed.code, facts(executed.device.name))
     taken = np.where(code.kind == Kind.TENSOR, code.interval, 0)
     return float((taken * result.issued).sum()) / SCHEDULERS
@@ -258,7 +182,7 @@ def tensor_cycles(executed: Executed, result: Result) -> float:
 
 @lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
 def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
-    """One SM with `count` blocks, of which those run again that were not executed."""
+    """Simulate one SM with `count` blocks; where fewer were executed, they run again."""
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
@@ -270,14 +194,14 @@ def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use:
 
 
 def busiest(device: Device, share: Share, ends: np.ndarray) -> int:
-    """Blocks of the SM that gets most, where it is known how far SMs are apart."""
+    """Return the blocks of the SM that gets most, where it is known how far SMs are apart."""
     if device.block_spread is None:
         return share.blocks
     return most_blocks(share, ends, device.block_spread)
 
 
 def total_cycles(result: Result, mine: Share) -> float:
-    """Cycles of all blocks of an SM, from those that were simulated.
+    """Return the cycles of all blocks of an SM, from those that were simulated.
 
     Blocks start as others end: those that were not simulated take as long for each instruction as
     all did from the first end of a block to the last start of one.

@@ -1,4 +1,4 @@
-"""The time of the library's products, whose code is not here: tiles that take what they took.
+"""The library's code is not here: its products are predicted from recorded times of its tiles.
 
 `gemmlab.model.in_tiles` divides whole tiles by the peak. The library's own kernels reach less of
 it, need a while to begin, and are others for each format, layout and alignment of rows. All that
@@ -26,7 +26,7 @@ MOST = 32  # parts of k
 
 @dataclass(frozen=True, eq=False)
 class LibraryForecast:
-    """What tiles say of a launch of the library.
+    """A forecast for the library is what its tiles say of a launch.
 
     times : what each resource needs alone [s]: "math" for the tiles of the SM that has most, and
         "dram" for moving each matrix once
@@ -48,14 +48,14 @@ class LibraryForecast:
 
     @property
     def limiter(self) -> str:
-        """What limits the speed, a key of `times`."""
+        """The key of `times` that limits the speed."""
         return max(self.times, key=self.times.__getitem__)
 
 
 def predict_library(
     problem: Gemm, device: str | Device, root: str | Path = records.ROOT
 ) -> LibraryForecast:
-    """The library's product in the tile and the parts of k that take least.
+    """Predict the library's product, in the tile and the parts of k that take least.
 
     Raises LookupError where nothing is recorded of the device or of the problem's kind, and
     ValueError for an unknown device.
@@ -73,7 +73,7 @@ def predict_library(
 
 
 def in_tile(problem: Gemm, device: Device, row: TileTimes, split: int = 1) -> LibraryForecast:
-    """The product in one of the library's tiles, with k in `split` parts."""
+    """Predict the product in one of the library's tiles, with k in `split` parts."""
     waves = row.waves(device.sms, problem.m, problem.n, split)
     launch = launch_latency(device)
     begin = row.begin(device.sms, launch) * (1 if row.stays else waves)

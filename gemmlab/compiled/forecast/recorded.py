@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab import kernels
-from gemmlab.compiled.sass.listing import Line, Listing
-from gemmlab.compiled.sass.text import instructions
+from gemmlab.compiled.sass.listing import Line, Listing, instructions
 from gemmlab.device import name_of
 from gemmlab.here.tools import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash

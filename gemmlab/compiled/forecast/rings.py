@@ -1,4 +1,4 @@
-"""When each stage of a ring is asked for, full, read and free, as the simulated SM runs a block.
+"""A ring has stages: each is asked for, full, read and free, as the simulated SM runs a block.
 
 The producer is a warp that asks the TMA for tiles. Two mbarriers a stage are all that it shares
 with the consumers: at *full* the bytes arrive, and at *empty* the consumers, who have read them.
@@ -44,7 +44,7 @@ class Doing(NamedTuple):
 
 @dataclass(frozen=True)
 class Ring:
-    """What a block does with the stages of its ring.
+    """A ring tells what a block does with the stages that its tiles pass through.
 
     turns : in the order in which they are asked for, those that have come to their end
     roles : waits of the producer, waits and stores of the consumers, products of the Tensor Cores
@@ -60,7 +60,7 @@ class Ring:
 
 
 class _Warp:
-    """What one warp executes, and when.
+    """A warp of a ring: what it executes, and when.
 
     cycles : of each instruction of its stream
     waits : places in the stream where it waits at mbarriers; copies : where it first asks the TMA
@@ -79,11 +79,11 @@ class _Warp:
         self.copies = copies[np.diff(after, prepend=-1) > 0]
 
     def passed(self, mbarrier: int) -> np.ndarray:
-        """The cycles in which its waits for phases of an mbarrier end."""
+        """Return the cycles in which its waits for phases of an mbarrier end."""
         return self.cycles[self.waits[self.mbarriers[self.waits] == mbarrier]]
 
     def does(self) -> list[Doing]:
-        """Its waits, each from the cycle after the instruction before, and what it stores."""
+        """List its waits, each from the cycle after the instruction before, and what it stores."""
         starts, ends = np.append(-1, self.cycles)[self.waits] + 1, self.cycles[self.waits]
         found = [Doing("wait", *span) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
         stores = np.flatnonzero(self.kinds == Kind.GLOBAL)
@@ -95,7 +95,7 @@ class _Warp:
 
 
 def ring(code: Listing, block: Block, timeline: Timeline, facts: Facts) -> Ring:
-    """The ring of the block that runs first, from the timeline of its whole run.
+    """Find the ring of the block that runs first, from the timeline of its whole run.
 
     Raises ValueError for code in which no TMA copies: a thread's copies do not tell when they end.
     """
@@ -119,7 +119,7 @@ def ring(code: Listing, block: Block, timeline: Timeline, facts: Facts) -> Ring:
 
 
 def _turns(producer: _Warp, consumers: Sequence[_Warp], opened: np.ndarray) -> list[Turn]:
-    """All turns; `opened` are the cycles in which phases of the block's mbarriers are complete."""
+    """Find all turns; `opened` has the cycles in which phases of mbarriers are complete."""
     full = producer.mbarriers[producer.copies].tolist()
     empty = producer.mbarriers[producer.waits].tolist()
     stages, turns = list(dict.fromkeys(full)), []
@@ -135,7 +135,7 @@ def _turns(producer: _Warp, consumers: Sequence[_Warp], opened: np.ndarray) -> l
 
 
 def _products(consumers: Sequence[_Warp]) -> list[Doing]:
-    """When any of the SM's Tensor Cores multiplies."""
+    """Find when any of the SM's Tensor Cores multiplies."""
     chosen = [warp.kinds == Kind.TENSOR for warp in consumers]
     starts = np.concatenate([w.cycles[c] for w, c in zip(consumers, chosen, strict=True)])
     lasts = np.concatenate([w.busy[c] for w, c in zip(consumers, chosen, strict=True)])

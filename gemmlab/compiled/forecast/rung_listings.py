@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmlab.compiled.forecast import recorded
-from gemmlab.compiled.forecast.compiling import listing, with_lines
+from gemmlab.compiled.sass.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.device import Device, name_of
@@ -27,7 +27,7 @@ _COMPILED: dict[tuple, Listing] = {}  # here
 def rung_listing(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None = None, device: str | Device = "h200"
 ) -> Listing:
-    """The listing of a rung for a problem, a tiling and a GPU.
+    """Return the listing of a rung for a problem, a tiling and a GPU.
 
     Of several launches it is that of the one which multiplies. Raises what `launch_listing` raises.
     """
@@ -39,7 +39,7 @@ def rung_listing(
 def launch_listing(
     one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
 ) -> Listing:
-    """The listing of one launch of a kernel.
+    """Return the listing of one launch of a kernel.
 
     It is the recorded one if there is one of this source, so that all machines predict alike, and
     else is compiled, once for all problems for which it is the same. Raises RuntimeError that says
@@ -57,7 +57,7 @@ def launch_listing(
 def compiled_rung(
     kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
 ) -> Listing:
-    """What the compiler that is here makes of a rung; RuntimeError where there is none."""
+    """Compile a rung here; RuntimeError where there is no compiler."""
     return compiled_launch(kernel, kernel, problem, tiling, capability)
 
 
@@ -69,7 +69,7 @@ def compiled_launch(
     capability: tuple[int, int],
     compiled: Callable[..., Listing] = listing,
 ) -> Listing:
-    """What it makes of one launch of a kernel.
+    """Compile one launch of a kernel here.
 
     compiled : how, `listing` or `with_lines`
     """
@@ -84,14 +84,14 @@ def compiled_launch(
 
 
 def usual(kernel: Kernel, like: Gemm = ANY) -> Gemm:
-    """`like` in the formats that a rung is shown in: float32, or float16 to float32."""
+    """Return `like` in the formats that a rung is shown in: float32, or float16 to float32."""
     if like.arithmetic in kernel.arithmetic:
         return like
     return replace(like, dtype="float16", out_dtype="float32")
 
 
 def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, Listing]:
-    """What is recorded of a rung, compiled here: its launches in each tiling with measurements."""
+    """Compile here what is recorded of a rung: its launches in each tiling with measurements."""
     problem = usual(kernel)
     return {
         recorded.key_of(one, kernel, problem, tiling, capability): compiled_launch(
@@ -103,7 +103,7 @@ def listings(kernel: Kernel, capability: tuple[int, int]) -> dict[recorded.Key, 
 
 
 def arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
-    """Scalars and arrays of zeros, which take no memory until they are written to."""
+    """Make scalars, and arrays of zeros, which take no memory until they are written to."""
     alpha, beta = problem.scalars()
     a, b, c = map(np.zeros, problem.shapes, problem.memory)
     shared = (

@@ -1,29 +1,27 @@
-"""The time of the course's own kernels, from their compiled code."""
+"""The course's own kernels are predicted from their compiled code, of short products."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.forecast.executed import Executed, execute
 from gemmlab.compiled.forecast.kernel import (
     ALL,
-    Executed,
     Forecast,
     at_its_clock,
     busiest,
-    execute,
     forecast,
     known_device,
 )
-from gemmlab.compiled.forecast.periods import longer, repeats
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
 from gemmlab.compiled.forecast.whole_gpu import dram_time
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.effects import Effects
+from gemmlab.compiled.sm.streams import Effects, Stream
 from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel, Launch
@@ -68,7 +66,7 @@ def forecast_other(
     one: Launch,
     effects: Effects = ALL,
 ) -> Forecast:
-    """What a launch takes before or after the one that multiplies; `launch` is the time between.
+    """Forecast a launch before or after the one that multiplies; `launch` is the time between.
 
     Of all arrays it has to do with those alone that its blocks access: a split with A, B and the
     workspace, a sum with the workspace and C. What the launch before it wrote is in L2, if that
@@ -116,7 +114,7 @@ def execute_whole(
 
 
 def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
-    """The block that takes longest: where equal shares of all steps end anywhere, one of two tiles.
+    """Find the block that takes longest: one of two tiles, where equal shares end anywhere.
 
     It begins twice and stores twice. Where no share has parts of two tiles all blocks are alike.
 
@@ -131,7 +129,7 @@ def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
     tiles = math.prod(tiling.grid(problem))
 
     def divided(block: int) -> int:
-        """How far inside of its share a tile ends, in parts of a tile."""
+        """Return how far inside of its share a tile ends, in parts of a tile."""
         end = -block * tiles % blocks
         return max(0, min(end, tiles - end))
 
@@ -139,7 +137,7 @@ def longest_share(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
 
 
 def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
-    """Bytes of all arrays, the workspace among them."""
+    """Count the bytes of all arrays, the workspace among them."""
     shared = kernel.workspace(problem, tiling)
     return sum(problem.array_bytes) + sum(
         math.prod(w.shape) * number_format(w.dtype).bytes for w in shared
@@ -149,7 +147,7 @@ def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
 def forecast_rung(
     problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL, use: float = 1.0
 ) -> Forecast:
-    """What `execute_rung` says of a problem; `use` of Tensor Cores, on which the clock depends."""
+    """Forecast a problem from `execute_rung`; `use` of Tensor Cores sets the clock."""
     runs = _simulated(problem, executed)
     share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
     found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
@@ -174,13 +172,13 @@ def forecast_rung(
 
 
 def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
-    """When the blocks of an SM end at `k`, from runs that are shorter."""
+    """Return when the blocks of an SM end at `k`, from runs that are shorter."""
     ends = [np.sort(f.result.block_ends) for f in found]
     return extended(ends, sizes, k)
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
-    """The products to simulate by k: what was executed, with more periods where it has two.
+    """Choose the products to simulate, by k: those executed, with more periods if they repeat.
 
     It is the problem itself where that has no more periods than `SIMULATED`. What was executed
     stays where a longer loop does other things than a shorter one.
@@ -194,26 +192,109 @@ def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, 
 
 
 def moved(problem: Gemm) -> int:
-    """Bytes to move where each array is moved once, and C twice where it is read, too."""
+    """Count the bytes to move where each array is moved once, and C twice where it is read, too."""
     return problem.bytes + (problem.array_bytes[2] if problem.beta else 0)
 
 
 def extended(values: list, sizes: list[int], k: int) -> Any:
-    """The value at `k` on the line through those at `sizes`; the one there is if it is alone."""
+    """Return the value at `k` on the line through those at `sizes`, or the only one there is."""
     if len(values) == 1:
         return values[0]
     return values[0] + (values[1] - values[0]) * (k - sizes[0]) / (sizes[1] - sizes[0])
 
 
 def _period(kernel: Kernel, tiling: Tiling) -> int:
-    """Elements along k after which a loop does the same again: at least `SHORT` steps, mostly."""
+    """Return the steps along k after which a loop does the same again: mostly `SHORT` or more."""
     step = math.lcm(tiling.block[2] * kernel.period(tiling), ALIGNED)
     return step * max(1, SHORT * tiling.block[2] // step)
 
 
 def _parts(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
-    """Steps along k for which blocks that divide it get a whole number more each."""
+    """Return the steps along k for which blocks that divide it get a whole number more each."""
     if not kernel.splits:
         return 1
     pieces = math.prod(kernel.configure(problem, tiling)[0])
     return pieces // math.gcd(pieces, math.prod(tiling.grid(problem)))
+
+
+@dataclass(frozen=True, eq=False)
+class Longer(Executed):
+    """A longer product has the blocks of `longer`, with what these have more repeated.
+
+    shorter, longer : the same blocks of the two products
+    periods : times that the stretch is executed; 0 for the shorter product, 1 for the longer one
+    """
+
+    shorter: Executed
+    longer: Executed
+    periods: int
+
+    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
+        """The streams of each block, as `Executed.blocks` gives them."""
+        return [
+            [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
+            for blocks in zip(
+                self.shorter.blocks(cold, later), self.longer.blocks(cold, later), strict=True
+            )
+        ]
+
+
+def longer(shorter: Executed, longer: Executed, periods: int) -> Longer:
+    """Make the product with so many periods more than the shorter one; the longer one has one.
+
+    Its blocks are known where `repeats` says so.
+    """
+    footprint = shorter.footprint + periods * (longer.footprint - shorter.footprint)
+    known = vars(longer) | {"footprint": footprint}
+    return Longer(**known, shorter=shorter, longer=longer, periods=periods)
+
+
+def repeats(shorter: Executed, longer: Executed) -> bool:
+    """Say whether each warp of the longer product executes one stretch more, and else the same."""
+    pairs = zip(shorter.blocks(cold=False), longer.blocks(cold=False), strict=True)
+    return all(
+        stretch(short, long) is not None
+        for blocks in pairs
+        for short, long in zip(*blocks, strict=True)
+    )
+
+
+def repeated(short: Stream, long: Stream, periods: int) -> Stream:
+    """Make the stream with the stretch that `long` has more than `short`, `periods` times.
+
+    >>> from gemmlab.compiled.sm.streams import stream
+    >>> short, long = stream([0, 1, 2, 1, 2, 3]), stream([0, 1, 2, 1, 2, 1, 2, 3])
+    >>> repeated(short, long, 3).instructions.tolist()
+    [0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3]
+    """
+    more = stretch(short, long)
+    columns = (
+        *(long.instructions, long.cycles, long.sectors, long.levels),
+        *(long.mbarriers, long.amounts),
+    )
+    return Stream(
+        *(np.concatenate([c[: more.start], *[c[more]] * periods, c[more.stop :]]) for c in columns)
+    )
+
+
+def stretch(short: Stream, long: Stream) -> slice | None:
+    """Find what `long` has more than `short`; None where that is not in one place.
+
+    A loop can be cut anywhere. It is cut in the middle, since what its first and last turns ask of
+    memory differs: loads that are ahead end before the loop does.
+    """
+    done, more = long.instructions, len(long) - len(short)
+    if more < 0:
+        return None
+    last = _alike(short.instructions, done[: len(short)])
+    if not np.array_equal(done[last + more :], short.instructions[last:]):
+        return None
+    backwards = _alike(done[:last][::-1], done[more : last + more][::-1])
+    cut = last - backwards // 2
+    return slice(cut, cut + more)
+
+
+def _alike(a: np.ndarray, b: np.ndarray) -> int:
+    """Count the elements at the beginning that are the same."""
+    same = a == b
+    return len(a) if same.all() else int(same.argmin())

@@ -1,4 +1,4 @@
-"""What an SM does in the steps of a rung along k: a longer run less a shorter one."""
+"""A step of a rung along k is what a longer run of an SM has more than a shorter one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from functools import cached_property
 
 import numpy as np
 
-from gemmlab.compiled.forecast.kernel import ALL, Executed
+from gemmlab.compiled.forecast.executed import Executed
+from gemmlab.compiled.forecast.kernel import ALL
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sass.listing import Line, Listing
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result
 from gemmlab.compiled.sm.simulation import simulate
+from gemmlab.compiled.sm.streams import Effects
 
 LEAST = 5e-4  # of all slots: less is left out, as what differs between the ends of two runs
 
 
 @dataclass(frozen=True, eq=False)
 class LineCost:
-    """The issue slots of one line, as shares of all slots.
+    """A line of the source costs issue slots, told as shares of all slots.
 
     used : by the name of a `Kind`; empty : by the name of a `Reason`, of slots that stayed empty
         because this line's instructions had to wait, or because they were waited for
@@ -34,13 +35,13 @@ class LineCost:
 
     @property
     def share(self) -> float:
-        """Of all issue slots, used and empty."""
+        """The part of all issue slots, used and empty."""
         return sum(self.used.values()) + sum(self.empty.values())
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """One SM with its resident blocks in the midst of their loop.
+    """Steps tell of one SM with its resident blocks in the midst of their loop.
 
     cycles : of one step
     issued, lost : of one step, as in `Result`
@@ -70,7 +71,7 @@ class Steps:
 
     @cached_property
     def lines(self) -> list[LineCost]:
-        """What each line of the source costs, the dearest first; none where lines are not known."""
+        """The lines of the source, the dearest first; none where lines are not known."""
         known = list(dict.fromkeys(self.listing.lines))
         number = {line: i for i, line in enumerate(known)}
         if not known:
@@ -88,7 +89,7 @@ class Steps:
 
 
 def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL) -> Steps:
-    """The steps of a rung, from two runs as `execute_rung` gives them, both with a warm L2.
+    """Find the steps of a rung from two runs as `execute_rung` gives them, both with a warm L2.
 
     along_k : the length of a step, `Tiling.block[2]`
     Raises ValueError where there is one run alone, because the problem's k is short.
@@ -115,6 +116,6 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
 
 
 def _named(shares: np.ndarray, members: type[IntEnum]) -> dict[str, float]:
-    """Shares by the names of what they are of, the largest first, without those below `LEAST`."""
+    """Return shares by name, the largest first, without those below `LEAST`."""
     found = {m.name.lower(): float(shares[m]) for m in members if shares[m] > LEAST}
     return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -1,29 +1,25 @@
-"""What an SM has of what all SMs share: the clock, L2, device memory; and what launching takes."""
+"""An SM shares with all others the clock, L2 and device memory; a launch takes time of its own."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share, written_sector
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.streams import Level
 from gemmlab.device import Device
 from gemmlab.model.transactions import SECTOR
-
-if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Executed
-
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part
 QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
 
 
 def clock(executed: Executed, use: float = 1.0) -> float:
-    """The SMs' clock in a launch [Hz]: Tensor Cores lower it, the more the busier they are.
+    """Return the SMs' clock in a launch [Hz]: the busier Tensor Cores are, the lower it is.
 
     use : the part of the time for which the Tensor Cores of an SM with blocks are busy. Without it
         the clock is that of few SMs.
@@ -40,13 +36,8 @@ def clock(executed: Executed, use: float = 1.0) -> float:
     return clocks[0] - (clocks[0] - lowest) * min(1.0, use / full)
 
 
-def busy_sms(executed: Executed) -> int:
-    """SMs that have blocks."""
-    return min(executed.device.sms, math.prod(executed.share.grid))
-
-
 def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
-    """The facts of an SM among others that do the same, at the clock of such `use`.
+    """Return the facts of an SM among others that do the same, at the clock of such `use`.
 
     L2 and device memory have clocks of their own, and give as much a second: device memory at the
     mean rate at which all arrays come. SMs without a block leave their share of it to others. What
@@ -71,23 +62,8 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
     )
 
 
-def l2_share(executed: Executed, asked: float = 1.0) -> float:
-    """Bytes that an SM gets from L2 in a cycle, where what comes is asked for so often."""
-    known, device = facts(executed.device.name), executed.device
-    of_all = known.l2_bytes_per_cycle * device.sms
-    return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
-
-
-def l2_gain(executed: Executed) -> float:
-    """How much more an SM reads from L2, because what two neighbours ask for comes once.
-
-    It has no more for what it stores.
-    """
-    return l2_share(executed, executed.together) / l2_share(executed)
-
-
 def asked_again(executed: Executed) -> float:
-    """How often blocks read what comes from device memory once, at least 1."""
+    """Count how often blocks read what comes from device memory once, at least 1."""
     if not executed.footprint:
         return 1.0
     mine, device = executed.share, executed.device
@@ -101,7 +77,7 @@ def asked_again(executed: Executed) -> float:
 
 @lru_cache(maxsize=16)  # of a launch it is asked for at each clock
 def stored_alone(executed: Executed) -> int:
-    """Bytes that a block stores and does not read, the first of those that were executed."""
+    """Count the bytes that a block, the first one executed, stores and does not read."""
     read, stored, boxes = set(), set(), 0
     for cost in (cost for visit in executed.visits for _, cost in visit.costs):
         its = cost.warps < executed.warps
@@ -113,38 +89,17 @@ def stored_alone(executed: Executed) -> int:
 
 
 def stored_weight(executed: Executed) -> float:
-    """As how many sectors one counts that an SM stores, by the time that L2 takes for it."""
+    """A sector that an SM stores counts as so many, by the time that L2 takes for it."""
     return l2_gain(executed) * written_sector(executed.device)
 
 
-def written_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored: L2 takes them more slowly than it gives."""
-    if not (device.l2_bandwidth and device.l2_write_bandwidth):
-        return 1.0
-    return device.l2_bandwidth / device.l2_write_bandwidth
-
-
-def partial_sector(device: Device) -> float:
-    """As how many sectors one counts that is stored in part: L2 reads it before it writes it."""
-    if not (device.l2_bandwidth and device.l2_partial_writes):
-        return 1.0
-    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
-
-
-def addition_sectors(device: Device) -> float:
-    """As how many sectors one atomic addition counts, by the time that L2 takes for it."""
-    if not (device.l2_bandwidth and device.l2_additions):
-        return 0.0
-    return device.l2_bandwidth / SECTOR / device.l2_additions
-
-
 def launch_latency(device: Device) -> float:
-    """From the event before a launch that does nothing to the one after it [s], 0 if not known."""
+    """Return the time between events around a launch that does nothing [s], 0 if not known."""
     return device.launch_latency or 0.0
 
 
 def dram_time(moved: float, device: Device) -> float:
-    """Time to move so many bytes, when L2 is full of lines that were written [s].
+    """Return the time to move so many bytes when L2 is full of lines that were written [s].
 
     Until it has given them up, each line that comes sends another one to memory.
     """
@@ -154,5 +109,5 @@ def dram_time(moved: float, device: Device) -> float:
 
 
 def stream_bandwidth(device: Device) -> float:
-    """What reading and writing reach together where that was measured, else the peak [B/s]."""
+    """Return what reading and writing reach together if that was measured, else the peak [B/s]."""
     return device.dram_copy_bandwidth or device.dram_bandwidth

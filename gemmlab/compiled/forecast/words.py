@@ -1,4 +1,4 @@
-"""A forecast in words: what a kernel waits for, and what its issue slots were used for."""
+"""A forecast is told in words: what a kernel waits for, and what its issue slots were used for."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ MOST = 3  # uses that are named
 
 
 def uses(result: Result) -> dict[str, float]:
-    """What slots issued, as shares of all slots, the largest first."""
+    """Say what slots issued, as shares of all slots, the largest first."""
     return {DONE[Kind[name.upper()]]: n / result.slots for name, n in _falling(result.used)}
 
 
 def waits(result: Result) -> dict[str, float]:
-    """What empty slots waited for, as shares of all slots, the largest first.
+    """Say what empty slots waited for, as shares of all slots, the largest first.
 
     A result is called after what it is the result of, a pipe after what runs on it.
     """
@@ -61,7 +61,7 @@ def waits(result: Result) -> dict[str, float]:
 
 
 def sentence(forecast: Forecast) -> str:
-    """What a launch waits for most, and what its issue slots are used for."""
+    """Say what a launch waits for most, and what its issue slots are used for."""
     if forecast.bottleneck != "sm":
         alone = forecast.times["sm"] / forecast.times[forecast.bottleneck]
         part = PARTS[forecast.bottleneck]

@@ -1,5 +1,6 @@
-"""From PTX to a listing, by NVIDIA's assembler and disassembler; no GPU is needed.
+"""A Numba-CUDA kernel becomes a listing, for a GPU that need not be here.
 
+Numba compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and the disassembler reads it.
 `ptxas` comes with the wheel nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit
 has both.
 """
@@ -8,21 +9,30 @@ from __future__ import annotations
 
 import io
 import json
+import linecache
 import re
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Listing
-from gemmlab.here.tools import run
+from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Line, Listing
+from gemmlab.device import Capability, architecture
+from gemmlab.here.driver import numba_cuda
+from gemmlab.here.tools import WHEELS, run, tool
 
 # Instructions of one architecture alone, which have to be asked for: "sm_90a".
 SPECIFIC = ("wgmma.", "setmaxnreg.")
 
 
 class Usage(NamedTuple):
-    """What ptxas says a kernel takes: registers and local memory [B] of a thread, static shared
-    memory of a block [B].
+    """ptxas says what a kernel takes: of a thread registers and local memory, of a block shared
+    [B].
     """
 
     registers: int
@@ -31,7 +41,7 @@ class Usage(NamedTuple):
 
 
 def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
-    """The cubin of a PTX text with one kernel, and what the kernel takes.
+    """Assemble a PTX text with one kernel: return the cubin, and what the kernel takes.
 
     registers : at most, of a thread; None for as many as ptxas likes
     Raises RuntimeError with the assembler's words where it refuses the text.
@@ -48,7 +58,7 @@ def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple
 
 
 def usage(text: str) -> Usage:
-    """The `Usage` that `ptxas -v` prints.
+    """Read the `Usage` that `ptxas -v` prints.
 
     >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers, 256 bytes smem")
     Usage(registers=24, local_bytes=8, shared_bytes=256)
@@ -58,7 +68,7 @@ def usage(text: str) -> Usage:
 
 
 def machine_code(cubin: bytes) -> bytes:
-    """The instructions of the one kernel in `cubin`; ValueError for a cubin that has several."""
+    """Return the instructions of the one kernel in `cubin`; ValueError where it has several."""
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(io.BytesIO(cubin))
@@ -69,16 +79,13 @@ def machine_code(cubin: bytes) -> bytes:
 
 
 def disassemble(cubin: bytes, taken: Usage) -> Listing:
-    """The listing of the one kernel in `cubin`; ValueError for a cubin that has several.
+    """Read the listing of the one kernel in `cubin`; ValueError where it has several.
 
     The kernel is called "kernel" in it: Numba counts compilations in the names that it gives.
     """
     from elftools.elf.elffile import ELFFile
 
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
-        about, functions = json.loads(run("nvdisasm", "-json", file).stdout)
+    about, functions = json.loads(_nvdisasm(cubin, "-json"))
     elf = ELFFile(io.BytesIO(cubin))
     code, version = machine_code(cubin), about["SM"]["version"]
     starts = {f["function-name"]: f["start"] for f in functions}
@@ -98,16 +105,12 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
 
 
 def places(cubin: bytes) -> dict[int, tuple[str, int]]:
-    """Of the instructions at these addresses [B], the file and the number of the source's line.
+    """Find the source's file and line number of instructions, by their addresses [B].
 
     Only PTX that names lines has them: Numba writes it with `lineinfo=True`.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
-        text = run("nvdisasm", "-g", "-c", file).stdout
     found, place = {}, None
-    for line in text.splitlines():
+    for line in _nvdisasm(cubin, "-g", "-c").splitlines():
         if named := re.match(r'\s*//## File "(.*)", line (\d+)', line):
             place = named[1], int(named[2])
         elif (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)) and place:
@@ -115,8 +118,15 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
     return found
 
 
+def _nvdisasm(cubin: bytes, *options: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        return run("nvdisasm", *options, file).stdout
+
+
 def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
-    """An instruction from nvdisasm's JSON, its control fields from the code itself.
+    """Make an instruction from nvdisasm's JSON, its control fields from the code itself.
 
     own : the kernel's name, which functions name that return to it
 
@@ -136,7 +146,7 @@ def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> I
 
 
 def _constants(elf: Any) -> dict[int, bytes]:
-    """Constant banks that have contents, without that of the parameters."""
+    """Return the constant banks that have contents, without that of the parameters."""
     banks = {}
     for section in elf.iter_sections():
         found = re.match(r"\.nv\.constant([1-9]\d*)", section.name)
@@ -146,7 +156,7 @@ def _constants(elf: Any) -> dict[int, bytes]:
 
 
 def _data(elf: Any) -> dict[str, Any]:
-    """The module's variables one after the other, and where bank 4 points to them."""
+    """Return the module's variables one after the other, and where bank 4 points to them."""
     names = [s.name for s in elf.iter_sections()]
     starts, data = {}, b""
     for index, section in enumerate(elf.iter_sections()):
@@ -165,3 +175,163 @@ def _data(elf: Any) -> dict[str, Any]:
         if start is not None:
             pointers.append((entry["r_offset"], start + symbol["st_value"] + entry["r_addend"]))
     return {"data": data, "pointers": tuple(pointers)}
+
+
+PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
+INSTALL = 'python -m pip install "gemmlab[forecast]"'
+WHERE = "Linux, Windows; no GPU is needed"
+
+
+@cache
+def missing() -> tuple[str, ...]:
+    """Name what compiling a kernel and reading its code needs, and is not here."""
+    packages = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    tools = []
+    for name in WHEELS:
+        try:
+            tool(name)
+        except RuntimeError:
+            tools.append(name)
+    return (*packages, *tools)
+
+
+def lacking() -> str:
+    """Say what is missing and how to get it, in one line; empty where nothing is."""
+    names = missing()
+    return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
+
+
+def check_tools() -> None:
+    """RuntimeError that says what compiling needs and how to get it, where something is missing."""
+    if lacking():
+        raise RuntimeError(f"a kernel is to be compiled, and {lacking()}")
+
+
+def listing(
+    function: Callable,
+    arguments: Sequence[Any],
+    target: str = "sm_90",
+    max_registers: int | None = None,
+    **options: Any,
+) -> Listing:
+    """Compile a kernel with Numba and ptxas for arguments of these types, and read its listing.
+
+    options : those of `numba.cuda.jit`, such as fastmath and launch_bounds
+    Raises RuntimeError where a tool is missing or refuses the code, and what Numba raises.
+    """
+    return _listing(*_asked(function, arguments, target, max_registers, options))
+
+
+def with_lines(
+    function: Callable,
+    arguments: Sequence[Any],
+    target: str = "sm_90",
+    max_registers: int | None = None,
+    **options: Any,
+) -> Listing:
+    """Return the `listing` with the line that each of its instructions comes from.
+
+    To name lines is a second compilation, in which some kernels get other instructions: then there
+    are no lines, because the listing is what a GPU executes.
+    """
+    asked = _asked(function, arguments, target, max_registers, options)
+    code, (cubin, taken) = _listing(*asked), _cubin(*asked, lineinfo=True)
+    named, known = disassemble(cubin, taken), places(cubin)
+    if [i.opcode for i in named.instructions] != [i.opcode for i in code.instructions]:
+        return code
+    lines = tuple(_line(asked.function, known.get(i.address)) for i in code.instructions)
+    return replace(code, lines=lines)
+
+
+def ptx(function: Callable, signature: tuple, capability: Capability, **options: Any) -> str:
+    """Compile a kernel to PTX for a compute capability; neither such a GPU nor CUDA need be here.
+
+    signature : Numba's types; options : those of `numba.cuda.compile_ptx`
+    """
+    cuda = numba_cuda()
+    with standing_in(capability):
+        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+
+
+@contextmanager
+def standing_in(capability: Capability) -> Iterator[None]:
+    """Let Numba find a GPU of a compute capability, and no need of NVRTC, while it compiles.
+
+    Numba has an option for the first of these alone, `FORCE_CUDA_CC`. Hence three attributes of its
+    modules have other values meanwhile, under the lock that all compiling takes: what other threads
+    compile is for the GPU that is there.
+    """
+    from numba.cuda import config, cuda_paths, dispatcher
+    from numba.cuda.core.compiler_lock import global_compiler_lock
+
+    stand_in = SimpleNamespace(compute_capability=capability)
+    replaced = (
+        # NVRTC, 90 MB to download, would say which capabilities there are, and compile nothing.
+        (config, "FORCE_CUDA_CC", capability),
+        (cuda_paths, "_get_nvrtc_path", lambda: SimpleNamespace(by="not looked for", info=None)),
+        # Device functions are compiled for the GPU that is there, whatever `cc` says.
+        (dispatcher, "get_current_device", lambda: stand_in),
+    )
+    with global_compiler_lock:
+        before = [getattr(module, name) for module, name, _ in replaced]
+        try:
+            for module, name, value in replaced:
+                setattr(module, name, value)
+            yield
+        finally:
+            for (module, name, _), value in zip(replaced, before, strict=True):
+                setattr(module, name, value)
+
+
+class Asked(NamedTuple):
+    """A listing is asked for of a function, by all that the compilers are told."""
+
+    function: Callable
+    signature: tuple
+    target: str
+    registers: int | None
+    options: tuple
+
+
+def _asked(
+    function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
+    options: Mapping[str, Any],
+) -> Asked:  # fmt: skip
+    check_tools()
+    plain = getattr(function, "py_func", function)
+    signature = tuple(_type(argument) for argument in arguments)
+    return Asked(plain, signature, target, registers, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=256)
+def _listing(*asked: Any) -> Listing:
+    return disassemble(*_cubin(*asked))
+
+
+def _cubin(
+    function: Callable, signature: tuple, target: str, registers: int | None, options: tuple,
+    **more: Any,
+) -> tuple[bytes, Usage]:  # fmt: skip
+    capability = architecture(target).capability
+    return assemble(
+        ptx(function, signature, capability, **dict(options), **more), target, registers
+    )
+
+
+def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
+    """Return the line of a place in a file; Numba calls what belongs to no line the line 0."""
+    if place is None or not place[1]:
+        return None
+    file, number = place
+    here = Path(file) == Path(function.__code__.co_filename)
+    text = linecache.getline(file, number).strip()
+    return Line(number - function.__code__.co_firstlineno + 1 if here else 0, text)
+
+
+def _type(argument: Any) -> Any:
+    try:
+        from numba.cuda.typing.typeof import Purpose, typeof
+    except ImportError:
+        from numba.core.typing.typeof import Purpose, typeof
+
+    return typeof(argument, Purpose.argument)

@@ -1,7 +1,8 @@
-"""Compiled code as nouns: an instruction, its control fields, and the listing of a kernel."""
+"""Compiled code as nouns: instructions, their operands and control fields, and listings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,7 +14,7 @@ _CONTROL = 41  # of the word's upper half: where the control fields begin
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What ptxas tells the hardware about when an instruction may issue.
+    """The control fields are ptxas's word to the hardware on when an instruction may issue.
 
     stall : cycles until the warp's next instruction may issue
     yields : another warp should go first
@@ -30,7 +31,7 @@ class Control:
 
     @classmethod
     def decode(cls, upper: int) -> Control:
-        """From the upper 64 bits of an instruction, of which bits 41 to 57 are these fields.
+        """Read the upper 64 bits of an instruction, of which bits 41 to 57 are these fields.
 
         Source: Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking",
         arXiv:1804.06826, section 2.1; the same on GPUs from Turing to Blackwell.
@@ -78,7 +79,7 @@ class Instruction:
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """What follows the name, ("WIDE", "U32") of "IMAD.WIDE.U32"."""
+        """The words that follow the name, ("WIDE", "U32") of "IMAD.WIDE.U32"."""
         return tuple(self.opcode.split(".")[1:])
 
     def __str__(self) -> str:
@@ -99,7 +100,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """A kernel as the GPU executes it; equal to itself alone, so that what is made of it is kept.
+    """A listing is a kernel as the GPU executes it; equal to itself alone, so that it is a key.
 
     architecture : "sm_90", say
     instructions : in the order of their addresses, functions that the kernel calls included
@@ -126,3 +127,212 @@ class Listing:
     def __str__(self) -> str:
         """One line an instruction: address, control, text."""
         return "\n".join(f"{i.address:05x}  {i.control}  {i}" for i in self.instructions)
+
+
+_ROW = re.compile(
+    r"((?P<address>[0-9a-f]+)\s+)?"
+    r"(?P<waits>[-0-5]{6}) W(?P<write>.) R(?P<read>.) (?P<yields>.) S(?P<stall>\d\d)\s+"
+    r"(@(?P<guard>\S+) )?(?P<opcode>\S+)\s*(?P<operands>.*)"
+)
+
+
+def instructions(text: str) -> tuple[Instruction, ...]:
+    """Read the instructions of a text as `str` makes it of a `Listing`, one a line.
+
+    Addresses may be left out: then each instruction follows the one above.
+    Raises ValueError, with the line, for one that is none.
+
+    >>> (one,) = instructions("00020  -1---- W0 R- - S04  @!P0 LDS R2, [R4+0x10]")
+    >>> one.address, one.guard, one.operands, one.control.waits
+    (32, '!P0', ('R2', '[R4+0x10]'), (1,))
+    """
+    found: list[Instruction] = []
+    for line in text.strip().splitlines():
+        found.append(_instruction(line.strip(), found[-1].address + BYTES if found else 0))
+    return tuple(found)
+
+
+def _instruction(line: str, following: int) -> Instruction:
+    row = _ROW.fullmatch(line)
+    if row is None:
+        raise ValueError(f"{line!r} is no instruction; they read as `Listing` prints them")
+    write, read = (None if row[k] == "-" else int(row[k]) for k in ("write", "read"))
+    return Instruction(
+        int(row["address"], 16) if row["address"] else following,
+        row["guard"] or "",
+        row["opcode"],
+        tuple(o.strip() for o in row["operands"].split(",")) if row["operands"] else (),
+        Control(
+            int(row["stall"]), row["yields"] == "Y", write, read,
+            tuple(int(w) for w in row["waits"] if w != "-"),
+        ),
+    )  # fmt: skip
+
+
+RZ = 255  # the register that is always zero
+URZ = 63  # likewise among the uniform ones
+PT = 7  # the predicate that always holds
+
+_NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register belongs to a lane ("R") or, the same for all lanes, to a warp ("UR")."""
+
+    file: str
+    index: int
+    negative: bool = False
+    absolute: bool = False
+    inverted: bool = False
+    reused: bool = False  # its value stays in the cache of operands
+    half: str = ""  # "H0_H0", "H1", "B2": the part that is read
+
+    @property
+    def is_zero(self) -> bool:
+        """The register is RZ or URZ."""
+        return self.index == (RZ if self.file == "R" else URZ)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A predicate belongs to a lane ("P") or to a warp ("UP")."""
+
+    file: str
+    index: int
+    negated: bool = False
+
+    @property
+    def always(self) -> bool:
+        """The predicate is PT."""
+        return self.index == PT and not self.negated
+
+    @property
+    def never(self) -> bool:
+        """The predicate is !PT."""
+        return self.index == PT and self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A word of a constant bank, `offset` [B] beyond the register `index` if there is one."""
+
+    bank: int
+    offset: int
+    index: Register | None = None
+    negative: bool = False
+    absolute: bool = False
+    inverted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A number in the instruction itself, as text: 1 is an integer or a float by the opcode."""
+
+    text: str
+
+    @property
+    def integer(self) -> int:
+        """The number; ValueError where it is none."""
+        return int(self.text, 0)
+
+    @property
+    def real(self) -> float:
+        """The number as a float; "+INF" and "+QNAN" are numbers too."""
+        text = self.text.lower().replace("qnan", "nan").replace("snan", "nan")
+        if _NUMBER.match(text):
+            return float(int(text, 0))
+        return float(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place in memory: the sum of registers and an offset [B]; `scale` multiplies the first."""
+
+    registers: tuple[Register, ...]
+    offset: int = 0
+    wide: bool = False  # the first register and its successor are a 64-bit address
+    scale: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name is any other operand: a special register, a barrier, a label."""
+
+    text: str
+
+
+Operand = Register | Predicate | Constant | Immediate | Address | Name
+
+_REGISTER = re.compile(
+    r"(?P<minus>-)?(?P<bar>\|)?(?P<not>~)?(?P<file>UR|R)(?P<index>\d+|Z)"
+    r"\|?(?P<parts>(\.\w+)*)\|?$"
+)
+_PREDICATE = re.compile(r"(?P<not>!)?(?P<file>UP|P)(?P<index>\d|T)$")
+_CONSTANT = re.compile(
+    r"(?P<minus>-)?(?P<bar>\|)?(?P<not>~)?c\[0x(?P<bank>[0-9a-f]+)\]\[(?P<inside>[^\]]*)\]\|?(\.\w+)*$"
+)
+
+
+def parse(text: str) -> Operand:
+    """Read an operand of a listing's text.
+
+    >>> parse("-R4.reuse").negative, parse("c[0x0][0x210]").offset, parse("!PT").never
+    (True, 528, True)
+    >>> parse("desc[UR4][R24.64+0x10]").offset
+    16
+    """
+    found = _REGISTER.match(text)
+    if found:
+        return _register(found)
+    found = _PREDICATE.match(text)
+    if found:
+        index = PT if found["index"] == "T" else int(found["index"])
+        return Predicate(found["file"], index, bool(found["not"]))
+    found = _CONSTANT.match(text)
+    if found:
+        inside = _address(found["inside"])
+        return Constant(
+            int(found["bank"], 16),
+            inside.offset,
+            inside.registers[0] if inside.registers else None,
+            bool(found["minus"]),
+            bool(found["bar"]),
+            bool(found["not"]),
+        )
+    if text.endswith("]"):
+        return _address(text[text.rindex("[") + 1 : -1])
+    if text[:1] in "+-.0123456789" or text.lower().lstrip("+-") in ("inf", "qnan", "snan"):
+        return Immediate(text)
+    return Name(text)
+
+
+def _register(found: re.Match[str]) -> Register:
+    zero = URZ if found["file"] == "UR" else RZ
+    parts = found["parts"].split(".")[1:]
+    halves = [part for part in parts if re.match(r"[HB]\d", part)]
+    return Register(
+        found["file"],
+        zero if found["index"] == "Z" else int(found["index"]),
+        bool(found["minus"]),
+        bool(found["bar"]),
+        bool(found["not"]),
+        "reuse" in parts,
+        halves[0] if halves else "",
+    )
+
+
+def _address(text: str) -> Address:
+    """Read what stands in the brackets: registers and an offset, added."""
+    registers: list[Register] = []
+    offset, wide, scale = 0, False, 1
+    for part in text.replace("-0x", "+-0x").split("+"):
+        found = _REGISTER.match(part)
+        if found is None:
+            offset += int(part, 0) if part else 0
+            continue
+        flags = found["parts"].split(".")[1:]
+        wide = wide or "64" in flags
+        scale = next((int(flag[1:]) for flag in flags if re.match(r"X\d+$", flag)), scale)
+        registers.append(_register(found))
+    return Address(tuple(registers), offset, wide, scale)

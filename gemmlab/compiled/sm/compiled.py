@@ -1,4 +1,4 @@
-"""The decorators of the inner loop: Numba compiles it where it is installed, else Python runs it.
+"""Numba compiles the inner loop where it is installed, else Python runs it.
 
 To compile takes seconds, so the result is kept on disk. Numba knows a kept function by its own
 file; but it contains the functions that it calls, which are in other files. A number made of all

@@ -1,4 +1,4 @@
-"""Fetching: instructions come in lines, from a scheduler's own cache or from that of the SM.
+"""Instructions are fetched in lines, from a scheduler's own cache or from that of the SM.
 
 When a warp enters a line, the next few are asked for, too. So a warp that goes straight on waits
 only for lines that the SM's cache lacks; after a branch it waits until its target has come all
@@ -19,7 +19,7 @@ ABSENT = 1 << 60  # the cycle in which a line comes that nobody has asked for
 
 
 class Lines(NamedTuple):
-    """Where lines of instructions are.
+    """The lines of instructions are where these arrays say.
 
     near : (schedulers, lines), the cycle in which a line is in a scheduler's cache, or `ABSENT`
     ring, oldest : (schedulers, places) and (schedulers,), its lines in the order of their coming
@@ -55,7 +55,7 @@ def empty_lines(count: int, facts: Facts) -> Lines:
 
 @compiled
 def arrival(lines, facts, line, t):
-    """The cycle in which the SM's cache has a line; the line that was used least recently goes."""
+    """Return the cycle in which the SM's cache has a line; the line used least recently goes."""
     row = line % facts.far_sets
     way = 0
     for k in range(facts.far_ways):
@@ -73,7 +73,7 @@ def arrival(lines, facts, line, t):
 
 @compiled
 def fetch(lines, facts, scheduler, line, t):
-    """The cycle in which a scheduler has a line; its oldest one makes room."""
+    """Return the cycle in which a scheduler has a line; its oldest one makes room."""
     if lines.near[scheduler, line] == ABSENT:
         place = lines.oldest[scheduler]
         leaving = lines.ring[scheduler, place]
@@ -87,7 +87,7 @@ def fetch(lines, facts, scheduler, line, t):
 
 @compiled
 def enter(lines, facts, scheduler, line, jumps, t):
-    """The cycle from which a warp has the instructions of the line that it enters."""
+    """Return the cycle from which a warp has the instructions of the line that it enters."""
     at = t
     if jumps:
         at = max(at, lines.turned[scheduler]) + facts.branch_latency

@@ -1,4 +1,4 @@
-"""Memory: the queues of four schedulers, the pipe of shared memory and L1, and the share of L2."""
+"""Memory has the queues of four schedulers, the pipe of shared memory and L1, and a share of L2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECTOR = 32  # bytes
 
 
 class Lsu(NamedTuple):
-    """What is on its way to memory.
+    """The LSU keeps what is on its way to memory.
 
     queue : (schedulers, places, 3), warp, position in the flow, and cycle of entry
     head, length : (schedulers,), of each queue
@@ -69,7 +69,7 @@ def enqueue(lsu, boards, code, scheduler, warp, position, i, t):
 
 @compiled
 def next_dispatch(lsu):
-    """The cycle in which the pipe takes an instruction, and the scheduler from whose queue."""
+    """Return the cycle in which the pipe takes an instruction, and from which scheduler."""
     soon, chosen = NEVER, 0
     for k in range(1, SCHEDULERS + 1):
         scheduler = (lsu.pipe[1] + k) % SCHEDULERS
@@ -113,7 +113,7 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
 
 @compiled
 def read_matrices(lsu, cycles, t):
-    """A product that begins in cycle t reads shared memory; the cycle in which it has."""
+    """A product that begins in cycle t reads shared memory; return the cycle in which it has."""
     lsu.pipe[0] = max(lsu.pipe[0], t) + cycles
     return lsu.pipe[0]
 
@@ -128,7 +128,7 @@ def store_box(lsu, flow, facts, on, position, warp, t):
 
 @compiled
 def latency(lsu, code, flow, facts, on, i, position, warp, t):
-    """Cycles from an instruction that reaches the pipe at once to one that waits for it.
+    """Return the cycles from an instruction that reaches the pipe now to one that waits for it.
 
     One that waits and asks L2 for nothing waits for what its warp has asked for before.
     """
@@ -153,7 +153,7 @@ def latency(lsu, code, flow, facts, on, i, position, warp, t):
 
 @compiled
 def shares(lsu, facts, sectors, level, t):
-    """When L2, and device memory if it is asked, begin and have sent what is asked in cycle t."""
+    """Return when L2, and device memory if asked, begin and have sent what is asked in cycle t."""
     asked = sectors * SECTOR
     began = max(lsu.share[0], float(t))
     lsu.share[0] = began + asked / facts.l2_bytes_per_cycle

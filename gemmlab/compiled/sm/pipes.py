@@ -1,4 +1,4 @@
-"""Where an instruction runs, how long it keeps that place busy, and when its result is there.
+"""An instruction keeps a pipe or a unit busy for an interval, and later has its result.
 
 A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
 interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
@@ -35,7 +35,7 @@ class Pipe(IntEnum):
 
 
 class Unit(IntEnum):
-    """Who does what is not done by a pipe."""
+    """A unit does what is not done by a pipe."""
 
     NONE = 0
     SHARED = 1  # LSU, shared memory
@@ -55,7 +55,7 @@ class Unit(IntEnum):
 
 
 class Kind(IntEnum):
-    """What an issue slot is used for, in the words of a picture."""
+    """An issue slot is used for one of these kinds, in the words of a picture."""
 
     FMA = 0
     INTEGER = 1
@@ -72,7 +72,7 @@ class Kind(IntEnum):
 
 
 class Use(NamedTuple):
-    """What an instruction takes: a pipe (or the other one) for an interval, or a unit.
+    """An instruction takes a pipe (or the other one) for an interval, or a unit.
 
     matrices : cycles for which a product keeps shared memory busy
     """
@@ -116,22 +116,33 @@ OPCODES = {
         ENDCOLLECTIVE BMOV""",
 }
 GROUPS = {name: group for group, names in OPCODES.items() for name in names.split()}
+WITHOUT_PIPE = {
+    "bulk": Use(Kind.COPY, unit=Unit.BULK),
+    "bulk store": Use(Kind.GLOBAL, unit=Unit.BULK_STORE),
+    "bulk stores": Use(Kind.GLOBAL, unit=Unit.BULK_STORES),
+    "shared": Use(Kind.SHARED, unit=Unit.SHARED),
+    "global": Use(Kind.GLOBAL, unit=Unit.GLOBAL),
+    "copy": Use(Kind.COPY, unit=Unit.COPY),
+    "copies": Use(Kind.COPY, unit=Unit.COPIES),
+    "branch": Use(Kind.BRANCH),
+}
 
 
 def is_wide(instruction: Instruction) -> bool:
-    """Whether it is a product of integers of which more than the lower 32 bits are needed."""
+    """Say whether a product of integers needs more than the lower 32 bits."""
     return instruction.name == "IMAD" and bool({"WIDE", "HI"} & set(instruction.modifiers))
 
 
 def use(instruction: Instruction, facts: Facts) -> Use:
-    """What an instruction takes; one that is not known takes its issue slot alone.
+    """Return what an instruction takes; one that is not known takes its issue slot alone.
 
     >>> from gemmlab.compiled.sm.facts import facts
     >>> use(Instruction(0, "", "IMAD.WIDE.U32", ()), facts("h200")).pipe.name
     'FMA_HEAVY'
     """
     f, none = facts, Pipe.NONE
-    match GROUPS.get(instruction.name, instruction.name[:1]):
+    group = GROUPS.get(instruction.name, instruction.name[:1])
+    match group:
         case "fma":
             return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
         case "product":
@@ -159,38 +170,22 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             return use_of._replace(matrices=read)
         case "mbarrier":
             return Use(Kind.BARRIER, unit=_of_mbarrier(instruction))
-        case "bulk":
-            return Use(Kind.COPY, unit=Unit.BULK)
-        case "bulk store":
-            return Use(Kind.GLOBAL, unit=Unit.BULK_STORE)
-        case "bulk stores":
-            return Use(Kind.GLOBAL, unit=Unit.BULK_STORES)
         case "constant":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.constant_latency)
         case "register":
             return Use(Kind.OTHER, Pipe.OF_ALL, none, f.of_all_interval, f.special_latency)
-        case "shared":
-            return Use(Kind.SHARED, unit=Unit.SHARED)
-        case "global":
-            return Use(Kind.GLOBAL, unit=Unit.GLOBAL)
-        case "copy":
-            return Use(Kind.COPY, unit=Unit.COPY)
-        case "copies":
-            return Use(Kind.COPY, unit=Unit.COPIES)
         case "wait" if "DEPBAR" in instruction.opcode:
             return Use(Kind.OTHER, unit=Unit.WAIT)
         case "barrier":
             arrives = "ARV" in instruction.modifiers
             return Use(Kind.BARRIER, unit=Unit.ARRIVAL if arrives else Unit.BARRIER)
-        case "branch":
-            return Use(Kind.BRANCH)
         case "U":  # UIADD3, UMOV, ...: one for the whole warp
             return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
-    return Use(Kind.OTHER)
+    return WITHOUT_PIPE.get(group, Use(Kind.OTHER))
 
 
 def _columns(instruction: Instruction) -> int:
-    """Columns of a product of a warpgroup, "64x256x16" say."""
+    """Return the columns of a product of a warpgroup, "64x256x16" say."""
     shape = next(m for m in instruction.modifiers if m.startswith("64x"))
     return int(shape.split("x")[1])
 

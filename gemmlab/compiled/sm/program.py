@@ -1,4 +1,4 @@
-"""A listing as tables of numbers, one row an instruction: all that the scheduler's loop reads."""
+"""A program is a listing as tables of numbers, one row an instruction, which the loop reads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import BYTES, Instruction, Listing
-from gemmlab.compiled.sass.operands import Immediate, Name, parse
+from gemmlab.compiled.sass.listing import BYTES, Immediate, Instruction, Listing, Name, parse
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.pipes import Kind, Pipe, Unit, Use, is_wide, use
 from gemmlab.compiled.sm.registers import PLACES, reads
@@ -22,7 +21,7 @@ _WIDTHS = {"64": 2, "128": 4}
 
 
 class Program(NamedTuple):
-    """Of each instruction, by its index in the listing; `NO` where it has none.
+    """A program has arrays by the index of an instruction in the listing; `NO` is none.
 
     stall, write, read, waits : its control fields; `waits` has a bit for each scoreboard
     kind, pipe, other, interval, latency, unit : its `pipes.Use`
@@ -64,7 +63,7 @@ class Program(NamedTuple):
 
 @lru_cache(maxsize=32)  # the same code is simulated again and again: other effects, other streams
 def program(listing: Listing, facts: Facts) -> Program:
-    """The tables of a listing; ValueError for a barrier whose number is in a register."""
+    """Make the tables of a listing; ValueError for a barrier whose number is in a register."""
     rows = [_row(i, facts) for i in listing.instructions]
     columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
     return Program(*columns)
@@ -106,7 +105,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
 
 
 def stall(instruction: Instruction, facts: Facts) -> int:
-    """Cycles until the warp's next instruction, for all that the compiler has written."""
+    """Return the cycles until the warp's next instruction that the compiler has written."""
     cycles = max(1, instruction.control.stall)
     if is_wide(instruction) and cycles > 1:
         return math.ceil(facts.wide_stall * cycles)
@@ -114,7 +113,7 @@ def stall(instruction: Instruction, facts: Facts) -> int:
 
 
 def _slots(instruction: Instruction, used: Use) -> int:
-    """Cycles in which a scheduler issues an instruction: half of those that its product takes.
+    """Return the cycles in which a scheduler issues an instruction: half of an HMMA's interval.
 
     Source: decision 017, with eight FMUL or FFMA beside a product of 16x8x16, four of 16x8x8.
     """
@@ -122,12 +121,12 @@ def _slots(instruction: Instruction, used: Use) -> int:
 
 
 def reads_ports(used: Use) -> bool:
-    """Whether an instruction reads operands as arithmetic does."""
+    """Say whether an instruction reads operands as arithmetic does."""
     return used.pipe not in (Pipe.NONE, Pipe.UNIFORM, Pipe.TENSOR, Pipe.OF_ALL)
 
 
 def _barrier(instruction: Instruction, unit: Unit) -> tuple[int, int]:
-    """Number of a barrier and the warps that it is for."""
+    """Return the number of a barrier and the warps that it is for."""
     if unit not in (Unit.BARRIER, Unit.ARRIVAL):
         return NO, NO
     operands = [parse(text) for text in instruction.operands]
@@ -140,7 +139,7 @@ def _barrier(instruction: Instruction, unit: Unit) -> tuple[int, int]:
 
 
 def _limit(instruction: Instruction, unit: Unit) -> tuple[int, int]:
-    """Scoreboard of a DEPBAR and how many of its instructions may be under way."""
+    """Return the scoreboard of a DEPBAR and how many of its instructions may be under way."""
     if unit != Unit.WAIT:
         return NO, NO
     match [parse(text) for text in instruction.operands]:
@@ -152,6 +151,6 @@ def _limit(instruction: Instruction, unit: Unit) -> tuple[int, int]:
 
 
 def lines(listing: Listing, facts: Facts) -> int:
-    """Lines of instructions that a listing has."""
+    """Count the lines of instructions that a listing has."""
     last = max(i.address for i in listing.instructions) + BYTES
     return -(-last // facts.line_bytes)

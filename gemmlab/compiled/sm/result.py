@@ -1,4 +1,4 @@
-"""What a simulation tells: cycles, and what each issue slot did or why it was empty."""
+"""A simulation tells cycles, and what each issue slot did or why it was empty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULERS = 4  # of an SM, since Volta
 
 
 class Reason(IntEnum):
-    """Why a slot is empty: what the first warp that goes on was waiting for."""
+    """A slot is empty for one of these reasons: the first warp that goes on was waiting for it."""
 
     STALL = 0  # the pause that the compiler wrote into the instruction before
     SCOREBOARD = 1  # a result, or operands that are still to be read
@@ -30,7 +30,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Warps by cycles, from cycle `first` on.
+    """A timeline has warps by cycles, from cycle `first` on.
 
     issued : int32 (warps, cycles), the instruction that a warp issues, -1 for none
     reasons : int8 (warps, cycles), the `Reason` why it does not, -1 where it issues
@@ -46,7 +46,7 @@ class Timeline:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Cycles of one SM, and its issue slots, four a cycle.
+    """A result has the cycles of one SM, and its issue slots, four a cycle.
 
     cycles : from the first instruction to the last one's issue
     issued : int64 (n,), how often each instruction of the listing was issued
@@ -69,17 +69,17 @@ class Result:
 
     @property
     def slots(self) -> int:
-        """Issue slots: one for each scheduler and cycle."""
+        """The issue slots: one for each scheduler and cycle."""
         return SCHEDULERS * self.cycles
 
     @property
     def used(self) -> Mapping[str, int]:
-        """Slots in which an instruction was issued, by its kind."""
+        """The slots in which an instruction was issued, by its kind."""
         count = np.bincount(self.kinds, self.issued, len(Kind)).astype(int)
         return {kind.name.lower(): int(count[kind]) for kind in Kind if count[kind]}
 
     @property
     def empty(self) -> Mapping[str, int]:
-        """Slots in which none was, by the reason."""
+        """The slots in which none was issued, by the reason."""
         count = self.lost.sum(axis=1)
         return {reason.name.lower(): int(count[reason]) for reason in Reason if count[reason]}

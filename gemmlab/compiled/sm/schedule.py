@@ -1,4 +1,4 @@
-"""The loop over cycles: which warp each scheduler issues from, and what follows from that.
+"""The loop over cycles says which warp each scheduler issues from, and what follows from that.
 
 A scheduler stays with its warp while that can go on. Else it takes the warp that comes first: of
 the block that started first, and in it the one with the highest number (`warp_order_ffma`,
@@ -8,49 +8,41 @@ out of step, and one computes while the other loads.
 Two things hold all warps of a scheduler: operands that have to wait for a port of the registers
 (pauses that the compiler wrote last longer by that), and a memory instruction before a full queue.
 
-What a warp waits for has a cycle in
-which it ends, or something else has to happen first (`NEVER`): a place in a queue, the last warp at
-a barrier. So cycles in which nothing happens are left out.
+What a warp waits for has a cycle in which it ends, or something else has to happen first (`NEVER`):
+a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
 from __future__ import annotations
 
 from gemmlab.compiled.sass.listing import BARRIERS
-from gemmlab.compiled.sm.banks import delay_product, read_operands
-from gemmlab.compiled.sm.blocks import arrive, leave, start
+from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept
 from gemmlab.compiled.sm.fetching import enter
-from gemmlab.compiled.sm.mbarriers import ask, passes
 from gemmlab.compiled.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
 from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.compiled.sm.scoreboards import NEVER, complete, free
 
-STALL, SCOREBOARD, BARRIER = int(Reason.STALL), int(Reason.SCOREBOARD), int(Reason.BARRIER)
-BANK, PIPE, LSU, FETCH = int(Reason.BANK), int(Reason.PIPE), int(Reason.LSU), int(Reason.FETCH)
+STALL, SCOREBOARD, BARRIER, BANK, PIPE, LSU, FETCH, DISPATCH, IDLE, NOT_SELECTED = map(int, Reason)
 LAST = NEVER  # a rank above those of all warps
-DISPATCH, IDLE = int(Reason.DISPATCH), int(Reason.IDLE)
-NOT_SELECTED = int(Reason.NOT_SELECTED)
-OF_ALL = int(Pipe.OF_ALL)
-NO_PIPE, TENSOR = int(Pipe.NONE), int(Pipe.TENSOR)
-MBARRIERS, MBARRIER_WAIT, BULK = (
-    int(u) for u in (Unit.MBARRIER_INIT, Unit.MBARRIER_WAIT, Unit.BULK)
-)
-BULK_STORE, BULK_STORES = int(Unit.BULK_STORE), int(Unit.BULK_STORES)
+OF_ALL, NO_PIPE, TENSOR = int(Pipe.OF_ALL), int(Pipe.NONE), int(Pipe.TENSOR)
+MBARRIERS, MBARRIER_WAIT = int(Unit.MBARRIER_INIT), int(Unit.MBARRIER_WAIT)
+BULK, BULK_STORE, BULK_STORES = int(Unit.BULK), int(Unit.BULK_STORE), int(Unit.BULK_STORES)
 FIRST_QUEUED, LAST_QUEUED, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)
 MEETS, ARRIVES, WAITS = int(Unit.BARRIER), int(Unit.ARRIVAL), int(Unit.WAIT)
 
 
 @compiled
 def is_queued(code, flow, i, position):
-    """Whether an instruction asks something of memory, or waits for what was asked of it."""
+    """Say whether an instruction asks something of memory, or waits for what was asked of it."""
     unit = code.unit[i]
     return unit == COPIES or (FIRST_QUEUED <= unit <= LAST_QUEUED and flow.cycles[position] > 0)
 
 
 @compiled
 def waited_for(boards, code, warp, i, t):
-    """The cycle in which all scoreboards are free that instruction i waits for; the last one."""
+    """Return the cycle in which all scoreboards of instruction i are free, and the last one."""
     at, last = t, -1
     for board in range(BARRIERS):
         if code.waits[i] >> board & 1:
@@ -66,7 +58,7 @@ def waited_for(boards, code, warp, i, t):
 
 @compiled
 def pipe_free(schedulers, code, facts, scheduler, i):
-    """The cycle in which a pipe is free for instruction i, and the pipe."""
+    """Return the cycle in which a pipe is free for instruction i, and the pipe."""
     pipe, other = code.pipe[i], code.other[i]
     if pipe == OF_ALL:
         return schedulers.busy[0, pipe] - facts.of_all_queue, pipe
@@ -77,7 +69,7 @@ def pipe_free(schedulers, code, facts, scheduler, i):
 
 @compiled
 def obstacle(now, code, flow, facts, on, warp, t):
-    """The cycle from which a warp may issue, why not before, and by which instruction."""
+    """Return the cycle from which a warp may issue, why not before, and by which instruction."""
     scheduler = warp % SCHEDULERS
     position = now.warps.position[warp]
     i = flow.instructions[position]
@@ -115,7 +107,7 @@ def obstacle(now, code, flow, facts, on, warp, t):
 
 @compiled
 def look(now, code, flow, facts, on, scheduler, t):
-    """The warp that a scheduler issues from in cycle t, or -1; then it knows when to look again."""
+    """Return the warp that a scheduler issues from in cycle t, or -1, and when it looks again."""
     last = now.schedulers.last[scheduler]
     chosen, first = -1, -NEVER
     soon, reason, by = NEVER, IDLE, 0
@@ -157,21 +149,7 @@ def issue(now, code, flow, facts, on, warp, t):
     if on.lsu and code.matrices[i] > 0:
         late = max(0, read_matrices(now.lsu, code.matrices[i], t) - t - code.interval[i])
     if code.pipe[i] != NO_PIPE:
-        _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
-        interval = code.interval[i] + late
-        if on.banks:
-            reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
-            interval = max(interval, reading)
-            read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
-            hold_all(now.warps, scheduler, read - t, t)
-            now.schedulers.issuing[scheduler] = read + code.slots[i]
-            longer = delay_product(now.ports, code, facts, i, scheduler, warp, t)
-            now.schedulers.busy[scheduler, TENSOR] += longer
-            now.ports.products[scheduler] += longer
-        row = 0 if pipe == OF_ALL else scheduler
-        now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
-        if code.slots[i] > 1:
-            now.ports.products[scheduler] = now.schedulers.busy[row, pipe]
+        take_pipe(now, code, facts, on, warp, i, late, t)
     if is_queued(code, flow, i, position):
         enqueue(now.lsu, now.boards, code, scheduler, warp, position, i, t)
         if not on.lsu:
@@ -192,15 +170,42 @@ def issue(now, code, flow, facts, on, warp, t):
     if position + 1 == now.warps.end[warp]:
         leave(now.blocks, now.warps, now.schedulers, now.account, flow, facts, warp, t + 1)
     elif on.fetch:
-        j = flow.instructions[position + 1]
-        if j != i + 1 or code.line[j] != code.line[i]:
-            jumps = j != i + 1
-            at = enter(now.lines, facts, scheduler, code.line[j], jumps, t)
-            if jumps:
-                now.warps.following[warp] = at + facts.line_latency
-            else:
-                at = max(at, now.warps.following[warp])
-            now.warps.fetched[warp] = at
+        go_on(now, code, facts, warp, i, flow.instructions[position + 1], t)
+
+
+@compiled
+def take_pipe(now, code, facts, on, warp, i, late, t):
+    """Instruction i of a warp reads its operands and keeps a pipe busy, `late` cycles longer."""
+    scheduler = warp % SCHEDULERS
+    _, pipe = pipe_free(now.schedulers, code, facts, scheduler, i)
+    interval = code.interval[i] + late
+    if on.banks:
+        reading = read_operands(now.ports, code, facts, i, scheduler, warp, t)
+        interval = max(interval, reading)
+        read = now.ports.free[scheduler] - 1  # the cycle in which it could begin to
+        hold_all(now.warps, scheduler, read - t, t)
+        now.schedulers.issuing[scheduler] = read + code.slots[i]
+        longer = delay_product(now.ports, code, facts, i, scheduler, warp, t)
+        now.schedulers.busy[scheduler, TENSOR] += longer
+        now.ports.products[scheduler] += longer
+    row = 0 if pipe == OF_ALL else scheduler
+    now.schedulers.busy[row, pipe] = max(now.schedulers.busy[row, pipe], t) + interval
+    if code.slots[i] > 1:
+        now.ports.products[scheduler] = now.schedulers.busy[row, pipe]
+
+
+@compiled
+def go_on(now, code, facts, warp, i, j, t):
+    """A warp that has issued instruction i in cycle t needs j, which may be in another line."""
+    jumps = j != i + 1
+    if not jumps and code.line[j] == code.line[i]:
+        return
+    at = enter(now.lines, facts, warp % SCHEDULERS, code.line[j], jumps, t)
+    if jumps:
+        now.warps.following[warp] = at + facts.line_latency
+    else:
+        at = max(at, now.warps.following[warp])
+    now.warps.fetched[warp] = at
 
 
 @compiled
@@ -232,7 +237,7 @@ def charge(now, scheduler, first, t):
 
 @compiled
 def earliest(schedulers):
-    """The cycle in which the next scheduler looks."""
+    """Return the cycle in which the next scheduler looks."""
     t = NEVER
     for scheduler in range(SCHEDULERS):
         t = min(t, schedulers.next[scheduler])
@@ -240,10 +245,10 @@ def earliest(schedulers):
 
 
 def _run(version):
-    """The loop; what Numba keeps of it on disk is found by its source and by `version`."""
+    """Make the loop; what Numba keeps of it on disk is found by its source and by `version`."""
 
     def run(now, code, flow, facts, on, first, limit):
-        """Cycles until all blocks have ended; -1 where that takes more than `limit`.
+        """Return the cycles until all blocks have ended; -1 where that takes more than `limit`.
 
         first : the first cycle that is shown
         """

@@ -1,4 +1,4 @@
-"""Scoreboards: a warp waits until what holds one of its six is done."""
+"""A warp waits until what holds one of its six scoreboards is done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HISTORY = 64  # completions that are remembered: DEPBAR counts up to 63
 
 
 class Scoreboards(NamedTuple):
-    """Of each warp and scoreboard.
+    """The scoreboards are arrays by warp and by scoreboard.
 
     until : the cycle in which the last of what holds it is done
     cause : which instruction that is
@@ -62,7 +62,7 @@ def complete(boards, warp, board, i, at):
 
 @compiled
 def free(boards, warp, board, left):
-    """The cycle in which at most `left` instructions hold a scoreboard; they end in their order."""
+    """Return the cycle in which at most `left` instructions, which end in order, hold a board."""
     left -= boards.pending[warp, board]
     known = boards.known[warp, board]
     if left < 0:

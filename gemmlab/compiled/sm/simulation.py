@@ -1,4 +1,4 @@
-"""Simulating one SM: a listing and what its warps execute in, cycles and slots out."""
+"""One SM is simulated: a listing and what its warps execute in, cycles and slots out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,179 @@ import math
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.effects import Effects
+from gemmlab.compiled.sm.barriers import Mbarriers, idle_mbarriers
 from gemmlab.compiled.sm.facts import UNITS, Facts, facts
+from gemmlab.compiled.sm.fetching import Lines, empty_lines
+from gemmlab.compiled.sm.memory import Lsu, idle_lsu
+from gemmlab.compiled.sm.pipes import Pipe
 from gemmlab.compiled.sm.program import lines, program
-from gemmlab.compiled.sm.result import Result, Timeline
+from gemmlab.compiled.sm.registers import Ports, free_ports
+from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result, Timeline
 from gemmlab.compiled.sm.schedule import run
-from gemmlab.compiled.sm.state import Flow, state
-from gemmlab.compiled.sm.streams import Block, Stream
+from gemmlab.compiled.sm.scoreboards import Scoreboards, free_scoreboards
+from gemmlab.compiled.sm.streams import Block, Effects, Stream
+
+NAMED = 16  # barriers of a block
+
+
+class Flow(NamedTuple):
+    """The flow has all streams one after the other, and where those of each block begin and end.
+
+    instructions, cycles, sectors, levels, mbarriers, amounts : as in `Stream`
+    starts, ends : (blocks, warps)
+    """
+
+    instructions: np.ndarray
+    cycles: np.ndarray
+    sectors: np.ndarray
+    levels: np.ndarray
+    mbarriers: np.ndarray
+    amounts: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class Warps(NamedTuple):
+    """The warps are arrays by the place for a warp; place w belongs to scheduler w mod 4.
+
+    position, end : in the flow
+    block : the place of its block
+    ready : the cycle from which its next instruction may issue, for all that it knows itself
+    fetched : the cycle from which that instruction is there
+    following : after a branch, the cycle from which the line after its target's is there
+    order : its rank: the highest goes first
+    barrier : the one that it has come to and that is not open, -1 for none
+    blocked, opens : from which cycle it waits there, and until which
+    """
+
+    position: np.ndarray
+    end: np.ndarray
+    block: np.ndarray
+    ready: np.ndarray
+    fetched: np.ndarray
+    following: np.ndarray
+    order: np.ndarray
+    barrier: np.ndarray
+    blocked: np.ndarray
+    opens: np.ndarray
+
+
+class Schedulers(NamedTuple):
+    """The schedulers are arrays by scheduler.
+
+    next : the cycle in which it looks for a warp again
+    since, reason, by : since when it has issued nothing, why, and by which instruction
+    last : the warp that it issued from last
+    busy : (schedulers, pipes), until which cycle
+    issuing : until which cycle what issued last takes the slots
+    """
+
+    next: np.ndarray
+    since: np.ndarray
+    reason: np.ndarray
+    by: np.ndarray
+    last: np.ndarray
+    busy: np.ndarray
+    issuing: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """The blocks are arrays by the place for a block.
+
+    number : in the order of the queue
+    live : its warps that have not ended
+    arrived : (places, barriers), warps at a barrier
+    count : (2,), blocks that have started, and that have ended
+    unit : (1,), when the unit that counts arrivals is free
+    """
+
+    number: np.ndarray
+    live: np.ndarray
+    arrived: np.ndarray
+    count: np.ndarray
+    unit: np.ndarray
+
+
+class Account(NamedTuple):
+    """The account becomes the `Result`.
+
+    shown, reasons : `issued` and `reasons` of its `Timeline`
+    total : (1,), instructions that were issued
+    why : the `Reason` why each warp did not issue when its scheduler looked last, -1 for none
+    """
+
+    issued: np.ndarray
+    lost: np.ndarray
+    block_ends: np.ndarray
+    issued_then: np.ndarray
+    total: np.ndarray
+    shown: np.ndarray
+    reasons: np.ndarray
+    why: np.ndarray
+
+
+class State(NamedTuple):
+    """The state of the SM is all that changes from cycle to cycle."""
+
+    warps: Warps
+    boards: Scoreboards
+    schedulers: Schedulers
+    lsu: Lsu
+    ports: Ports
+    lines: Lines
+    blocks: Blocks
+    mbarriers: Mbarriers
+    account: Account
+
+
+def state(
+    flow: Flow, resident: int, code_size: int, lines: int, first: int, shown: int, facts: Facts
+) -> State:
+    """Make an SM before the first cycle, with places for `resident` blocks.
+
+    code_size, lines : instructions of the listing, and lines of them
+    first, shown : the first cycle of the timeline, and its cycles
+    """
+    blocks, each = flow.starts.shape
+    warps = resident * each
+
+    def zeros(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.int64)
+
+    return State(
+        Warps(*(zeros(warps) for _ in range(10))),
+        free_scoreboards(warps),
+        Schedulers(
+            next=zeros(SCHEDULERS),
+            since=zeros(SCHEDULERS),
+            reason=zeros(SCHEDULERS) + Reason.IDLE,
+            by=zeros(SCHEDULERS),
+            last=zeros(SCHEDULERS) - 1,
+            busy=zeros(SCHEDULERS, len(Pipe) - 1),
+            issuing=zeros(SCHEDULERS),
+        ),
+        idle_lsu(warps, facts),
+        free_ports(facts),
+        empty_lines(lines, facts),
+        Blocks(zeros(resident), zeros(resident), zeros(resident, NAMED), zeros(2), zeros(1)),
+        idle_mbarriers(resident, int(flow.mbarriers.max()) + 1, (first + shown) * bool(shown)),
+        Account(
+            zeros(code_size),
+            zeros(len(Reason), code_size),
+            zeros(blocks),
+            zeros(blocks),
+            zeros(1),
+            np.full((warps, shown), -1, np.int32),
+            np.full((warps, shown), -1, np.int8),
+            zeros(warps) - 1,
+        ),
+    )
+
 
 Numbers = namedtuple("Numbers", list(UNITS))  # of `Facts`, as compiled code takes them
 Switches = namedtuple("Switches", [f.name for f in fields(Effects)])
@@ -76,7 +238,7 @@ def simulate(
 
 
 def _flow(blocks: Sequence[Block]) -> Flow:
-    """Each stream once, however many warps execute it."""
+    """Put each stream into the flow once, however many warps execute it."""
     streams: dict[int, Stream] = {id(s): s for block in blocks for s in block}
     ends = dict(zip(streams, np.cumsum([len(s) for s in streams.values()]), strict=True))
     return Flow(

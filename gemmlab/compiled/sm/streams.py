@@ -1,16 +1,16 @@
-"""What a warp executes: instructions in their order, with what each one asks of the memory."""
+"""Warps are simulated by the instructions that they execute, under the effects that count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
 
 
 class Level(IntEnum):
-    """Where a global access finds its data, or that it stores what sends others to memory."""
+    """A level answers a global access, or sends other lines to memory for what it stores."""
 
     L1 = 0
     L2 = 1
@@ -20,7 +20,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The instructions of one warp, one entry for each time that one is executed.
+    """A stream has the instructions of one warp, one entry for each time that one is executed.
 
     instructions : int32 (n,), indices into the listing's instructions
     cycles : int32 (n,), cycles of the pipe of shared memory and L1 that each asks for (its
@@ -61,7 +61,7 @@ def stream(
     sectors: Sequence[int] | int = 0,
     level: Level = Level.L1,
 ) -> Stream:
-    """A stream from sequences, or from numbers that hold for all of its instructions.
+    """Make a stream from sequences, or from numbers that hold for all of its instructions.
 
     >>> len(stream([0, 1, 2, 1, 2, 3]))
     6
@@ -76,9 +76,50 @@ def stream(
 
 
 def turns(first: int, last: int, count: int) -> list[int]:
-    """Indices of a loop from `first` to `last`, `count` times round.
+    """List the indices of a loop from `first` to `last`, `count` times round.
 
     >>> turns(3, 5, 2)
     [3, 4, 5, 3, 4, 5]
     """
     return [*range(first, last + 1)] * count
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects keep a warp from issuing, besides the one slot of a scheduler in a cycle.
+
+    stalls : the cycles that an instruction makes its warp pause, written into it by the compiler
+    scoreboards : waits for results and operands of instructions that take no fixed time
+    barriers : waits for the other warps of the block
+    pipes : arithmetic pipes that are busy with the instruction before
+    lsu : the pipe of shared memory and L1, and the queues before it
+    banks : ports of the register banks, and the cache of operands before them
+    fetch : branches that are taken, and instructions that no near cache holds
+    l2 : the SM's shares of the bandwidth of L2 and of device memory
+
+    >>> Effects.only("stalls", "pipes").names
+    ('stalls', 'pipes')
+    """
+
+    stalls: bool = True
+    scoreboards: bool = True
+    barriers: bool = True
+    pipes: bool = True
+    lsu: bool = True
+    banks: bool = True
+    fetch: bool = True
+    l2: bool = True
+
+    @classmethod
+    def only(cls, *names: str) -> Effects:
+        """Return these effects and no others; ValueError for a name that is none."""
+        known = [f.name for f in fields(cls)]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"unknown effect {name!r}; the effects are {', '.join(known)}")
+        return cls(**{name: name in names for name in known})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the effects that are taken into account."""
+        return tuple(f.name for f in fields(self) if getattr(self, f.name))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.judging import guard, intact, kernels_on_trial
 from gemmlab.course.judging.apart import NotJudged, apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS

@@ -6,7 +6,7 @@ import threading
 from functools import partial
 from typing import NamedTuple
 
-from gemmlab.compiled.forecast.compiling import lacking
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import Device
 from gemmlab.explorers.shared.base import Explorer
 from gemmlab.explorers.shared.job import Job

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, kernels
-from gemmlab.compiled.forecast.launches import Share
-from gemmlab.compiled.forecast.neighbours import asked_together, first_warps, neighbour
+from gemmlab.compiled.forecast.executed import asked_together, first_warps, neighbour
 from gemmlab.compiled.forecast.rungs import execute_rung
-from gemmlab.compiled.sass.execution.accesses import Cost
+from gemmlab.compiled.forecast.share import Share
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 
 
 def cost(op, warps, sectors, box=None):

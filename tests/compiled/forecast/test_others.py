@@ -16,8 +16,8 @@ from benchmarks.forecast.pages import DEVICES
 from benchmarks.forecast.written import Written, latest, other_compilers, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import simulate
-from gemmlab.compiled.forecast.compiling import listing
-from gemmlab.compiled.sass.execution.launch import dim, launch
+from gemmlab.compiled.sass.compiling import listing
+from gemmlab.compiled.sass.execution.machine import dim, launch
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 

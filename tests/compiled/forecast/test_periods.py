@@ -7,9 +7,17 @@ import pytest
 
 from gemmlab import Gemm, device, kernels
 from gemmlab.compiled.forecast.kernel import forecast
-from gemmlab.compiled.forecast.periods import longer, repeated, repeats, stretch
 from gemmlab.compiled.forecast.rung_listings import rung_listing
-from gemmlab.compiled.forecast.rungs import SIMULATED, execute_rung, execute_whole, forecast_rung
+from gemmlab.compiled.forecast.rungs import (
+    SIMULATED,
+    execute_rung,
+    execute_whole,
+    forecast_rung,
+    longer,
+    repeated,
+    repeats,
+    stretch,
+)
 from gemmlab.compiled.sm.streams import stream
 
 H200 = device("h200")

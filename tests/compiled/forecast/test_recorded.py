@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels, records
-from gemmlab.compiled.forecast import compiling, recorded
+from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.forecast.rung_listings import ANY, listings, rung_listing, usual
 from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.compiled.sass import compiling
 from gemmlab.compiled.sass.listing import Line
 from tests.support.listings import listing
 

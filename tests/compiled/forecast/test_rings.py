@@ -11,10 +11,9 @@ from gemmlab.compiled.forecast.rings import PAUSE, Doing, ring
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Level, stream
+from gemmlab.compiled.sm.streams import Effects, Level, stream
 from gemmlab.plots.ring import turns
 from tests.support.listings import listing
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels
-from gemmlab.compiled.forecast.kernel import Executed, at_its_clock, forecast
-from gemmlab.compiled.forecast.l1 import L1
-from gemmlab.compiled.forecast.launches import Share
+from gemmlab.compiled.forecast.executed import L1, Executed, addition_sectors, streams
+from gemmlab.compiled.forecast.kernel import at_its_clock, forecast
 from gemmlab.compiled.forecast.rung_listings import arguments, usual
 from gemmlab.compiled.forecast.rungs import (
     execute_rung,
@@ -18,10 +17,10 @@ from gemmlab.compiled.forecast.rungs import (
     forecast_rung,
     predict_rung,
 )
-from gemmlab.compiled.forecast.streams import streams
-from gemmlab.compiled.forecast.whole_gpu import addition_sectors, clock, sm_facts
-from gemmlab.compiled.sass.execution.accesses import Cost
+from gemmlab.compiled.forecast.share import Share
+from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts
 from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.sass.execution.memory import Cost
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level
 from tests.support.listings import listing

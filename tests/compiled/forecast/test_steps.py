@@ -6,8 +6,8 @@ import pytest
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.streams import Effects
 
 PROBLEM = Gemm(512, 512, 512)
 BK = kernels.tiled.default.block[2]

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device
-from gemmlab.compiled.forecast.compiling import listing
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.whole_gpu import stored_weight
+from gemmlab.compiled.sass.compiling import listing
 from gemmlab.compiled.sass.execution.asynchronous import Mbarrier
-from gemmlab.compiled.sass.execution.counting import counters
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.compiled.sass.execution.machine import counters, launch
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Unit, use
 from gemmlab.compiled.sm.streams import Level

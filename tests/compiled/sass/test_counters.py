@@ -7,8 +7,7 @@ import pytest
 from benchmarks.hardware.checks.kernels import COMPILED, case, simulated
 from gemmlab import device, kernels
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing
-from gemmlab.compiled.sass.execution.counting import counters
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.compiled.sass.execution.machine import counters, launch
 
 H200 = device("h200")
 

@@ -9,9 +9,8 @@ import pytest
 from benchmarks.hardware.checks.counters import COUNTERS, hardware
 from benchmarks.samples.realistic import CASES, is_right
 from gemmlab import cuda
-from gemmlab.compiled.forecast.compiling import listing
-from gemmlab.compiled.sass.execution.counting import counters
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.compiled.sass.compiling import listing
+from gemmlab.compiled.sass.execution.machine import counters, launch
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.ptxas

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab.compiled.sass.execution.launch import launch
+from gemmlab.compiled.sass.execution.machine import launch
 from tests.support.listings import listing
 
 PAIRS = (0, 5), (3, 5), (3, 24), (3, 25), (1 << 29, 0), (1 << 30, 7), (0xFFFFFFFF, 1)

@@ -3,11 +3,12 @@
 import pytest
 
 from gemmlab.compiled.sass.compiling import assemble, disassemble, usage
-from gemmlab.compiled.sass.listing import Control, Instruction
-from gemmlab.compiled.sass.operands import (
+from gemmlab.compiled.sass.listing import (
     Address,
     Constant,
+    Control,
     Immediate,
+    Instruction,
     Name,
     Predicate,
     Register,

@@ -7,12 +7,11 @@ import pytest
 
 from benchmarks.microbenchmarks import microbenchmark
 from benchmarks.microbenchmarks.simulated import listing as timed
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Level, Stream, stream
+from gemmlab.compiled.sm.streams import Effects, Level, Stream, stream
 from gemmlab.measure import microbenchmarks as results
 from tests.support.listings import listing
 from tests.support.timed_code import turn

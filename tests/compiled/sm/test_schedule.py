@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.result import Reason
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Level, Stream, stream
+from gemmlab.compiled.sm.streams import Effects, Level, Stream, stream
 from tests.support.listings import listing
 
 H200 = facts("h200")

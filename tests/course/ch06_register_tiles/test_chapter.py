@@ -13,10 +13,10 @@ from gemmlab import Gemm, Tiling, device, kernels, predict, records
 from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
 from gemmlab.compiled.forecast.steps import steps
-from gemmlab.compiled.sm.banks import BANKS
-from gemmlab.compiled.sm.effects import Effects
 from gemmlab.compiled.sm.pipes import Kind
+from gemmlab.compiled.sm.registers import BANKS
 from gemmlab.compiled.sm.result import Reason
+from gemmlab.compiled.sm.streams import Effects
 from gemmlab.instructions import load_v4
 from gemmlab.kernels.simt.shared import warp_tiles
 from gemmlab.model import occupancy

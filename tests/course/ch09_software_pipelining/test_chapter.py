@@ -188,7 +188,7 @@ def test_a_gpu_could_run_the_chapters_kernels():
     """They compile for Hopper, and their sums stay in registers."""
     from numba.cuda import types
 
-    from gemmlab.compiled.forecast.compiling import _cubin
+    from gemmlab.compiled.sass.compiling import _cubin
 
     scope, maps = notebook(), types.Array(types.uint8, 1, "C")
     signature = maps, maps, types.int64, types.Array(types.float32, 2, "C")

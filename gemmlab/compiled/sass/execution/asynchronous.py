@@ -1,4 +1,4 @@
-"""What goes on while a warp does other things: mbarriers, copies by the TMA, `wgmma`.
+"""Mbarriers, copies by the TMA and `wgmma` go on while a warp does other things.
 
 Copies are complete as soon as they begin, and neither they nor products have values here: which
 instructions follow does not depend on them. Who must wait for whom does depend on mbarriers, so
@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.accesses import Cost, Watch, sum_of
-from gemmlab.compiled.sass.execution.memory import Memory
+from gemmlab.compiled.sass.execution.memory import Cost, Memory, Watch, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
-from gemmlab.compiled.sass.operands import Register, parse
+from gemmlab.compiled.sass.listing import Register, parse
 from gemmlab.instructions.tensor_maps import ROW, TensorMap
 from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
@@ -29,7 +28,7 @@ _PARTS = re.compile(r"(?P<before>\w*)(?P<address>\[[^\]]*\])(?P<map>\[[^\]]*\])?
 
 @dataclass
 class Mbarrier:
-    """An mbarrier of a block: arrivals and bytes that its phase waits for, and phases complete.
+    """An mbarrier counts arrivals and bytes that its phase waits for, and phases complete.
 
     number : in the order in which those of the block are made
     """
@@ -44,7 +43,7 @@ class Mbarrier:
         self.pending = self.count
 
     def add(self, arrivals: int, bytes_: int) -> bool:
-        """Take arrivals, and expect bytes (less than 0: they have come); whether that completes."""
+        """Take arrivals, expect bytes (less than 0: they have come); whether that completes."""
         self.pending -= arrivals
         self.bytes += bytes_
         if self.pending or self.bytes:
@@ -53,12 +52,12 @@ class Mbarrier:
         return True
 
     def is_past(self, parity: int) -> bool:
-        """Whether the phase of this parity is complete, and the next one not."""
+        """Say whether the phase of this parity is complete, and the next one not."""
         return self.complete & 1 != parity
 
 
 def _text(o: Operands) -> re.Match[str]:
-    """The operand with the address: what is written, where, and the tensor map behind it."""
+    """Match the operand with the address: what is written, where, and the tensor map behind it."""
     text = next(text for text in o.instruction.operands if "[" in text)
     return _PARTS.match(text)
 
@@ -69,7 +68,7 @@ def _word(o: Operands, text: str) -> Callable[[], np.ndarray]:
 
 
 def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], tuple[int, int]]:
-    """(bytes, address) of a box of the tensor map that an instruction names, by the lane that asks.
+    """Find (bytes, address) of the box of an instruction's tensor map, by the lane that asks.
 
     The first four bytes of what stands for a tensor map say how many rows a box has.
     """
@@ -84,14 +83,14 @@ def _box(o: Operands, memory: Memory) -> Callable[[np.ndarray], tuple[int, int]]
 
 
 def _warps(o: Operands, mask: Mask) -> Iterator[tuple[int, np.ndarray]]:
-    """Each warp that takes part, with those of its lanes that do."""
+    """Yield each warp that takes part, with those of its lanes that do."""
     on = np.ones(o.state.lanes, bool) if mask is None else mask
     for warp in np.flatnonzero(on.reshape(-1, WARP).any(1)):
         yield int(warp), warp * WARP + np.flatnonzero(on[warp * WARP : (warp + 1) * WARP])
 
 
 def noted(op: str, warp: int, barrier: Mbarrier, amount: int, sectors: int = 0) -> Cost:
-    """What a warp asks of an mbarrier."""
+    """Return the cost of what a warp asks of an mbarrier."""
     one, none = np.array([warp]), np.zeros(1, np.int64)
     return Cost("mbarrier", op, one, none, none + sectors, mbarrier=barrier.number, amount=amount)
 
@@ -152,7 +151,7 @@ def tensor_store(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 
 def standing_for(one: TensorMap) -> np.ndarray:
-    """What stands for a tensor map in memory."""
+    """Make what stands for a tensor map in memory."""
     found = np.zeros(MAP, np.uint8)
     found[:4].view(np.uint32)[0] = one.rows
     return found
@@ -180,7 +179,7 @@ def set_registers(o: Operands) -> Step:
 
 
 class Waits:
-    """Lanes that wait for phases of mbarriers."""
+    """Here lanes wait for phases of mbarriers."""
 
     def __init__(self, memory: Memory, go_on: Callable[[int, np.ndarray, int], None]) -> None:
         """go_on(at, lanes, steps) : lets lanes go on at an instruction."""

@@ -1,21 +1,89 @@
-"""Where lanes go: branches, calls, ends, and the places where they wait for each other."""
+"""Lanes are directed by branches, calls, ends and barriers; those together execute as a group."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.groups import Group, Groups, Meeting
 from gemmlab.compiled.sass.execution.state import Operands, State, warps_with
 from gemmlab.compiled.sass.listing import Instruction, Listing
 from gemmlab.tiling import WARP
+
+
+@dataclass(eq=False)
+class Group:
+    """A group of lanes executes together, maybe of many warps, at an index into the listing."""
+
+    at: int
+    lanes: np.ndarray
+    steps: int = 0  # instructions that they have executed
+
+    def __post_init__(self) -> None:
+        self.warps = np.flatnonzero(self.lanes.reshape(-1, WARP).any(1))
+
+
+class Meeting:
+    """A meeting holds lanes until all that are expected have come, by warp or by block."""
+
+    def __init__(self, lanes: int, size: int) -> None:
+        """`size` lanes, a warp's or a block's, wait for each other."""
+        self.size = size
+        self.expected = np.zeros(lanes, bool)
+        self.waiting = np.zeros(lanes, bool)
+
+    def complete(self, alive: np.ndarray) -> np.ndarray:
+        """Return the waiting lanes whose partners have all come or ended; they wait no longer."""
+        if not self.waiting.any():
+            return self.waiting.copy()
+        missing = self.expected & alive & ~self.waiting
+        free = ~missing.reshape(-1, self.size).any(1)
+        gone = self.waiting & np.repeat(free, self.size)
+        self.waiting &= ~gone
+        return gone
+
+
+class Groups:
+    """The groups that can go on are kept by the instruction at which they are.
+
+    Lanes of one warp that have parted do not go together again because they are at the same
+    instruction: hardware joins them where they wait for each other. Other warps may join.
+    """
+
+    PATIENCE = 1 << 9  # steps that one group may be ahead of another
+
+    def __init__(self) -> None:
+        self.ready: dict[int, list[Group]] = {}
+
+    def add(self, at: int, lanes: np.ndarray, steps: int) -> None:
+        """Let lanes go on at an instruction, with those of other warps that are there already."""
+        if not lanes.any():
+            return
+        group, there = Group(at, lanes, steps), self.ready.setdefault(at, [])
+        for i, other in enumerate(there):
+            if np.intersect1d(other.warps, group.warps, assume_unique=True).size == 0:
+                there[i] = Group(at, other.lanes | lanes, min(other.steps, steps))
+                return
+        there.append(group)
+
+    def take(self) -> Group:
+        """Take the group to execute: the furthest behind in the code, unless another starves."""
+        hindmost = min((g for there in self.ready.values() for g in there), key=lambda g: g.steps)
+        first = self.ready[min(self.ready)][0]
+        chosen = first if first.steps - hindmost.steps < self.PATIENCE else hindmost
+        there = self.ready[chosen.at]
+        there.remove(chosen)
+        if not there:
+            del self.ready[chosen.at]
+        return chosen
+
 
 Direct = Callable[[Instruction, Group, np.ndarray], None]
 
 
 class Directions:
-    """Instructions that direct lanes: what each does with those for which its guard holds."""
+    """Some instructions direct lanes: what each does with those for which its guard holds."""
 
     def __init__(self, listing: Listing, state: State, alive: np.ndarray, room: int) -> None:
         """`alive` are the lanes that there are, `room` the lanes of a block."""
@@ -37,7 +105,7 @@ class Directions:
         }  # fmt: skip
 
     def of(self, instruction: Instruction) -> Direct | None:
-        """What an instruction does, if it directs lanes; a try that waits has a name of its own."""
+        """Return what an instruction does, if it directs lanes; a try that waits is "TRYWAIT"."""
         waits = "TRYWAIT" in instruction.modifiers
         return self.meanings.get("TRYWAIT" if waits else instruction.name)
 
@@ -152,7 +220,7 @@ class Directions:
             self.on(group, int(at), lanes & (self.returns == at))
 
     def _count_votes(self, gone: np.ndarray) -> None:
-        """The result of BAR.RED for the blocks that go on."""
+        """Give BAR.RED's result to the blocks that go on."""
         votes, on = (v.reshape(-1, self.room) for v in (self.votes, gone))
         count = (votes & on).sum(1)
         value = {"POPC": count, "AND": count == on.sum(1), "OR": count > 0}[self.reduction]

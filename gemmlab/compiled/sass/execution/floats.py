@@ -1,4 +1,4 @@
-"""What instructions on float32 do; products and sums are rounded once, as the hardware rounds."""
+"""Instructions on floats; products and sums are rounded once, as the hardware rounds."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.integers import COMPARED, JOINED, set_predicates
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
-from gemmlab.compiled.sass.operands import Immediate
-from gemmlab.numerics.fma import sum_to_odd
+from gemmlab.compiled.sass.listing import Immediate
+from gemmlab.formats import decode
+from gemmlab.instructions.convert import pair_meaning
+from gemmlab.numerics.fma import sum_to_odd, two_sum
 
 ROUNDINGS = ("RZ", "RM", "RP")  # toward zero, down, up
 TINY = np.finfo(np.float32).tiny
 
 
 def _finish32(o: Operands) -> Callable[[Any], Any]:
-    """From an exact value, or one rounded to odd, in float64 to the float32 that is kept."""
+    """Round an exact value, or one rounded to odd, from float64 to the float32 that is kept."""
     flags = o.instruction.modifiers
     rounding = next((f for f in flags if f in ROUNDINGS), None)
 
@@ -39,7 +42,7 @@ def _finish32(o: Operands) -> Callable[[Any], Any]:
 
 
 def single(o: Operands, index: int) -> Read:
-    """A float32 operand; FTZ takes what is smaller than normal numbers for zero."""
+    """Read a float32 operand; FTZ takes what is smaller than normal numbers for zero."""
     read = o.float32(index)
     if "FTZ" not in o.instruction.modifiers:
         return read
@@ -140,7 +143,7 @@ def mufu(o: Operands) -> Step:
 
 
 def _upper_half(o: Operands) -> Read:
-    """The upper word of a float64; a listing writes an immediate as the number it begins."""
+    """Read the upper word of a float64; a listing writes an immediate as the number it begins."""
     operand = o.all[1]
     if isinstance(operand, Immediate):
         value = (np.float64(operand.real).view(np.uint64) >> np.uint64(32)).astype(np.uint32)
@@ -149,7 +152,7 @@ def _upper_half(o: Operands) -> Read:
 
 
 def fchk(o: Operands) -> Step:
-    """Whether a / b needs the slow path: exponents near the ends, zero, infinity, NaN."""
+    """P = whether a / b needs the slow path: exponents near the ends, zero, infinity, NaN."""
     write, a, b = o.to_predicate(0), o.word(1), o.word(2)
 
     def run(mask: Mask) -> None:
@@ -159,3 +162,250 @@ def fchk(o: Operands) -> Step:
         write(~easy, mask)
 
     return run
+
+
+def fma64(a: Any, b: Any, c: Any) -> Any:
+    """a·b + c of float64, rounded once.
+
+    Source: S. Boldo, G. Melquiond, IEEE Trans. Computers 57 (2008), algorithm Fma: the exact
+    product and sum as three numbers, of which the lower two are added with rounding to odd.
+    """
+    product, below = _two_product(a, b)
+    high, low = two_sum(c, below)
+    top, rest = two_sum(product, high)
+    exact = top + sum_to_odd(low, rest)
+    plain = a * b + c
+    return np.where(np.isfinite(exact), exact, plain)
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """(p, e) with p the rounded product and p + e the exact one. Source: Dekker, 1971."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _split(a: Any) -> tuple[Any, Any]:
+    scaled = a * (2.0**27 + 1)
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _toward(o: Operands, exact: Callable[[], tuple[Any, Any]]) -> Callable[[], Any]:
+    """Round (value to nearest, what is missing) in the opcode's direction."""
+    flags = o.instruction.modifiers
+    rounding = next((f for f in flags if f in ROUNDINGS), None)
+
+    def run() -> Any:
+        value, missing = exact()
+        if rounding is None:
+            return value
+        down, up = np.nextafter(value, -np.inf), np.nextafter(value, np.inf)
+        if rounding == "RM":
+            return np.where(missing < 0, down, value)
+        if rounding == "RP":
+            return np.where(missing > 0, up, value)
+        return np.where(
+            (value > 0) & (missing < 0), down, np.where((value < 0) & (missing > 0), up, value)
+        )
+
+    return run
+
+
+def dfma(o: Operands) -> Step:
+    """D = a·b + c of float64, rounded once."""
+    write = o.to_pair(0)
+    a, b, c = (o.float64(i) for i in (1, 2, 3))
+
+    def exact() -> tuple[Any, Any]:
+        x, y, z = (np.asarray(read()) for read in (a, b, c))
+        value = fma64(x, y, z)
+        return value, _residue(x, y, z, value)
+
+    if not any(f in ROUNDINGS for f in o.instruction.modifiers):
+        return lambda mask: write(fma64(a(), b(), c()), mask)
+    rounded = _toward(o, exact)
+    return lambda mask: write(rounded(), mask)
+
+
+def _residue(a: Any, b: Any, c: Any, value: Any) -> Any:
+    """Return the sign of a·b + c - value: value is near enough for the differences to be exact."""
+    product, below = _two_product(a, b)
+    high, low = two_sum(product, c)
+    return ((high - value) + low) + below
+
+
+def dadd(o: Operands) -> Step:
+    """D = a + b of float64."""
+    write, a, b = o.to_pair(0), o.float64(1), o.float64(len(o) - 1)
+    rounded = _toward(o, lambda: two_sum(a(), b()))
+    return lambda mask: write(rounded(), mask)
+
+
+def dmul(o: Operands) -> Step:
+    """D = a·b of float64."""
+    write, a, b = o.to_pair(0), o.float64(1), o.float64(2)
+    rounded = _toward(o, lambda: _two_product(a(), b()))
+    if not any(f in ROUNDINGS for f in o.instruction.modifiers):
+        return lambda mask: write(np.asarray(a() * b()), mask)
+    return lambda mask: write(rounded(), mask)
+
+
+INTEGERS = {
+    **{f"{sign}{bits}": np.dtype(f"{kind}{bits // 8}")
+       for sign, kind in (("U", "u"), ("S", "i")) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+PACKED = {"F16": "float16", "BF16": "bfloat16"}
+TO_WHOLE = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
+
+
+def i2f(o: Operands) -> Step:
+    """D = the float of an integer."""
+    flags = o.instruction.modifiers
+    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
+    read = o.double_word(1) if kind.itemsize == 8 else o.word(1)
+
+    def integer() -> Any:
+        value = np.asarray(read())
+        return value.astype(np.dtype(f"u{kind.itemsize}")).view(kind)
+
+    if "F64" in flags:
+        write = o.to_pair(0)
+        return lambda mask: write(np.asarray(integer().astype(np.float64)), mask)
+    put, up = o.to(0, np.float32), "RP" in flags
+
+    def run(mask: Mask) -> None:
+        value = integer()
+        near = value.astype(np.float32)
+        if up:
+            near = np.where(
+                near.astype(np.longdouble) < value, np.nextafter(near, np.float32(np.inf)), near
+            )
+        put(near, mask)
+
+    return run
+
+
+def f2i(o: Operands) -> Step:
+    """D = the integer of a float, the nearest one that there is; NaN becomes 0 or the least."""
+    flags = o.instruction.modifiers
+    kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
+    read = o.float64(1) if "F64" in flags else single(o, 1)
+    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    write = o.to_pair(0) if kind.itemsize == 8 else o.to(0)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+
+    def run(mask: Mask) -> None:
+        value = whole(np.asarray(read()).astype(np.longdouble))
+        none = np.isnan(value)
+        value = np.clip(np.where(none, 0, value), least, most)
+        out = value.astype(kind)
+        lost = np.dtype(kind).type(least if kind.itemsize == 8 else 0)
+        out = np.where(none, lost, out)
+        if kind.itemsize == 8:
+            write(out.view(np.uint64), mask)
+        else:
+            write(out.astype(np.int64).astype(np.uint32), mask)
+
+    return run
+
+
+def f2f(o: Operands) -> Step:
+    """D = a float in the other format."""
+    to, of = o.instruction.modifiers[:2]
+    if (to, of) == ("F64", "F32"):
+        write, a = o.to_pair(0), o.float32(1)
+        return lambda mask: write(wide(a()), mask)
+    if (to, of) == ("F32", "F64"):
+        put, b = o.to(0, np.float32), o.float64(1)
+        return lambda mask: put(np.asarray(b()).astype(np.float32), mask)
+    raise NotImplementedError(str(o.instruction))
+
+
+def frnd(o: Operands) -> Step:
+    """D = a rounded to a whole number."""
+    flags = o.instruction.modifiers
+    whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    if "F64" in flags:
+        write, a = o.to_pair(0), o.float64(1)
+    else:
+        write, a = o.to(0, np.float32), o.float32(1)
+    return lambda mask: write(np.asarray(whole(a())), mask)
+
+
+def f2fp(o: Operands) -> Step:
+    """D = two float32 rounded to 16 bits each, the first one in the upper half."""
+    to, *rest = o.instruction.modifiers
+    if rest != ["F32", "PACK_AB"] or to not in PACKED:
+        raise NotImplementedError(str(o.instruction))
+    write, high, low = o.to(0), o.float32(1), o.float32(2)
+
+    def run(mask: Mask) -> None:
+        two = (np.broadcast_to(x(), o.state.lanes)[:, None] for x in (low, high))
+        write(pair_meaning(PACKED[to], "RN", *two, arch="sm_90")[:, 0], mask)
+
+    return run
+
+
+def hadd2(o: Operands) -> Step:
+    """D = the float16 in one half of a word, as float32: the compiler's 0 + h."""
+    zero, half = o.instruction.operands[1], o.all[2].half
+    if o.instruction.modifiers != ("F32",) or zero != "-RZ" or half not in ("H0_H0", "H1_H1"):
+        raise NotImplementedError(str(o.instruction))
+    write, word, shift = o.to(0, np.float32), o.word(2), np.uint32(16 * (half == "H1_H1"))
+
+    def run(mask: Mask) -> None:
+        bits = (word() >> shift & np.uint32(0xFFFF)).astype(np.uint16)
+        write(decode(bits, "float16").astype(np.float32), mask)
+
+    return run
+
+
+def comparison(name: str) -> Callable[[Any, Any], Any]:
+    """Return the comparison of floats; those that end in U hold for NaN, too."""
+    if name in COMPARED:
+        return COMPARED[name]
+    plain = COMPARED[name.removesuffix("U")]
+    return lambda a, b: plain(a, b) | np.isnan(a) | np.isnan(b)
+
+
+def _float_set(o: Operands, read: Callable[[int], Read]) -> Step:
+    flags = o.instruction.modifiers
+    compare = comparison(flags[0])
+    a, b = read(2), read(3)
+    joined = next(f for f in flags if f in JOINED)
+    return set_predicates(o, lambda: np.asarray(compare(a(), b())), joined, o.predicate(4))
+
+
+def fsetp(o: Operands) -> Step:
+    """P = whether a ∘ b, of float32 numbers."""
+    return _float_set(o, o.float32)
+
+
+def dsetp(o: Operands) -> Step:
+    """P = whether a ∘ b, of float64 numbers."""
+    if o.instruction.modifiers[0] in ("MIN", "MAX"):
+        return _least(o)
+    return _float_set(o, o.float64)
+
+
+def _least(o: Operands) -> Step:
+    """DSETP.MIN, MAX: p = a is the one to be taken, a number before a NaN; q = both are NaN."""
+    a, b = o.float64(2), o.float64(3)
+    less = o.instruction.modifiers[0] == "MIN"
+    first, second = o.to_predicate(0), o.to_predicate(1)
+
+    def run(mask: Mask) -> None:
+        x, y = np.asarray(a()), np.asarray(b())
+        first((x < y if less else x > y) | np.isnan(y), mask)
+        second(np.isnan(x) & np.isnan(y), mask)
+
+    return run
+
+
+def fsel(o: Operands) -> Step:
+    """D = a where the predicate holds, else b, of float32 numbers."""
+    write, p = o.to(0, np.float32), o.predicate(3)
+    a, b = o.float32(1), o.float32(2)
+    return lambda mask: write(np.where(p(), a(), b()), mask)

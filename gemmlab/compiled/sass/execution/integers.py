@@ -1,4 +1,4 @@
-"""What integer arithmetic does, a function for an opcode: operands in, an action out.
+"""Instructions on words and predicates, a function for an opcode: operands in, an action out.
 
 Source of the names: NVIDIA, CUDA Binary Utilities, Instruction Set Reference. What they do in
 detail is not documented; tests run compiled kernels with them against the kernels' results.
@@ -6,12 +6,13 @@ detail is not documented; tests run compiled kernels with them against the kerne
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
+from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Read, Step
 
 LOW = np.uint64(0xFFFFFFFF)
 BORROWED = np.uint64(2**32)  # less a word: its negative, and a carry where nothing is borrowed
@@ -110,7 +111,7 @@ def add3(o: Operands) -> Step:
 
 
 def _addend(o: Operands, index: int) -> Callable[[], Any]:
-    """A 32-bit addend in 64 bits; -a is 2³² - a, so that a carry says that nothing was borrowed."""
+    """Read an addend in 64 bits; -a is 2³² - a, so that a carry says that nothing was borrowed."""
     word, negative = o.magnitude(index)
     if negative:
         return lambda: BORROWED - word().astype(np.uint64)
@@ -162,23 +163,21 @@ def lea(o: Operands) -> Step:
 
 def vimnmx(o: Operands) -> Step:
     """D = the lesser of a and b where the predicate holds, else the greater."""
-    kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
-    write, a, b, least = o.to(0, kind), o.word(1), o.word(2), o.predicate(3)
-
-    def run(mask: Mask) -> None:
-        x, y = a().view(kind), b().view(kind)
-        write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
-
-    return run
+    return _lesser(o, o.word(1), 2)
 
 
 def viaddmnmx(o: Operands) -> Step:
     """D = the lesser of a + b and c where the predicate holds, else the greater."""
+    a, b = o.word(1), o.word(2)
+    return _lesser(o, lambda: a() + b(), 3)
+
+
+def _lesser(o: Operands, first: Read, second: int) -> Step:
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
-    write, a, b, c, least = o.to(0, kind), o.word(1), o.word(2), o.word(3), o.predicate(4)
+    write, other, least = o.to(0, kind), o.word(second), o.predicate(second + 1)
 
     def run(mask: Mask) -> None:
-        x, y = (a() + b()).view(kind), c().view(kind)
+        x, y = first().view(kind), other().view(kind)
         write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
 
     return run
@@ -210,3 +209,252 @@ def cs2r(o: Operands) -> Step:
         raise NotImplementedError(str(o.instruction))
     write = o.to(0) if "32" in o.instruction.modifiers else o.to_pair(0)
     return lambda mask: write(np.uint64(0) if "32" not in o.instruction.modifiers else 0, mask)
+
+
+def shf(o: Operands) -> Step:
+    """A funnel shift of the pair (low a, high c) by s, left or right; HI: the upper half of it."""
+    flags = o.instruction.modifiers
+    write = o.to(0)
+    low, amount, high = o.word(1), o.word(2), o.word(3)
+    bits = 64 if "U64" in flags or "S64" in flags else 32
+    wraps = "W" in flags
+    signed = "S32" in flags or "S64" in flags
+    left, upper = "L" in flags, "HI" in flags
+
+    def run(mask: Mask) -> None:
+        s = np.asarray(amount()).astype(np.uint64)
+        s = s & np.uint64(bits - 1) if wraps else np.minimum(s, np.uint64(bits))
+        pair = (np.asarray(high()).astype(np.uint64) << WORD) | low()
+        if left:
+            moved = np.where(s > 63, np.uint64(0), pair << np.minimum(s, np.uint64(63)))
+        elif signed:
+            at_most = np.minimum(s, np.uint64(63)).astype(np.int64)
+            moved = (pair.view(np.int64) >> at_most).view(np.uint64)
+        else:
+            moved = np.where(s > 63, np.uint64(0), pair >> np.minimum(s, np.uint64(63)))
+        write((moved >> WORD if upper else moved & LOW).astype(np.uint32), mask)
+
+    return run
+
+
+def lop3(o: Operands) -> Step:
+    """D = any function of three bits, given as a table of eight; and whether d is not zero."""
+    outs = [o.to_predicate(0)] if o.is_predicate(0) else []
+    first = len(outs)
+    write = o.to(first)
+    a, b, c = (o.word(first + 1 + i) for i in range(3))
+    function = _three_bits(o.all[first + 4].integer)
+    also = o.predicate(first + 5) if first + 5 < len(o) and not o.all[first + 5].never else None
+
+    def run(mask: Mask) -> None:
+        value = function(a(), b(), c())
+        write(value, mask)
+        for out in outs:
+            out(value != 0 if also is None else (value != 0) | also(), mask)
+
+    return run
+
+
+def _three_bits(table: int) -> Callable[[Any, Any, Any], Any]:
+    """Return the function of three words whose value for a, b, c is bit 4a + 2b + c of `table`."""
+    known = {
+        0xC0: lambda a, b, c: a & b,
+        0xFC: lambda a, b, c: a | b,
+        0x3C: lambda a, b, c: a ^ b,
+        0x33: lambda a, b, c: ~b,
+        0x0F: lambda a, b, c: ~a,
+    }
+    if table in known:
+        return known[table]
+    ones = [i for i in range(8) if table >> i & 1]
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        value = np.uint32(0)
+        for i in ones:
+            value = value | ((a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c))
+        return value
+
+    return run
+
+
+def prmt(o: Operands) -> Step:
+    """D = four bytes chosen from a and c by the hexadecimal digits of b."""
+    if any(f != "PRMT" for f in o.instruction.modifiers):
+        raise NotImplementedError(str(o.instruction))
+    write, a, chosen, c = o.to(0), o.word(1), o.word(2), o.word(3)
+
+    def run(mask: Mask) -> None:
+        pair = (np.asarray(c()).astype(np.uint64) << WORD) | a()
+        selector = np.asarray(chosen()).astype(np.uint64)
+        value = np.uint64(0)
+        for i in range(4):
+            digit = selector >> np.uint64(4 * i)
+            byte = (pair >> (np.uint64(8) * (digit & np.uint64(7)))) & np.uint64(0xFF)
+            sign = np.where(byte & np.uint64(0x80), np.uint64(0xFF), np.uint64(0))
+            byte = np.where(digit & np.uint64(8), sign, byte)
+            value = value | (byte << np.uint64(8 * i))
+        write(value.astype(np.uint32), mask)
+
+    return run
+
+
+def popc(o: Operands) -> Step:
+    """D = the number of ones in a."""
+    write, a = o.to(0), o.word(1)
+    return lambda mask: write(np.bitwise_count(a()).astype(np.uint32), mask)
+
+
+def flo(o: Operands) -> Step:
+    """D = the place of the leading one, ~0 if there is none; SH: counted from the left."""
+    flags = o.instruction.modifiers
+    if "U32" not in flags:
+        raise NotImplementedError(str(o.instruction))
+    write, a = o.to(0), o.word(1)
+
+    def run(mask: Mask) -> None:
+        _, exponent = np.frexp(np.asarray(a()).astype(np.float64))
+        place = exponent - 1
+        place = np.where(exponent > 0, 31 - place if "SH" in flags else place, -1)
+        write(place.astype(np.int32).view(np.uint32), mask)
+
+    return run
+
+
+def brev(o: Operands) -> Step:
+    """D = a with its bits in the opposite order."""
+    write, a = o.to(0), o.word(1)
+
+    def run(mask: Mask) -> None:
+        value = a()
+        for shift, pattern in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
+            value = ((value >> np.uint32(shift)) & np.uint32(pattern)) | (
+                (value & np.uint32(pattern)) << np.uint32(shift)
+            )
+        write((value >> np.uint32(16)) | (value << np.uint32(16)), mask)
+
+    return run
+
+
+def sgxt(o: Operands) -> Step:
+    """D = the lower b bits of a, with sign."""
+    write, a, b = o.to(0), o.word(1), o.word(2)
+    unsigned = "U32" in o.instruction.modifiers
+
+    def run(mask: Mask) -> None:
+        away = np.uint32(32) - np.minimum(b(), np.uint32(32))
+        up = a().astype(np.uint64) << away
+        up = (up & LOW).astype(np.uint32)
+        write(up >> away if unsigned else (up.view(np.int32) >> away).view(np.uint32), mask)
+
+    return run
+
+
+def bmsk(o: Operands) -> Step:
+    """D = b ones from place a on."""
+    write, a, b = o.to(0), o.word(1), o.word(2)
+
+    def run(mask: Mask) -> None:
+        ones = (np.uint64(1) << np.minimum(b(), 32).astype(np.uint64)) - np.uint64(1)
+        write(((ones << np.minimum(a(), 32).astype(np.uint64)) & LOW).astype(np.uint32), mask)
+
+    return run
+
+
+COMPARED = {
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+    "EQ": operator.eq,
+    "NE": lambda a, b: (a < b) | (a > b),  # of floats: neither is NaN
+    "NUM": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    "NAN": lambda a, b: np.isnan(a) | np.isnan(b),
+}
+JOINED = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
+
+
+def set_predicates(o: Operands, compared: Callable[[], Any], joined: str, after: Read) -> Step:
+    """P = compared ∘ after, q = not compared ∘ after, with the AND, OR or XOR of the opcode."""
+    join = JOINED[joined]
+    first, second = o.to_predicate(0), o.to_predicate(1)
+
+    def run(mask: Mask) -> None:
+        value, other = compared(), after()
+        other = np.array(other)  # it may be what is written
+        first(join(value, other), mask)
+        second(join(~value, other), mask)
+
+    return run
+
+
+def isetp(o: Operands) -> Step:
+    """P = whether a ∘ b; EX: of pairs of words, whose lower ones were compared before."""
+    flags = o.instruction.modifiers
+    kind = np.uint32 if "U32" in flags else np.int32
+    compare, joined = flags[0], next(f for f in flags if f in JOINED)
+    a, b = o.word(2), o.word(3)
+    below = o.predicate(5) if "EX" in flags else None
+    act = operator.ne if compare == "NE" else COMPARED[compare]
+
+    def compared() -> Any:
+        x, y = np.asarray(a()).view(kind), np.asarray(b()).view(kind)
+        if below is None:
+            return act(x, y)
+        if compare == "EQ":
+            return (x == y) & below()
+        if compare == "NE":
+            return (x != y) | below()
+        strict = operator.lt if compare in ("LT", "LE") else operator.gt
+        return strict(x, y) | ((x == y) & below())
+
+    return set_predicates(o, compared, joined, o.predicate(4))
+
+
+def plop3(o: Operands) -> Step:
+    """P and q = functions of three predicates, each given as a table of eight."""
+    first, second = o.to_predicate(0), o.to_predicate(1)
+    sources = [o.predicate(i) for i in (2, 3, 4)]
+    tables = [np.array([o.all[i].integer >> bit & 1 for bit in range(8)], bool) for i in (5, 6)]
+
+    def run(mask: Mask) -> None:
+        a, b, c = (source().astype(np.intp) for source in sources)
+        index = 4 * a + 2 * b + c
+        first(tables[0][index], mask)
+        second(tables[1][index], mask)
+
+    return run
+
+
+def sel(o: Operands) -> Step:
+    """D = a where the predicate holds, else b."""
+    write, a, b, p = o.to(0), o.word(1), o.word(2), o.predicate(3)
+    return lambda mask: write(np.where(p(), a(), b()), mask)
+
+
+def p2r(o: Operands) -> Step:
+    """D = the predicates, a bit each, where the mask c has ones; else the bits of b."""
+    write, old, chosen = o.to(0), o.word(2), o.word(3)
+    rows = o.state.predicates["P"]
+
+    def run(mask: Mask) -> None:
+        bits = np.zeros(o.state.lanes, np.uint32)
+        for i in range(7):
+            bits |= rows[i].astype(np.uint32) << np.uint32(i)
+        write((bits & chosen()) | (old() & ~chosen()), mask)
+
+    return run
+
+
+def r2p(o: Operands) -> Step:
+    """The predicates = the bits of a, where the mask b has ones."""
+    a, chosen = o.word(1), o.all[2].integer
+    rows = o.state.predicates["P"]
+
+    def run(mask: Mask) -> None:
+        bits = a()
+        for i in range(7):
+            if chosen >> i & 1:
+                value = (bits >> np.uint32(i) & np.uint32(1)).astype(bool)
+                np.copyto(rows[i], value, where=True if mask is None else mask)
+
+    return run

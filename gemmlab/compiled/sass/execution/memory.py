@@ -1,11 +1,17 @@
-"""The memories of a launch: arrays at addresses of their own, shared and local bytes."""
+"""A launch has memories, in which loads, stores and atomics do what they do, at a cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
+from gemmlab.compiled.sass.listing import Address, Register
+from gemmlab.model import transactions
+from gemmlab.tiling import WARP
 
 SEGMENT = 40  # bits of an address below the number of its array
 LOCAL = 1 << 20  # the number in generic addresses of local memory
@@ -13,7 +19,7 @@ SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the sys
 
 
 class Memory:
-    """Bytes by space, and the accesses that turn addresses into elements of them."""
+    """A memory holds bytes by space, and turns addresses into elements of them."""
 
     def __init__(self, blocks: np.ndarray, shared_bytes: int, local_bytes: int) -> None:
         """`blocks` is, for each lane, the number of its block among those that run."""
@@ -39,7 +45,7 @@ class Memory:
             self.completed(place)
 
     def add(self, array: np.ndarray) -> int:
-        """The address at which `array`, with all that lies between its elements, is from now on."""
+        """Return the address of `array`, with all that lies between its elements, from now on."""
         low, high = np.lib.array_utils.byte_bounds(array)
         owner = _owner(array)
         start = owner.__array_interface__["data"][0]
@@ -49,11 +55,11 @@ class Memory:
 
     @property
     def footprint(self) -> int:
-        """Bytes of all arrays that were accessed, whole."""
+        """The bytes of all arrays that were accessed, whole."""
         return sum(self.segments[number - 1].size for number in self.touched)
 
     def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
-        """The elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
+        """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
             if address.size and int(address[0] >> np.uint64(SEGMENT)) == LOCAL:
                 space, address = "local", address & np.uint64((1 << SEGMENT) - 1)
@@ -84,12 +90,283 @@ class Memory:
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
-    """The array that owns the bytes."""
+    """Return the array that owns the bytes."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def _flat(owner: np.ndarray) -> np.ndarray:
-    """The same bytes in the order in which they lie."""
+    """Return the same bytes in the order in which they lie."""
     return owner if owner.flags.c_contiguous else owner.T
+
+
+SPACES = {
+    **dict.fromkeys(("LDG", "STG", "ATOMG", "REDG", "RED"), "global"),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "LDGSTS"), "shared"),
+    **dict.fromkeys(("LDL", "STL"), "local"),
+    **dict.fromkeys(("LD", "ST", "ATOM"), "global"),  # generic: arrays are all that is asked for
+}
+NARROW = {"U8": np.uint8, "S8": np.int8, "U16": np.uint16, "S16": np.int16}
+WIDE = {"64": 2, "128": 4}
+
+
+class Cost(NamedTuple):
+    """An access of each warp in `warps` asks for this, (warps,) each.
+
+    cycles : of the pipe of L1 and shared memory
+    sectors : of 32 bytes, in global memory
+    pieces : the numbers of these sectors, (warps, 32), ascending after some -1; None elsewhere
+    partial : how many of them a store fills in part
+    mbarrier, amount : of what is asynchronous, which mbarrier of the block, and how many arrivals
+        or else bytes it counts; of a wait, 1 and the parity
+    box : of what the TMA copies, the tensor map's address and the coordinates in it
+    """
+
+    space: str
+    op: str
+    warps: np.ndarray
+    cycles: np.ndarray
+    sectors: np.ndarray
+    pieces: np.ndarray | None = None
+    partial: np.ndarray | None = None
+    mbarrier: int | None = None
+    amount: int = 0
+    box: tuple[int, ...] | None = None
+
+
+Watch = Callable[[Cost], None]
+
+
+def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -> Cost:
+    """Count the cost of an access; `address` and `on` are (lanes,), `width` is in bytes."""
+    on = on.reshape(-1, WARP)
+    warps = np.flatnonzero(on.any(1))
+    on, at = on[warps], address.reshape(-1, WARP)[warps].astype(np.int64)
+    none = np.zeros(len(warps), np.int64)
+    if space == "local":
+        words = max(1, width // 4)
+        return Cost(space, op, warps, none + words, none)
+    if space == "shared":
+        rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
+        return Cost(space, op, warps, rule(at, on, width), none)
+    cycles = transactions.l1_cycles(at, on, width)
+    pieces = np.where(on, at // transactions.SECTOR, -1)
+    pieces.sort(axis=1)
+    partial = _partial(pieces, width) if op == "store" else None
+    return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces, partial)
+
+
+def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
+    """Count the sectors in each row, ascending after some -1, of which lanes store but a part.
+
+    Lanes that store at one address count as if they stored side by side.
+    """
+    lanes = np.ones(len(pieces), bool)
+    count, of_sector = np.zeros(len(pieces), np.int64), np.zeros(len(pieces), np.int64)
+    for lane in range(WARP):
+        ends = pieces[:, lane] != pieces[:, lane + 1] if lane + 1 < WARP else lanes
+        of_sector += 1
+        count += ends & (pieces[:, lane] >= 0) & (of_sector * width < transactions.SECTOR)
+        of_sector[ends] = 0
+    return count
+
+
+class _Access:
+    """Loads, stores and atomics have these parts in common."""
+
+    def __init__(self, o: Operands, memory: Memory, watch: Watch, op: str) -> None:
+        flags = o.instruction.modifiers
+        self.o, self.memory, self.watch, self.op = o, memory, watch, op
+        self.space = SPACES[o.instruction.name]
+        self.generic = o.instruction.name in ("LD", "ST", "ATOM")
+        self.narrow = next((NARROW[f] for f in flags if f in NARROW), None)
+        self.words = next((WIDE[f] for f in flags if f in WIDE), 1)
+        self.width = np.dtype(self.narrow).itemsize if self.narrow else 4 * self.words
+        place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
+        at: Address = o.all[place]
+        wide = at.wide or self.space == "global"  # CAS does not say that its addresses are
+        self.place, self.address = place, sum_of(o, replace(at, wide=wide))
+
+    def lanes(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+        """Return (numbers of the lanes that take part, their addresses), and count the access."""
+        lanes = self.o.state.lanes
+        address = np.broadcast_to(self.address(), lanes)
+        on = np.ones(lanes, bool) if mask is None else mask
+        chosen = np.flatnonzero(on)
+        space = self.space
+        if self.generic and int(address[chosen[0]] >> np.uint64(SEGMENT)) == LOCAL:
+            space = "local"
+        self.watch(cost(space, self.op, address, on, self.width))
+        return chosen, address[chosen]
+
+    def registers(self, index: int, count: int) -> list[np.ndarray | None]:
+        """Return the rows of a register and its successors; None for RZ."""
+        operand = self.o.all[index]
+        if not isinstance(operand, Register) or operand.is_zero:
+            return [None] * count
+        rows = self.o.state.registers[operand.file]
+        return [rows[operand.index + i] for i in range(count)]
+
+    def values(self, index: int, lanes: np.ndarray, count: int) -> list[np.ndarray]:
+        """Return what the lanes have in a register and its successors."""
+        return [
+            np.zeros(len(lanes), np.uint32) if row is None else row[lanes]
+            for row in self.registers(index, count)
+        ]
+
+
+def sum_of(o: Operands, address: Address) -> Callable[[], Any]:
+    """Return what adds up an address, as uint64."""
+    parts = [
+        _part(o, register, address, first=i == 0)
+        for i, register in enumerate(address.registers)
+        if not register.is_zero
+    ]
+    offset = np.uint64(address.offset % 2**64)
+    bits = np.uint64(2**64 - 1 if address.wide else 2**32 - 1)
+
+    def total() -> Any:
+        value = offset
+        for part in parts:
+            value = value + part()
+        return value & bits
+
+    return total
+
+
+def _part(o: Operands, register: Register, address: Address, first: bool) -> Callable[[], Any]:
+    """Return what reads a register's part of an address, as uint64."""
+    rows = o.state.registers[register.file]
+    low = rows[register.index]
+    if address.wide and (first or register.file == "UR"):
+        high = rows[register.index + 1]
+        return lambda: (high.astype(np.uint64) << WORD) | low
+    scale = np.uint32(address.scale if first else 1)
+    return lambda: (low * scale).astype(np.uint64)
+
+
+def load(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """D = what lies at the address."""
+    access = _Access(o, memory, watch, "load")
+    rows = access.registers(0, access.words)
+
+    def run(mask: Mask) -> None:
+        lanes, address = access.lanes(mask)
+        width = min(access.width, 4)
+        for i in range(access.words):
+            array, at = memory.place(access.space, address + np.uint64(4 * i), lanes, width)
+            if rows[i] is None:
+                continue
+            value = array[at]
+            if access.narrow:
+                value = value.view(access.narrow).astype(np.int64)
+            rows[i][lanes] = value
+
+    return run
+
+
+def store(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """Put b where the address points."""
+    access = _Access(o, memory, watch, "store")
+    index = access.place + 1
+
+    def run(mask: Mask) -> None:
+        lanes, address = access.lanes(mask)
+        width = min(access.width, 4)
+        for i, value in enumerate(access.values(index, lanes, access.words)):
+            array, at = memory.place(access.space, address + np.uint64(4 * i), lanes, width)
+            array[at] = value.astype(array.dtype)
+
+    return run
+
+
+def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """LDGSTS: shared memory = global memory, at once; who must wait for it is not looked after.
+
+    One that goes past L1 keeps its pipe busy only with the store (`ldsm8_with_8_ldgsts`).
+    """
+    access = _Access(o, memory, watch, "copy")
+    past = "BYPASS" in o.instruction.modifiers
+    source = sum_of(o, o.all[1])
+    guard = o.predicate(2) if o.is_predicate(2) else None
+
+    def run(mask: Mask) -> None:
+        lanes = o.state.lanes
+        on = np.ones(lanes, bool) if mask is None else mask
+        wanted = on if guard is None else on & guard()
+        target = np.broadcast_to(access.address(), lanes)
+        origin = np.broadcast_to(source(), lanes)
+        asked = cost("global", "load", origin, wanted, access.width)
+        watch(asked._replace(cycles=0 * asked.cycles) if past else asked)
+        watch(cost("shared", "store", target, on, access.width))
+        chosen, kept = np.flatnonzero(on), np.flatnonzero(wanted)
+        for i in range(access.words):
+            step = np.uint64(4 * i)
+            to, at = memory.place("shared", target[chosen] + step, chosen, 4)
+            to[at] = 0
+            if kept.size:
+                of, where = memory.place("global", origin[kept] + step, kept, 4)
+                to, at = memory.place("shared", target[kept] + step, kept, 4)
+                to[at] = of[where]
+
+    return run
+
+
+_FORMATS = {
+    "F32": np.float32, "F64": np.float64, "S32": np.int32, "U32": np.uint32, "S64": np.int64,
+    "U64": np.uint64, "64": np.uint64,
+}  # fmt: skip
+_ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
+    "ADD": lambda old, new: old + new,
+    "MIN": min,
+    "MAX": max,
+    "AND": lambda old, new: old & new,
+    "OR": lambda old, new: old | new,
+    "XOR": lambda old, new: old ^ new,
+    "EXCH": lambda old, new: new,
+    "INC": lambda old, new: old + type(old)(1) if old < new else type(old)(0),
+    "DEC": lambda old, new: new if old == 0 or old > new else old - type(old)(1),
+}
+
+
+def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """D = what lay at the address, which becomes a function of it and b; one lane after another."""
+    access = _Access(o, memory, watch, "atomic")
+    flags = o.instruction.modifiers
+    kind = np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))
+    words, access.width = kind.itemsize // 4, kind.itemsize
+    name = next(f for f in flags if f in _ATOMIC or f in ("CAS", "POPC"))
+    compares = name == "CAS" or "CAST" in flags
+    returns = o.instruction.name not in ("RED", "REDG")
+    target = 1 if o.is_predicate(0) else 0
+    rows = access.registers(target, words) if returns else [None] * words
+    source = access.place + 1
+
+    def run(mask: Mask) -> None:
+        lanes, address = access.lanes(mask)
+        array, at = memory.place(access.space, address, lanes, kind.itemsize)
+        array = array.view(kind)
+        first = _joined(access.values(source, lanes, words), kind) if name != "POPC" else None
+        if compares:
+            second = _joined(access.values(source + 1, lanes, words), kind)
+        before = np.empty(len(lanes), kind)
+        with np.errstate(over="ignore"):
+            for i, place in enumerate(at):
+                old = before[i] = array[place]
+                if compares:
+                    array[place] = second[i] if old == first[i] else old
+                elif name == "POPC":
+                    array[place] = old + kind.type(1)
+                else:
+                    array[place] = _ATOMIC[name](old, first[i])
+        bits = before.view(np.uint32).reshape(-1, words)
+        for i, row in enumerate(rows):
+            if row is not None:
+                row[lanes] = bits[:, i]
+
+    return run
+
+
+def _joined(words: list[np.ndarray], kind: np.dtype) -> np.ndarray:
+    return np.ascontiguousarray(np.stack(words, axis=1)).view(kind).ravel()

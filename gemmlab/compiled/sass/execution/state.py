@@ -1,4 +1,4 @@
-"""The registers of warps that execute compiled code together, and how operands are read."""
+"""A state is the registers of warps that execute compiled code; operands are read in it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import Instruction
-from gemmlab.compiled.sass.operands import (
+from gemmlab.compiled.sass.listing import (
     Constant,
     Immediate,
+    Instruction,
     Operand,
     Predicate,
     Register,
@@ -27,7 +27,7 @@ WORD = np.uint64(32)
 
 
 class State:
-    """Registers and predicates of `lanes` lanes, a row each, and the constant banks.
+    """A state has registers and predicates of `lanes` lanes, a row each, and the constant banks.
 
     Uniform registers have a row, too: what a warp shares stands there once for each of its lanes.
     """
@@ -48,7 +48,7 @@ class State:
 
 
 def warps_with(lanes: np.ndarray) -> np.ndarray:
-    """All lanes of the warps that have one of these."""
+    """Return all lanes of the warps that have one of these."""
     return np.repeat(lanes.reshape(-1, WARP).any(1), WARP)
 
 
@@ -63,7 +63,7 @@ class Operands:
         return len(self.all)
 
     def word(self, index: int) -> Read:
-        """An operand as uint32, with its sign and its inversion."""
+        """Return what reads an operand as uint32, with its sign and its inversion."""
         operand = self.all[index]
         read = self._word(operand, 0)
         if isinstance(operand, (Register, Constant)):
@@ -74,14 +74,14 @@ class Operands:
         return read
 
     def magnitude(self, index: int) -> tuple[Read, bool]:
-        """An operand as uint32 without its sign, and whether it is to be subtracted."""
+        """Return what reads an operand without its sign, and whether to subtract it."""
         operand = self.all[index]
         if getattr(operand, "negative", False):
             return self._word(operand, 0), True
         return self.word(index), False
 
     def double_word(self, index: int) -> Read:
-        """An operand as uint64: a register and its successor."""
+        """Return what reads an operand as uint64: a register and its successor."""
         operand = self.all[index]
         if isinstance(operand, Immediate):
             value = np.uint64(operand.integer % 2**64)
@@ -92,7 +92,7 @@ class Operands:
         return (lambda: np.negative(read())) if operand.negative else read
 
     def float32(self, index: int) -> Read:
-        """An operand as float32, with its sign and its absolute value."""
+        """Return what reads an operand as float32, with its sign and its absolute value."""
         operand = self.all[index]
         if isinstance(operand, Immediate):
             value = _float32(operand)
@@ -101,7 +101,7 @@ class Operands:
         return _signed(lambda: read().view(np.float32), operand)
 
     def float64(self, index: int) -> Read:
-        """An operand as float64: a register and its successor."""
+        """Return what reads an operand as float64: a register and its successor."""
         operand = self.all[index]
         if isinstance(operand, Immediate):
             value = np.float64(operand.real)
@@ -110,7 +110,7 @@ class Operands:
         return _signed(lambda: read().view(np.float64), operand)
 
     def predicate(self, index: int) -> Read:
-        """A predicate as bool."""
+        """Return what reads a predicate as bool."""
         operand = self.all[index]
         if not isinstance(operand, Predicate):
             raise NotImplementedError(f"{self.instruction}: operand {index} is no predicate")
@@ -118,7 +118,7 @@ class Operands:
         return (lambda: ~row) if operand.negated else (lambda: row)
 
     def to(self, index: int, dtype: Any = np.uint32, part: int = 0) -> Write:
-        """What puts values into a register, `part` registers further on; RZ keeps nothing."""
+        """Return what puts values into a register, or one `part` further on; RZ keeps nothing."""
         operand = self.all[index]
         if not isinstance(operand, Register) or operand.is_zero:
             return _nowhere
@@ -126,7 +126,7 @@ class Operands:
         return self._put(row, operand.file == "UR")
 
     def to_pair(self, index: int) -> Write:
-        """What puts uint64 or float64 values into a register and its successor."""
+        """Return what puts uint64 or float64 values into a register and its successor."""
         low, high = self.to(index), self.to(index, part=1)
 
         def write(value: Any, mask: Mask) -> None:
@@ -137,14 +137,14 @@ class Operands:
         return write
 
     def to_predicate(self, index: int) -> Write:
-        """What puts truth values into a predicate; PT keeps nothing."""
+        """Return what puts truth values into a predicate; PT keeps nothing."""
         operand = self.all[index]
         if not isinstance(operand, Predicate) or operand.always:
             return _nowhere
         return self._put(self.state.predicates[operand.file][operand.index], operand.file == "UP")
 
     def is_predicate(self, index: int) -> bool:
-        """Whether the operand is there and a predicate."""
+        """Say whether the operand is there and a predicate."""
         return index < len(self.all) and isinstance(self.all[index], Predicate)
 
     def _put(self, row: np.ndarray, uniform: bool) -> Write:
@@ -158,12 +158,12 @@ class Operands:
         return write
 
     def _pair(self, operand: Operand) -> Read:
-        """The bits of an operand and of the word after it, as uint64."""
+        """Return what reads the bits of an operand and of the word after it, as uint64."""
         low, high = self._word(operand, 0), self._word(operand, 1)
         return lambda: (high().astype(np.uint64) << WORD) | low()
 
     def _word(self, operand: Operand, part: int) -> Read:
-        """The bits of an operand, `part` words further on, as uint32."""
+        """Return what reads the bits of an operand, `part` words further on, as uint32."""
         if isinstance(operand, Register):
             rows = self.state.registers[operand.file]
             row = rows[operand.index if operand.is_zero else operand.index + part]
@@ -185,7 +185,7 @@ class Operands:
 
 
 def _bits(operand: Immediate) -> np.uint32:
-    """An immediate of an instruction that takes bits: an integer, or a float's pattern."""
+    """Return an immediate of an instruction that takes bits: an integer, or a float's pattern."""
     try:
         return np.uint32(operand.integer % 2**32)
     except ValueError:

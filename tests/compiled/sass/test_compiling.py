@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels
-from gemmlab.compiled.forecast import compiling
 from gemmlab.compiled.forecast.kernel import predict_time
 from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.compiled.sass import compiling
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,313 @@
+"""An SM executes some blocks of a launch; what their warps did is made into what it simulates.
+
+Two blocks in a row run on the two SMs of a TPC, which ask L2 together: what both read comes once
+for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2`, decision 020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gemmlab.compiled.forecast.share import Share, share
+from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
+from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
+from gemmlab.compiled.sass.listing import Listing
+from gemmlab.compiled.sm.facts import facts
+from gemmlab.compiled.sm.streams import Level, Stream
+from gemmlab.device import Device
+from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.tiling import WARP
+
+SECTORS = LINE // SECTOR  # of a line
+L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
+ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
+LONGEST = 5_000_000  # steps that a sample may take to its end
+
+
+class L1:
+    """The L1 cache of an SM has lines of four sectors; the line not used for longest gives way.
+
+    A sector that was asked for in the same round is on its way: those that ask again wait, too, but
+    L2 is asked once.
+    """
+
+    def __init__(self, size: int) -> None:
+        """`size` is in bytes."""
+        self.most = max(1, size // LINE)
+        self.lines: OrderedDict[int, list[int]] = OrderedDict()  # number -> rounds of its sectors
+        self.round = 0
+
+    def load(self, sectors: Iterable[int]) -> tuple[int, bool]:
+        """Ask for sectors: how many come from L2, and whether one asked for before is awaited."""
+        missing, awaited = 0, False
+        for sector in sectors:
+            line, place = sector // SECTORS, sector % SECTORS
+            held = self.lines.get(line)
+            if held is None:
+                held = self.lines[line] = [0] * SECTORS
+                if len(self.lines) > self.most:
+                    self.lines.popitem(last=False)
+            else:
+                self.lines.move_to_end(line)
+            if not held[place]:
+                missing += 1
+                held[place] = self.round
+            elif held[place] == self.round:
+                awaited = True
+        return missing, awaited
+
+
+def streams(
+    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1,
+    written: float = 1.0, partial: float = 1.0, addition: float = 0.0,
+    stored: Level = Level.STORED,
+) -> list[Stream]:  # fmt: skip
+    """Make a stream for each warp; `beyond` has the warps' `Level` of what `cache` lacks.
+
+    written : as how many sectors one counts that is stored; partial : that is stored in part
+    addition : as how many at least an atomic addition does
+    stored : the `Level` of what is stored
+    """
+    parts: list[list[np.ndarray]] = [[] for _ in beyond]
+    cached = [_is_cached(i.opcode) for i in listing.instructions]
+    for visit in visits:
+        cache.round += 1
+        length = visit.stop - visit.start
+        rows = np.zeros((6, len(visit.warps), length), np.int32)
+        rows[0] = np.arange(visit.start, visit.stop)
+        for at, cost in visit.costs:
+            where = np.searchsorted(visit.warps, cost.warps)
+            rows[1, where, at - visit.start] += cost.cycles
+            if cost.mbarrier is not None:
+                rows[4, where, at - visit.start] = cost.mbarrier
+                rows[5, where, at - visit.start] = cost.amount
+                rows[2, where, at - visit.start] = cost.sectors
+                rows[3, where, at - visit.start] = beyond[cost.warps]
+            if cost.space == "tensor":
+                sectors = np.rint(written * cost.sectors).astype(np.int32)
+                rows[2, where, at - visit.start] += sectors
+                rows[3, where, at - visit.start] = int(stored)
+            if cost.pieces is None:
+                continue
+            asked, waits = _asked(cost, cache if cached[at] else None)
+            if cost.op == "store":
+                asked = written * asked
+            if cost.partial is not None:
+                asked = asked + (partial - written) * cost.partial
+            if cost.op == "atomic":
+                additions = np.count_nonzero(cost.pieces >= 0, axis=1)
+                asked = np.maximum(asked, addition * additions)
+            rows[2, where, at - visit.start] += np.rint(asked).astype(np.int32)
+            # L2 adds by itself. What is written takes the place of other lines, as what is read.
+            of_op = {"atomic": int(Level.L2), "store": int(stored)}
+            level = of_op.get(cost.op, beyond[cost.warps])
+            rows[3, where, at - visit.start] = np.where(waits, level, int(Level.L1))
+        for row, warp in enumerate(visit.warps):
+            parts[warp].append(rows[:, row])
+    return [
+        Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8), whole[4], whole[5])
+        for whole in (np.concatenate(part, axis=1) for part in parts if part)
+    ]
+
+
+def _is_cached(opcode: str) -> bool:
+    """Say whether a load looks into L1; one that others must see at once does not."""
+    return opcode.startswith(("LDG", "LD.")) and "STRONG" not in opcode
+
+
+def _asked(cost: Cost, cache: L1 | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sectors that each warp's access asks of L2, and whether it waits for L2."""
+    if cache is None or cost.op != "load":
+        return cost.sectors, cost.sectors > 0
+    asked, waits = np.empty(len(cost.pieces), np.int64), np.empty(len(cost.pieces), bool)
+    for i, row in enumerate(cost.pieces.tolist()):
+        asked[i], late = cache.load(dict.fromkeys(sector for sector in row if sector >= 0))
+        waits[i] = late or asked[i] > 0
+    return asked, waits
+
+
+_OF_WARPS = ("warps", "cycles", "sectors", "pieces", "partial")  # fields of a `Cost`
+
+
+def neighbour(share: Share, block: int) -> list[Dim]:
+    """Return the place of the block beside another, by their numbers; none beside a last one.
+
+    >>> neighbour(Share((5, 1, 1), 1, 1, 132), 3), neighbour(Share((5, 1, 1), 1, 1, 132), 4)
+    ([(2, 0, 0)], [])
+    """
+    beside = block ^ 1
+    return [share.place(beside)] if beside < np.prod(share.grid) else []
+
+
+def first_warps(visits: Iterable[Visit], count: int) -> list[Visit]:
+    """Keep what the first `count` warps did, without the others."""
+    found = []
+    for visit in visits:
+        mine = visit.warps < count
+        if mine.all():
+            found.append(visit)
+        elif mine.any():
+            costs = [(at, _some(cost, cost.warps < count)) for at, cost in visit.costs]
+            kept = [(at, cost) for at, cost in costs if len(cost.warps)]
+            found.append(Visit(visit.start, visit.warps[mine], visit.stop, kept))
+    return found
+
+
+def _some(cost: Cost, chosen: np.ndarray) -> Cost:
+    rows = {name: getattr(cost, name) for name in _OF_WARPS}
+    return cost._replace(**{n: row[chosen] for n, row in rows.items() if row is not None})
+
+
+def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -> float:
+    """Count how often two blocks ask for what comes from L2 once: from 1 (nothing shared) to 2.
+
+    warps : of a block; blocks : the two, by their numbers among those that were executed
+    """
+    pieces: dict[int, list[np.ndarray]] = {block: [] for block in blocks}
+    boxes: dict[int, Counter] = {block: Counter() for block in blocks}
+    stored = 0
+    for cost in (cost for visit in visits for _, cost in visit.costs):
+        for block in blocks:
+            its = cost.warps // warps == block
+            if cost.op not in ("load", "copy"):
+                stored += int(cost.sectors[its].sum())
+            elif cost.box is not None:
+                boxes[block][cost.box] += int(cost.sectors[its].sum())
+            elif cost.pieces is not None:
+                pieces[block].append(cost.pieces[its].ravel())
+    loads = [_counted(pieces[block]) for block in blocks]
+    asked = stored + sum(sum(of.values()) for of in (*loads, *boxes.values()))
+    come = stored + sum(sum((a | b).values()) for a, b in (loads, boxes.values()))
+    return asked / come if come else 1.0
+
+
+def _counted(pieces: list[np.ndarray]) -> Counter:
+    """Count how often each sector is asked for."""
+    every = np.concatenate([np.empty(0, np.int64), *pieces])
+    sectors, counts = np.unique(every[every >= 0], return_counts=True)
+    return Counter(dict(zip(sectors.tolist(), counts.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Executed:
+    """The first blocks of an SM's share of a launch have been executed: what their warps did.
+
+    footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
+    shared_bytes : of a block, static and dynamic
+    together : how often two neighbouring blocks ask for what comes from L2 once
+    """
+
+    code: Listing
+    device: Device
+    share: Share
+    visits: Sequence[Visit]
+    count: int
+    warps: int  # of a block
+    footprint: int
+    touched: int
+    shared_bytes: int
+    together: float
+
+    @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
+    def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
+        """Make the streams of each block; what L2 does not hold comes from device memory.
+
+        cold : the first round finds nothing in L2; later ones do if it keeps all arrays. But what
+            any of them stores takes the place of lines that nobody has written back.
+        later : these blocks are no first round
+        """
+        kept = self.footprint <= (self.device.l2_bytes or 0)
+        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
+        if kept:
+            first = self.share.resident * self.warps if cold and not later else 0
+            levels[first:] = int(Level.L2)
+        taken = self.share.resident * (self.shared_bytes + SHARED_START)
+        cache = L1(L1_BYTES - taken)
+        made = streams(
+            self.visits, self.code, levels, cache,
+            *(l2_gain(self) * weight(self.device)
+              for weight in (written_sector, partial_sector, addition_sectors)),
+            stored=Level.L2 if kept and not cold else Level.STORED,
+        )  # fmt: skip
+        return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
+
+
+def execute(
+    code: Listing,
+    target: Device,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    *arguments: Any,
+    shared_bytes: int = 0,
+    rounds: int = ROUNDS,
+    first: int = 0,
+) -> Executed:
+    """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
+
+    first : the number of its first block
+    """
+    grid, block = dim(grid), dim(block)
+    threads, used = math.prod(block), code.shared_bytes + shared_bytes
+    mine = share(target, grid, threads, used, code.registers)
+    count = min(mine.blocks, rounds * mine.resident)
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    beside = neighbour(mine, first)
+    machine = launch(
+        code, grid, block, *copies, shared_bytes=shared_bytes,
+        blocks=[*mine.places(count, first), *beside],
+    )  # fmt: skip
+    footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
+    visits, warps = machine.run(LONGEST), -(-threads // WARP)
+    return Executed(
+        code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
+        touched=machine.memory.footprint, shared_bytes=used,
+        together=asked_together(visits, warps, (0, count)) if beside else 1.0,
+    )  # fmt: skip
+
+
+def busy_sms(executed: Executed) -> int:
+    """Count the SMs that have blocks."""
+    return min(executed.device.sms, math.prod(executed.share.grid))
+
+
+def l2_share(executed: Executed, asked: float = 1.0) -> float:
+    """Return the bytes that an SM gets from L2 in a cycle, each asked for so often."""
+    known, device = facts(executed.device.name), executed.device
+    of_all = known.l2_bytes_per_cycle * device.sms
+    return min(of_all / busy_sms(executed) * asked, known.l2_bytes_at_most)
+
+
+def l2_gain(executed: Executed) -> float:
+    """Return how much more an SM reads from L2 because what two neighbours ask for comes once.
+
+    It has no more for what it stores.
+    """
+    return l2_share(executed, executed.together) / l2_share(executed)
+
+
+def written_sector(device: Device) -> float:
+    """A sector that is stored counts as so many: L2 takes more slowly than it gives."""
+    if not (device.l2_bandwidth and device.l2_write_bandwidth):
+        return 1.0
+    return device.l2_bandwidth / device.l2_write_bandwidth
+
+
+def partial_sector(device: Device) -> float:
+    """A sector that is stored in part counts as so many: L2 reads it before it writes it."""
+    if not (device.l2_bandwidth and device.l2_partial_writes):
+        return 1.0
+    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
+
+
+def addition_sectors(device: Device) -> float:
+    """An atomic addition counts as so many sectors, by the time that L2 takes for it."""
+    if not (device.l2_bandwidth and device.l2_additions):
+        return 0.0
+    return device.l2_bandwidth / SECTOR / device.l2_additions
