@@ -11,7 +11,6 @@ unless its source was edited since, or with --again.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import inspect
 import json
 import os
@@ -29,6 +28,7 @@ from types import ModuleType
 import numpy as np
 
 from benchmarks import ROOT
+from benchmarks.fingerprint import fingerprint
 from benchmarks.hardware.check import Result
 from benchmarks.hardware.store import read, write
 
@@ -54,11 +54,6 @@ def files() -> dict[str, Path]:
 
     topics = {name: Path(inspect.getfile(case)) for name, case in CASES.items()}
     return topics | {path.stem: path for path in FILES}
-
-
-def fingerprint(path: Path) -> str:
-    """The hash of a file's text."""
-    return hashlib.sha256(path.read_text("utf-8").encode()).hexdigest()[:16]
 
 
 # --------------------------------------------------------------------------- in Numba's simulator
@@ -143,7 +138,7 @@ def main() -> None:
         print("\n" + json.dumps(outcome(arguments.apart)))
         os._exit(0)  # threads of a block that a fault has left waiting do not end
 
-    hashes = {name: fingerprint(path) for name, path in files().items()}
+    hashes = {name: fingerprint(path.read_text("utf-8")) for name, path in files().items()}
     known = {n: r for n, r in recorded().items() if r.measured["source_sha256"] == hashes.get(n)}
     wanted = arguments.names or list(hashes)
     todo = [name for name in wanted if arguments.again or name not in known]

@@ -12,8 +12,6 @@ busy computer has disturbed least.
 from __future__ import annotations
 
 import argparse
-import ast
-import hashlib
 import os
 import platform
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fingerprint import fingerprint
 from benchmarks.hardware.check import Result
 from benchmarks.hardware.store import read, write
 from benchmarks.simulator import work as works
@@ -36,10 +35,9 @@ def recorded() -> dict[str, Result]:
     return read(RECORDED)
 
 
-def fingerprint() -> str:
-    """The hash of the works' code, without its comments."""
-    tree = ast.parse(Path(works.__file__).read_text("utf-8"))
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+def code_sha256() -> str:
+    """Hash the works' code."""
+    return fingerprint(Path(works.__file__).read_text("utf-8"))
 
 
 def measured(work: works.Work, run: Callable[[int, bool], Any]) -> dict[str, Any]:
@@ -55,7 +53,7 @@ def measured(work: works.Work, run: Callable[[int, bool], Any]) -> dict[str, Any
                 raise RuntimeError(f"{work.launch.__name__} of {size} {cost}")
             runs[numba].append({"size": size, **cost})
     here, there = (min(costs, key=lambda cost: cost["wall"]) for costs in runs.values())
-    return {"here": here, "there": there, "code_sha256": fingerprint()}
+    return {"here": here, "there": there, "code_sha256": code_sha256()}
 
 
 def origin() -> dict[str, Any]:

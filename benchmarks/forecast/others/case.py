@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.kernels.hashing import tokens
+from benchmarks.fingerprint import fingerprint
 
 HERE = Path(__file__).parent / "kernels"
 IRREGULAR = "with atomics or gathers"
@@ -65,8 +65,8 @@ class Case:
 
     @property
     def source_sha256(self) -> str:
-        """Hash of its file, without comments and layout: the kernel, its data and its sizes."""
-        return hashlib.sha256(tokens(import_module(self.kernel.__module__)).encode()).hexdigest()
+        """Hash its file: the kernel, its data and its sizes."""
+        return fingerprint(inspect.getsource(import_module(self.kernel.__module__)))
 
 
 @cache
