@@ -7,7 +7,7 @@ import hashlib
 
 
 def fingerprint(source: str) -> str:
-    """Hash a program without its imports, comments, docstrings and layout.
+    r"""Hash a program without its imports, comments, docstrings and layout.
 
     A name may be imported from elsewhere without being another one, and words do not run.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.fingerprint import fingerprint
 from benchmarks.page_tables import filled
 from benchmarks.simulator import numba_simulator, speed
 from benchmarks.simulator.work import WORKS
@@ -30,7 +31,7 @@ def test_its_tables_are_up_to_date():
 def test_what_numbas_simulator_said_is_of_these_sources():
     """Every kernel is recorded, as it is now."""
     files, known = numba_simulator.files(), numba_simulator.recorded()
-    hashes = {path: numba_simulator.fingerprint(path) for path in files.values()}
+    hashes = {path: fingerprint(path.read_text("utf-8")) for path in files.values()}
     stale = [
         name
         for name, path in files.items()
@@ -42,7 +43,7 @@ def test_what_numbas_simulator_said_is_of_these_sources():
 
 def test_times_are_of_these_works():
     """Every work is recorded, as it is now, with the computer, versions and the date."""
-    known, now = speed.recorded(), speed.fingerprint()
+    known, now = speed.recorded(), speed.code_sha256()
     assert list(known) == list(WORKS)
     stale = [name for name, result in known.items() if result.measured["code_sha256"] != now]
     assert not stale, "run: python -m benchmarks.simulator.speed"
