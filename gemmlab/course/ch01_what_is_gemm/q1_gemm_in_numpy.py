@@ -9,9 +9,9 @@ import numpy as np
 
 from gemmlab.course.judging import guard, matrices
 from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging.integrity import Unreadable
 from gemmlab.course.judging.matrices import Case, Run, case
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.unreadable import Unreadable
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
 CASES = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
@@ -70,11 +70,11 @@ def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
     sizes = _drawn_anew()
     fresh = ((*sizes, 2), (*sizes, 4))
     found = (
-        quantities.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
-        or quantities.judge(
+        functions_on_trial.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
+        or functions_on_trial.judge(
             "bytes_moved", moved, SIZES_AND_BYTES, bytes_moved, BYTES_INSTEAD, fresh=fresh
         )
-        or quantities.judge(
+        or functions_on_trial.judge(
             "intensity", ratio, SIZES_AND_BYTES, intensity, INTENSITY_INSTEAD, fresh=fresh
         )
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import evidence, guard
+from gemmlab.course.judging import guard, matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.source import short
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
@@ -122,7 +122,7 @@ def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding 
     i, j = (int(x) for x in np.argwhere(wrong)[0])
     where = f"C[{i}, {j}]: expected {expected[i, j]:g}, got {result[i, j]:g}"
     last = np.array_equal(result, np.outer(a[:, -1], b[-1]))
-    cause = "last-step-only" if last else evidence.of_array(expected, result)
+    cause = "last-step-only" if last else matrices.pattern(expected, result)
     return Finding(cause, (*facts, ("First wrong element", where)), {"index": (i, j)})
 
 

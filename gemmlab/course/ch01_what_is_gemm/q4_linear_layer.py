@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.device import Device, device
@@ -115,7 +115,7 @@ def _drawn_anew() -> list[tuple[int, int, Device]]:
 
 def judge(answer: Any) -> Finding:
     """Every layer on every device."""
-    found = quantities.judge(
+    found = functions_on_trial.judge(
         "batch", answer, CASES, reference, INSTEAD,
         lambda value: value.name if isinstance(value, Device) else str(value), _drawn_anew(),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
+from gemmlab.course.judging import matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
@@ -60,7 +60,7 @@ def _one(
         x[0], x[-1], r[-1] = -30, -30, -7  # so that max(0, …) has its say in every case but one
     y = np.full(size, np.nan, np.float32)
     expected = steps(x, bias, r)
-    kernel = trial.built(answer, ["X", "bias", "R", "Y"])
+    kernel = trial.Kernel(answer, ["X", "bias", "R", "Y"])
     report = trial.launch(kernel, (grid,), (block,), case, x, bias, r, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -94,7 +94,7 @@ def _why(x: np.ndarray, bias: np.ndarray, r: np.ndarray, y: np.ndarray) -> str:
     expected = steps(x, bias, r)
     if np.isnan(y[~(y == expected)]).all():
         return "not-written"
-    return evidence.of_array(expected[None], y[None])
+    return matrices.pattern(expected[None], y[None])
 
 
 def _traffic(report: Report, case: str) -> Finding:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.device import Device, device
@@ -107,7 +107,7 @@ def _shown(value: Any) -> str:
 
 def judge(answer: Any) -> Finding:
     """Every launch on its device."""
-    found = quantities.judge(
+    found = functions_on_trial.judge(
         "seconds", answer, CASES, reference, INSTEAD, _shown, fresh=_drawn_anew()
     )
     if found is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
+from gemmlab.course.judging import matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
@@ -73,7 +73,7 @@ def _one(
         for shape in ((outputs, inputs), (inputs, batch))
     )
     y, expected = np.full((outputs, batch), np.nan, np.float32), w @ x
-    kernel = trial.built(answer, ["W", "X", "Y"], batch)
+    kernel = trial.Kernel(answer, ["W", "X", "Y"], (batch,))
     report = trial.launch(kernel, (grid,), (block,), case, w, x, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -100,7 +100,7 @@ def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
     for diagnosis, result in instead.items():
         if np.array_equal(y, result):
             return diagnosis.split()[0]
-    return evidence.of_array(expected, y)
+    return matrices.pattern(expected, y)
 
 
 def _traffic(report: Report, case: str) -> Finding:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence, guard
+from gemmlab.course.judging import guard, matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.source import short
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
@@ -58,7 +58,7 @@ def grid(m, n, block):
 
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
-    kernel = trial.built(answer, ["alpha", "A", "B"])
+    kernel = trial.Kernel(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
     anew = tuple(int(x) for x in rng.integers(10, 20, 2))
     cases = (*CASES, (*anew, (8, 4)))
@@ -153,7 +153,7 @@ def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str
         return "alpha-dropped"
     if a.shape == b.shape and np.array_equal(b, alpha * a):
         return "not-transposed"
-    return evidence.of_array(alpha * a.T, b)
+    return matrices.pattern(alpha * a.T, b)
 
 
 TASK = Task(

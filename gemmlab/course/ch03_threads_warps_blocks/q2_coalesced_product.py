@@ -11,7 +11,7 @@ from numpy import float32
 
 from gemmlab import kernels
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
+from gemmlab.course.judging import matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.problem import Gemm
@@ -83,7 +83,7 @@ def _one(
     a, b = (rng.integers(1, 12, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     expected = a @ b
     c = np.full((m, n), np.nan, np.float32)
-    report = trial.launch(trial.built(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
+    report = trial.launch(trial.Kernel(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
     if isinstance(report, Finding):
         return None, report, case
     found = trial.hazard(report, case) or trial.different("C", expected, c, case)
@@ -103,7 +103,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> s
         return "not-written"
     if np.array_equal(c, a[:, -1:] @ b[-1:]):
         return "last-product-only"
-    return evidence.of_array(expected, c)
+    return matrices.pattern(expected, c)
 
 
 def _shared_out(report: Report, elements: int, case: str) -> Finding | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
+from gemmlab.course.judging import matrices
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.model.transactions import SECTOR
@@ -55,7 +55,7 @@ def _one(
     x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
     y, a = before.copy(), np.float32(rng.integers(2, 8))
     expected = a * x + before
-    kernel = trial.built(answer, ["a", "X", "Y"], T)
+    kernel = trial.Kernel(answer, ["a", "X", "Y"], (T,))
     report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -75,7 +75,7 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
     wrong = now != expected
     if (now[wrong] == before[wrong]).all():
         return "not-written"
-    return evidence.of_array(expected[None], now[None])
+    return matrices.pattern(expected[None], now[None])
 
 
 def _traffic(report: Report, case: str) -> Finding:

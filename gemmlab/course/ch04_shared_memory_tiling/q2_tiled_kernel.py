@@ -7,9 +7,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
+from gemmlab.course.judging import kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
@@ -75,7 +75,9 @@ def judge(answer: Any) -> Finding:
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    return timed.judge(budgets.judge(trials), answer, Tiling.square, TIMED, BESIDE)
+    return timed.judge(
+        kernels_on_trial.within_budgets(trials), answer, Tiling.square, TIMED, BESIDE
+    )
 
 
 TASK = Task(

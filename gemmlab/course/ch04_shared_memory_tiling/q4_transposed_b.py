@@ -8,9 +8,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
+from gemmlab.course.judging import kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
@@ -93,7 +93,7 @@ def judge(answer: Any) -> Finding:
         )
         for op, (wavefronts, requests) in counts.items()
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis != "passed":
         return found
     for op, (wavefronts, _) in counts.items():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
+from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Trial
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
@@ -84,7 +84,7 @@ class Work:
 def work(trial: Trial) -> Work:
     """What each warp multiplied; those that have an element of C are those that store one."""
     shares = trial.report.shares
-    products = _by_warp(budgets.of_shared(shares, "load") / (2 * budgets.FLOAT))
+    products = _by_warp(kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT))
     with_c = _by_warp(shares.of("store", "C")) > 0
     needed = int(with_c.sum()) * trial.run.case.problem.k
     return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
@@ -108,7 +108,7 @@ def judge(answer: Any) -> Finding:
         ("Most wasteful case", str(worst.trial.run.case)),
         ("Its products, by whole warps", f"{worst.executed:g}; needed: {worst.needed:g}"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis == "passed" and worst.wasted > 0:
         beyond_c = any(w.beyond_c for w in works)
         return replace(found, diagnosis="products-beyond-c" if beyond_c else "products-beyond-k")

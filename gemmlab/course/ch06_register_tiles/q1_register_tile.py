@@ -8,9 +8,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
+from gemmlab.course.judging import kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
@@ -103,7 +103,7 @@ def judge(answer: Any) -> Finding:
         ("Shared loads of warps", f"{loads}; budget {budget}"),
         ("Shared loads for each FMA", f"{loads / budget:g}; with one element a thread it is 2"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis == "passed" and loads > budget:
         more = {**found.details, "loads": loads}
         return replace(found, diagnosis="loads-over-budget", details=more)

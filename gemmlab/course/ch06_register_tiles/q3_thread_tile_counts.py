@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
@@ -64,7 +64,7 @@ def judge(passes: Any, held: Any, least: Any) -> Finding:
     tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
     tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
     pipes = [(int(rng.integers(5, 30)), itemsize) for itemsize in (4, 8)]
-    cases, judged = TILES_AND_BYTES, quantities.judge
+    cases, judged = TILES_AND_BYTES, functions_on_trial.judge
     found = (
         judged("wavefronts", passes, cases, wavefronts, WAVEFRONTS_INSTEAD, fresh=tiles)
         or judged("registers", held, cases, registers, REGISTERS_INSTEAD, fresh=tiles)

@@ -68,7 +68,7 @@ PARTS = (Part(row_of, _row, ROWS_INSTEAD), Part(column_of, _column, COLUMNS_INST
 
 def judge(row: Any, column: Any) -> Finding:
     """The first register whose row is wrong, then the first whose column is."""
-    return functions_on_trial.judge(PARTS, (row, column), CASES, "registers")
+    return functions_on_trial.judge_parts(PARTS, (row, column), CASES, "registers")
 
 
 TASK = Task(

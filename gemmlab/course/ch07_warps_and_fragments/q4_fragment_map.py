@@ -71,7 +71,7 @@ PARTS = (
 
 def judge(lane: Any, register: Any) -> Finding:
     """The first element whose lane is wrong, then the first whose register is."""
-    return functions_on_trial.judge(PARTS, (lane, register), CASES, "elements")
+    return functions_on_trial.judge_parts(PARTS, (lane, register), CASES, "elements")
 
 
 TASK = Task(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import evidence, one_warp
+from gemmlab.course.judging import matrices, one_warp
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.one_warp import OneWarp, product
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
@@ -87,7 +87,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name.partition(",")[0]
-    return evidence.of_array(product(a, b), c)
+    return matrices.pattern(product(a, b), c)
 
 
 def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
@@ -87,7 +87,7 @@ def judge(loads: Any, share: Any, side: Any) -> Finding:
     rng = np.random.default_rng()
     tile = tuple(16 * int(n) for n in rng.choice(np.arange(3, 16, 2), 2, replace=False))
     cores = [(int(rng.integers(5, 16) * 2 ** rng.integers(10, 13)), size) for size in (1, 2)]
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged(
             "fragment_wavefronts", loads, TILES, fragment_wavefronts, WAVEFRONTS_INSTEAD,

@@ -9,9 +9,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
+from gemmlab.course.judging import kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.launches import Launch, launched
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
@@ -94,7 +94,7 @@ def judge(answer: Any) -> Finding:
     used = 2 * across * down * last.tiling.threads // WARP * problem.k  # of As and Bs, for each p
     copied = shares.of("load", "A", "B")
     between = multiplied_meanwhile(answer)
-    found = budgets.judge(
+    found = kernels_on_trial.within_budgets(
         trials,
         (
             ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
@@ -104,7 +104,7 @@ def judge(answer: Any) -> Finding:
     )
     if found.diagnosis != "passed":
         return found
-    if budgets.uneven(copied, budgets.ONE_EACH):
+    if kernels_on_trial.uneven(copied, kernels_on_trial.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
@@ -68,7 +68,7 @@ def judge(time: Any, fewest: Any, whole: Any) -> Finding:
     times = [(int(rng.integers(500, 2000)), int(rng.integers(50, 450))) for _ in range(3)]
     staged = [(stages, *each) for stages, each in zip((2, 4, 7), times, strict=True)]
     loops = [(int(rng.integers(5, 99)), *each) for each in staged]
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged("period", time, STAGED, period, PERIOD_INSTEAD, fresh=staged)
         or judged("needed", fewest, TIMES, needed, NEEDED_INSTEAD, fresh=times)

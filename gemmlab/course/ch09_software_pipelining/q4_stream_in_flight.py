@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
+from gemmlab.course.judging import functions_on_trial
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 
@@ -68,7 +68,7 @@ def judge(needed: Any, fewest: Any, reached: Any) -> Finding:
     tile, blocks = 1024 * int(rng.integers(3, 9)), int(rng.integers(2, 5))
     asked = int(blocks * tile * rng.uniform(2.1, 4.9))
     rings = [(depth, tile, blocks, asked) for depth in (2, 3)]
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged("wanted", needed, MEMORIES, wanted, WANTED_INSTEAD, fresh=memory)
         or judged("stages", fewest, FITTED, stages, STAGES_INSTEAD, fresh=[rings[0][1:]])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
+from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
@@ -121,13 +121,13 @@ def judge(answer: Any) -> Finding:
     last = trials[-1]
     problem, tiling = last.run.case.problem, last.tiling
     tile, split, steps = last.run.case.tile, parts(problem), tiling.steps(problem)
-    loaded = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
+    loaded = last.report.shares.of("load", "A").sum(axis=1) / (kernels_on_trial.FLOAT * tile * tile)
     most = -(-steps // split)
     facts = (
         ("Blocks", f"{' × '.join(map(str, last.report.grid))}, the last along k"),
         ("Steps of a block", f"{loaded.min():g} … {loaded.max():g}; even parts: at most {most}"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     told = tuple(fact for fact in found.facts if fact[0] != "Stored by a thread")  # of C: nothing
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.

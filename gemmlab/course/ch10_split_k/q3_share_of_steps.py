@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
+from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.course.judging.verdict import Diagnosis, Finding
@@ -143,9 +143,9 @@ def judge(answer: Any) -> Finding:
     across, down = last.tiling.grid(problem)
     steps, launch = last.tiling.steps(problem), blocks(problem)
     most = -(-across * down * steps // launch)
-    taken = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
+    taken = last.report.shares.of("load", "A").sum(axis=1) / (kernels_on_trial.FLOAT * tile * tile)
     whole = -(-across * down // launch) * steps  # where tiles are dealt out as they are
-    of_tile = budgets.FLOAT * tile * tile
+    of_tile = kernels_on_trial.FLOAT * tile * tile
     added = last.report.counters["global_atomic_bytes"] // of_tile
     added += int(last.report.shares.of("load", "C").sum()) // of_tile  # by a plain +=
     pieces = across * down + launch - 1  # tiles, and one more for each cut between shares
@@ -154,7 +154,7 @@ def judge(answer: Any) -> Finding:
         ("Tiles of sums added to C", f"{added}; budget {pieces}"),
         ("Steps of the busiest block", f"{taken.max():g}; budget {most}; whole tiles: {whole}"),
     )
-    found = budgets.judge(trials, facts, own=across * down, of_c=pieces * of_tile)
+    found = kernels_on_trial.within_budgets(trials, facts, own=across * down, of_c=pieces * of_tile)
     told = tuple(fact for fact in found.facts if fact[0] != "Stored by a thread")  # it adds
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.

@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy import float32, uint32
 
-from gemmlab.course.judging import corrected
-from gemmlab.course.judging.corrected import Corrected
+from gemmlab.course.ch12_tcec import corrected
+from gemmlab.course.ch12_tcec.corrected import Corrected
 from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.course.judging import source
-from gemmlab.course.judging.general_diagnoses import about
+from gemmlab.course.judging.diagnoses import about
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
 from gemmlab.text import Markdown
 
@@ -21,7 +21,7 @@ class Task:
     section : where the course explains it
     judge : the answers -> what was found; never raises, whatever the answers are
     answers : functions that solve it, whose marked lines the skeleton leaves out
-    diagnoses : what may be wrong, beside `general_diagnoses.GENERAL`, or in place of it
+    diagnoses : what may be wrong, beside `diagnoses.GENERAL`, or in place of it
     praise : what a right answer has shown
     """
 

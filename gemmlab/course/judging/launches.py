@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gemmlab.course.judging import guard, intact, source
+from gemmlab.course.judging import guard, integrity, source
 from gemmlab.course.judging.apart import apart
-from gemmlab.course.judging.plain import copied
+from gemmlab.course.judging.integrity import copied
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.simt.numbers.lanes import Dim3
@@ -70,13 +70,13 @@ def here(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
     """The same without a process of its own: for one that has begun."""
-    before = intact.parts()
+    before = integrity.parts()
     for launch in launches:
         yield _one(build, parameters, launch, before)
 
 
 def _one(
-    build: Callable, parameters: list[str], launch: Launch, before: intact.Parts
+    build: Callable, parameters: list[str], launch: Launch, before: integrity.Parts
 ) -> Launched | Finding:
     kernel = built(build, parameters, launch.sizes, before)
     if isinstance(kernel, Finding):
@@ -94,13 +94,13 @@ def _one(
 
 
 def built(
-    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: intact.Parts
+    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: integrity.Parts
 ) -> Callable | Finding:
     """The kernel that `build` returns, as a plain function; for a process of its own."""
     called = guard.call(build, *sizes)
     if called.fault:
         return called.fault
-    other = intact.replaced(before)
+    other = integrity.replaced(before)
     if other:
         return Finding("tampers", (("Replaced", other),), {"replaced": other})
     kernel = source.unwrapped(called.value)

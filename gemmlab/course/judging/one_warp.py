@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import budgets
-from gemmlab.course.judging.scaled import scaled
+from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report
 
@@ -53,7 +53,7 @@ LOW_PRECISION = Diagnosis(
 
 def judge(answer: Any, asked: OneWarp) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    kernel = trial.built(answer, ["A", "B", "C"])
+    kernel = trial.Kernel(answer, ["A", "B", "C"])
     drawn = asked.drawn()
     for k in (*asked.cases, drawn):
         anew = k == drawn
@@ -106,7 +106,7 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
     if loaded > once:
         fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
         return Finding("loaded-twice", ((FAILING, case), fact))
-    if budgets.uneven(copied):
+    if kernels_on_trial.uneven(copied):
         fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
         return Finding("few-lanes-copy", ((FAILING, case), fact))
     if not report.instructions["inst_mma"]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gemmlab.compiled.forecast.compiling import lacking
-from gemmlab.course.judging import guard, intact, kernels_on_trial
+from gemmlab.course.judging import guard, integrity, kernels_on_trial
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS
 from gemmlab.course.judging.launches import built
@@ -111,7 +111,7 @@ def _time(
     build: Callable, T: int, tiling: Tiling, problem: Gemm, device: Device
 ) -> Iterator[Time | Finding | str]:
     """The time, or why the answer has none, or why there is nothing to say."""
-    kernel = built(build, PARAMETERS, (T,), intact.parts())
+    kernel = built(build, PARAMETERS, (T,), integrity.parts())
     if isinstance(kernel, Finding):
         yield kernel
         return

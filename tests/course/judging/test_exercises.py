@@ -13,7 +13,7 @@ from gemmlab import exercises
 from gemmlab.course import exercise_modules
 from gemmlab.course.ch01_what_is_gemm import q4_linear_layer as linear_layer
 from gemmlab.course.judging import guard, launches, matrices, source, timed
-from gemmlab.course.judging.general_diagnoses import ERRORS, GENERAL, about
+from gemmlab.course.judging.diagnoses import ERRORS, GENERAL, about
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
 from tests.course.answers import answers_of

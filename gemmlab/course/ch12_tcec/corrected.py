@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging.scaled import scaled
+from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.verdict import FAILING, Finding
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul, forward_error, split
 from gemmlab.simt import Report
@@ -40,7 +40,7 @@ class Corrected:
 
 def judge(answer: Any, asked: Corrected) -> Finding:
     """The smallest case in which the kernel is wrong: hazards, then values; then what it costs."""
-    kernel = trial.built(answer, ["A", "B", "C"])
+    kernel = trial.Kernel(answer, ["A", "B", "C"])
     for k, values in (*CASES, ANEW):
         anew = (k, values) == ANEW
         a, b = operands(k, values, None if anew else k)

@@ -1,15 +1,51 @@
-"""Plain values: copies of what an answer was given and what it returned, that share nothing."""
+"""What an answer gets, returns and must leave as it is: copies, and the judge's own parts.
+
+An answer is called on copies (`copied`) and returns plain values (`plain`), so that it shares
+nothing with its judge. `difference` says which argument it changed, an `Unreadable` array ends the
+process that reads it, and `replaced` tells whether it exchanged a part of what judges it.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import inspect
+import mmap
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging.apart import copies
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.unreadable import Unreadable
+from gemmlab.instructions.instruction import Instruction
+
+_NO_ACCESS = 0  # PROT_NONE of mprotect
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The place of an array: where a process is its own, whoever reads an element of it ends it.
+
+    Elsewhere it is an array of NaN.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def array(self) -> np.ndarray:
+        """The array, in memory to which this process has no access."""
+        size = int(np.prod(self.shape)) * self.dtype.itemsize
+        if not copies():
+            return np.full(self.shape, np.nan, self.dtype)
+        memory = mmap.mmap(-1, size)
+        array = np.frombuffer(memory, self.dtype).reshape(self.shape)
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        if protect(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(size), _NO_ACCESS):
+            raise OSError(ctypes.get_errno(), "mprotect failed")
+        return array
+
 
 ELEMENTS = 1_000_000  # of an array or a list; what is judged has a few hundred
 DEPTH = 8  # of lists in lists
@@ -89,3 +125,39 @@ def _of_lengths(name: str, before: Any, after: Any) -> str:
     if len(before) == len(after):
         return ""
     return f"{name} had {len(before)} elements and has {len(after)}"
+
+
+Parts = dict[tuple[Any, str], Any]  # (module or class, name) -> function or class
+
+# What the simulator is made of and with.
+_ROOTS = ("gemmlab", "numpy", "builtins", "ast", "inspect", "linecache", "operator")
+
+
+def parts() -> Parts:
+    """The functions and classes of the modules that judge, and the methods of the course's own."""
+    found: Parts = {}
+    for name, module in list(sys.modules.items()):
+        if module is None or name.partition(".")[0] not in _ROOTS:
+            continue
+        for key, value in list(vars(module).items()):
+            if not callable(value):
+                continue
+            found[module, key] = value
+            if isinstance(value, Instruction):
+                found |= {(value, k): v for k, v in vars(value).items()}
+            if inspect.isclass(value) and value.__module__ == name and name.startswith("gemmlab"):
+                found |= {(value, k): v for k, v in vars(value).items() if inspect.isroutine(v)}
+    return found
+
+
+def replaced(before: Parts) -> str:
+    """The first of the parts that is another one now, put back with all others; empty if none."""
+    other = [
+        (owner, key) for (owner, key), value in before.items() if vars(owner).get(key) is not value
+    ]
+    for owner, key in other:
+        if isinstance(owner, Instruction):
+            vars(owner)[key] = before[owner, key]
+        else:
+            setattr(owner, key, before[owner, key])
+    return next((f"{getattr(owner, '__name__', owner)}.{key}" for owner, key in other), "")
