@@ -85,8 +85,7 @@ WRONG = {
         (STORE, STORE.replace("col < n:", "col < n and begin < end:")),
     ),
     "always part 0": wrong(
-        build, "the sums go to one place", "two-writers",
-        ("W[part, row, col]", "W[0, row, col]"),
+        build, "the sums go to one place", "two-writers", ("W[part, row, col]", "W[0, row, col]"),
     ),
     "elements, not steps": wrong(
         build, "begin and end are elements", "right-in-part",
@@ -98,8 +97,7 @@ WRONG = {
         ("range(begin * T, end * T, T)", "range(begin, end, T)"),
     ),
     "no zeros beyond k": wrong(
-        build, "k is a multiple of T", "load-outside",
-        ("row < m and start + x < k", "row < m"),
+        build, "k is a multiple of T", "load-outside", ("row < m and start + x < k", "row < m"),
     ),
     "no second barrier": wrong(
         build, "one barrier a step is enough", "barrier-after-reading",
