@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import Wrong, edited, fooling, wrong
 
 
 def leaves_early(batch):
@@ -22,40 +22,6 @@ def leaves_early(batch):
             p += 1
         for j in range(batch):
             Y[i, j] = sums[j]
-
-    return kernel
-
-
-def backwards(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            acc = cuda.local.array(batch, float32)
-            acc[:] = 0
-            for step in range(inputs):
-                p = inputs - 1 - step
-                weight = W[row, p]
-                for j in range(batch):
-                    acc[j] += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc[j]
-
-    return kernel
-
-
-def grid_stride(batch):
-    def kernel(W, X, Y):
-        acc = cuda.local.array(batch, float32)
-        for row in range(cuda.grid(1), W.shape[0], cuda.gridsize(1)):
-            for j in range(batch):
-                acc[j] = 0
-            for p in range(W.shape[1]):
-                weight = W[row, p]
-                for j in range(batch):
-                    acc[j] += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc[j]
 
     return kernel
 
@@ -86,10 +52,27 @@ def row_in_shared_memory(batch):
 
 RIGHT = {
     "the first product starts the sum": (leaves_early,),
-    "backwards": (backwards,),
+    "backwards": (edited(
+        build_layer,
+        ("acc = cuda.local.array(batch, float32)", "for p in range(inputs):", """
+            acc = cuda.local.array(batch, float32)
+            acc[:] = 0
+            for step in range(inputs):
+                p = inputs - 1 - step
+        """),
+    ),),
     "a piece in shared memory": (row_in_shared_memory,),
-    "a loop over the grid": (grid_stride,),
-}
+    "a loop over the grid": (edited(
+        build_layer,
+        ("row = cuda.grid(1)", "for p in range(inputs):", """
+            acc = cuda.local.array(batch, float32)
+            for row in range(cuda.grid(1), W.shape[0], cuda.gridsize(1)):
+                for j in range(batch):
+                    acc[j] = 0
+                for p in range(W.shape[1]):
+        """),
+    ),),
+}  # fmt: skip
 
 CLEAR = "acc[j] = 0"
 ADD = "acc[j] += weight * X[p, j]"

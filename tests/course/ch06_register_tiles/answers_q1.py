@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda, kernels
 from gemmlab.course.ch06_register_tiles.q1_register_tile import build_thread_tile as build
 from gemmlab.course.ch06_register_tiles.q1_register_tile import tiling
-from tests.course.answers import wrong
+from tests.course.answers import edited, wrong
 
 INNER = """            for p in range(T):
                 a0 = As[y, p]
@@ -17,44 +17,6 @@ INNER = """            for p in range(T):
                 acc[1, 0] += a1 * b0
                 acc[1, 1] += a1 * b1
 """
-
-
-def neighbours(T):
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, wide), float32)  # transposed
-        Bs = cuda.shared.array((T, wide), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        top = cuda.blockIdx.y * wide
-        left = cuda.blockIdx.x * wide
-        s00 = s01 = s10 = s11 = float32(0)
-        for start in range(0, k, T):
-            for i in range(y, wide, T):
-                inside = top + i < m and start + x < k
-                As[x, i] = A[top + i, start + x] if inside else float32(0)
-            for j in range(x, wide, T):
-                inside = start + y < k and left + j < n
-                Bs[y, j] = B[start + y, left + j] if inside else float32(0)
-            cuda.syncthreads()
-            for p in range(T):
-                a0, a1, b0, b1 = As[p, 2 * y], As[p, 2 * y + 1], Bs[p, 2 * x], Bs[p, 2 * x + 1]
-                s00 += a0 * b0
-                s01 += a0 * b1
-                s10 += a1 * b0
-                s11 += a1 * b1
-            cuda.syncthreads()
-        for i in range(2):
-            for j in range(2):
-                r, c = top + 2 * y + i, left + 2 * x + j
-                s = (s00 if j == 0 else s01) if i == 0 else (s10 if j == 0 else s11)
-                if r < m and c < n:
-                    C[r, c] = alpha * s + (beta * C[r, c] if beta != 0 else float32(0))
-
-    return kernel
 
 
 def outer_product(T):
@@ -102,8 +64,38 @@ def outer_product(T):
 RIGHT = {
     "an outer product for each p": (outer_product,),
     "the rung itself": (lambda T: kernels.register_tiled.build(tiling(T)),),
-    "neighbours, A's tile transposed": (neighbours,),
-}
+    "neighbours, A's tile transposed": (edited(
+        build,
+        ("row = cuda.blockIdx.y * wide + y", "C[r, c] = alpha * acc[i, j] + beta * C[r, c]", """
+            top = cuda.blockIdx.y * wide
+            left = cuda.blockIdx.x * wide
+            s00 = s01 = s10 = s11 = float32(0)
+            for start in range(0, k, T):
+                for i in range(y, wide, T):
+                    inside = top + i < m and start + x < k
+                    As[x, i] = A[top + i, start + x] if inside else float32(0)
+                for j in range(x, wide, T):
+                    inside = start + y < k and left + j < n
+                    Bs[y, j] = B[start + y, left + j] if inside else float32(0)
+                cuda.syncthreads()
+                for p in range(T):
+                    a0, a1, b0, b1 = As[p, 2 * y], As[p, 2 * y + 1], Bs[p, 2 * x], Bs[p, 2 * x + 1]
+                    s00 += a0 * b0
+                    s01 += a0 * b1
+                    s10 += a1 * b0
+                    s11 += a1 * b1
+                cuda.syncthreads()
+            for i in range(2):
+                for j in range(2):
+                    r, c = top + 2 * y + i, left + 2 * x + j
+                    s = (s00 if j == 0 else s01) if i == 0 else (s10 if j == 0 else s11)
+                    if r < m and c < n:
+                        C[r, c] = alpha * s + (beta * C[r, c] if beta != 0 else float32(0))
+        """),
+        ("As = cuda.shared.array((wide, T), float32)",
+         "As = cuda.shared.array((T, wide), float32)"),
+    ),),
+}  # fmt: skip
 
 
 def inner(text):
