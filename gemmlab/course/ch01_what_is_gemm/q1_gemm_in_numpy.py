@@ -38,7 +38,7 @@ def gemm(alpha, A, B, beta, C):
 
 
 def judge(answer: Any) -> Finding:
-    """Every case, smallest first; then those with beta = 0 once more, with a C that cannot be read.
+    """Try every case, smallest first; then those with beta = 0 again, with a C that cannot be read.
 
     Results are plain arrays, and arguments are compared, by `guard`.
     """
@@ -95,7 +95,7 @@ def _reads_c(answer: Any, cases: tuple[Case, ...], given: list[tuple]) -> Findin
 
 
 def _contract(value: Any, shape: tuple[int, ...]) -> Finding | None:
-    """Why a result cannot be compared, or None."""
+    """Say why a result cannot be compared; None where it can."""
     if value is Ellipsis:
         return Finding("not-attempted", (("Found", "the answer still returns ..."),))
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":

@@ -66,7 +66,7 @@ def _drawn_anew() -> tuple[int, int, int]:
 
 
 def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     sizes = _drawn_anew()
     fresh = ((*sizes, 2), (*sizes, 4))
     found = (

@@ -52,7 +52,7 @@ def loads(m: int, n: int, k: int) -> int:
 
 
 def judge(answer: Any) -> Finding:
-    """Values and loads on every case, and on one drawn anew."""
+    """Check values and loads on every case, and on one drawn anew."""
     rng = np.random.default_rng()
     m, n, k = (int(x) for x in rng.integers(3, 12, 3))
     cases = (*CASES, (m, n, k))
@@ -84,7 +84,7 @@ def _watched(answer: Any, a: np.ndarray, b: np.ndarray) -> tuple[Any, int, int, 
 
 
 def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) -> Finding | None:
-    """What is wrong with one call, or None."""
+    """Find what is wrong with one call; None where nothing is."""
     m, n, k = case
     facts: tuple[tuple[str, str], ...] = ((FAILING, f"m={m}, n={n}, k={k}"),)
     if outcome.fault:
@@ -106,7 +106,7 @@ def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) ->
 
 
 def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding | None:
-    """What is wrong with the result, or None."""
+    """Find what is wrong with the result; None where nothing is."""
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiu":
         text = f"it returned {short(result)}; use an array of numbers"
         return Finding("wrong-type", (*facts, ("Found", text)))

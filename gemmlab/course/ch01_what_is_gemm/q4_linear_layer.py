@@ -114,7 +114,7 @@ def _drawn_anew() -> list[tuple[int, int, Device]]:
 
 
 def judge(answer: Any) -> Finding:
-    """Every layer on every device."""
+    """Try every layer on every device."""
     found = functions_on_trial.judge(
         "batch", answer, CASES, reference, INSTEAD,
         lambda value: value.name if isinstance(value, Device) else str(value), _drawn_anew(),

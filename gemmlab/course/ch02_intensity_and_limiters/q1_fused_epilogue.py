@@ -37,7 +37,7 @@ def build_epilogue():
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes of the largest."""
+    """Check values and hazards on every case and on one drawn anew; bytes of the largest."""
     rng = np.random.default_rng()
     anew = (int(rng.integers(8, 14)), int(rng.integers(15, 25)), 32)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -47,7 +47,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     rows, width, block = sizes
     rng = np.random.default_rng(seed)
     size = rows * width
@@ -76,7 +76,7 @@ def steps(x: np.ndarray, bias: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _why(x: np.ndarray, bias: np.ndarray, r: np.ndarray, y: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     across = np.resize(bias, x.size)
     instead = {
         "not-rectified": x + across + r,

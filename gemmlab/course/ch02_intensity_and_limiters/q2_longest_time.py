@@ -37,7 +37,7 @@ def seconds(device, dtype, flops, moved):
 
 
 def _times(target: Device, dtype: str, flops: float, moved: Moved) -> tuple[float, ...]:
-    """What arithmetic needs [s], and then each memory."""
+    """The time that arithmetic needs, then those of each memory [s]."""
     memories = (count / target.bandwidth_of(level) for level, count in moved.items())
     return flops / target.peak_of(dtype), *memories
 
@@ -106,7 +106,7 @@ def _shown(value: Any) -> str:
 
 
 def judge(answer: Any) -> Finding:
-    """Every launch on its device."""
+    """Try every launch on its device."""
     found = functions_on_trial.judge(
         "seconds", answer, CASES, reference, INSTEAD, _shown, fresh=_drawn_anew()
     )

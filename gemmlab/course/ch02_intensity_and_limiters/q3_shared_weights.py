@@ -52,7 +52,7 @@ def build_layer(batch):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes by array of the largest."""
+    """Check values and hazards on every case and a fresh one; bytes by array of the largest."""
     rng = np.random.default_rng()
     anew = (*(int(x) for x in rng.integers(10, 16, 2)), 5, 8)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -62,7 +62,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     outputs, inputs, batch, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-outputs // block)
@@ -86,7 +86,7 @@ def _one(
 
 
 def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     expected = w @ x
     if np.isnan(y[~(y == expected)]).all():
         return "not-written"

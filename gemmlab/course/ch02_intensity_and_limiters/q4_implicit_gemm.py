@@ -91,7 +91,7 @@ def _drawn_anew() -> tuple[int, int, int, int, int]:
 
 
 def judge(count: Any, moved: Any, unrolled: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     fresh = (_drawn_anew(),)
     found = (
         functions_on_trial.judge(

@@ -76,7 +76,7 @@ def judge(answer: Any, blocks: Any) -> Finding:
 def _one(
     kernel: trial.Kernel, outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int
 ) -> Finding | None:
-    """What is wrong with one case, or None."""
+    """Find what is wrong with one case; None where nothing is."""
     m, n, block = sizes
     if outcome.fault:
         return outcome.fault
@@ -145,7 +145,7 @@ def _is_grid(size: Any) -> bool:
 
 
 def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     missing = np.isnan(b)
     if missing.any():
         return "grid-rounded-down" if short_of else "not-written"

@@ -63,7 +63,7 @@ def launched(m: int, n: int, block: tuple[int, int]) -> tuple[int, int]:
 
 
 def judge(answer: Any) -> Finding:
-    """Values, hazards and shares on every case and on one drawn anew; traffic of the largest."""
+    """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
     rng = np.random.default_rng()
     m, n, k = (int(x) for x in rng.integers(10, 20, 3))  # no shape of `CASES`
     anew = (m, n, k, (8, 4))
@@ -74,7 +74,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int, tuple[int, int]], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     m, n, k, block = sizes
     rng = np.random.default_rng(seed)
     grid = launched(m, n, block)
@@ -98,7 +98,7 @@ def _one(
 
 
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     if np.isnan(c[c != expected]).all():
         return "not-written"
     if np.array_equal(c, a[:, -1:] @ b[-1:]):

@@ -37,7 +37,7 @@ def build_axpy(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes and sectors of the largest."""
+    """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
     anew = (int(rng.integers(200, 300)), 4, 16)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -47,7 +47,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     size, T, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-size // (T * block))
@@ -66,7 +66,7 @@ def _one(
 
 
 def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     expected = a * x + before
     if np.array_equal(now, a * x):
         return "y-not-added"

@@ -71,7 +71,7 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then who moves how much in the largest."""
+    """Check values and hazards on every case, then who moves how much in the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials

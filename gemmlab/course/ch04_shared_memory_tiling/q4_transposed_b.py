@@ -76,7 +76,7 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then traffic and wavefronts of the largest."""
+    """Check values and hazards on every case, then traffic and wavefronts of the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials

@@ -78,7 +78,7 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then bytes and sectors of the largest."""
+    """Check values and hazards on every case, then bytes and sectors of the largest."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         return trials

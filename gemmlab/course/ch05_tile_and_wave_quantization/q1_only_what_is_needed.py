@@ -82,7 +82,7 @@ class Work:
 
 
 def work(trial: Trial) -> Work:
-    """What each warp multiplied; those that have an element of C are those that store one."""
+    """Count what each warp multiplied; a warp has an element of C if it stores one."""
     shares = trial.report.shares
     products = _by_warp(kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT))
     with_c = _by_warp(shares.of("store", "C")) > 0
@@ -98,7 +98,7 @@ def _by_warp(of_threads: np.ndarray) -> np.ndarray:
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the usual budgets, and then products that C needs not."""
+    """Check values and hazards on every case, budgets, and then products that C needs not."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials

@@ -92,7 +92,7 @@ WIDEST_INSTEAD = {
 
 
 def judge(count: Any, share: Any, most: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     m, n = (int(x) for x in rng.integers(300, 3000, 2))
     bm, bn = (int(x) for x in rng.choice([8, 24, 40, 56], 2, replace=False))

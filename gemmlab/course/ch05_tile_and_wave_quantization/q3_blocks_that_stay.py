@@ -75,7 +75,7 @@ def build_persistent(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, how even the blocks' shares are, and the usual budgets."""
+    """Check values and hazards on every case, how even the blocks' shares are, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid)
     if isinstance(trials, Finding):
         return trials

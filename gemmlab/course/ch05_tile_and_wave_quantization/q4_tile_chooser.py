@@ -59,7 +59,7 @@ def area(tile: Tile) -> int:
 
 
 def time(m: int, n: int, sms: int, speeds: Mapping[Tile, float], tile: Tile) -> float:
-    """How long the launch takes, in elements at full speed: waves · bm · bn / speed."""
+    """The time of the launch, in elements at full speed: waves · bm · bn / speed."""
     return waves(m, n, sms, tile) * area(tile) / speeds[tile]
 
 
@@ -79,7 +79,7 @@ INSTEAD: Mapping[str, Callable[[int, int, int, Mapping[Tile, float], Tile], floa
 
 
 def judge(answer: Any) -> Finding:
-    """Every case, and some drawn anew: the tile's time beside the least."""
+    """Compare the chosen tile's time with the least, on every case and on some drawn anew."""
     fresh = [_drawn() for _ in range(DRAWN)]
     every = [*CASES, *fresh]
     outcomes = guard.attempts(answer, every)

@@ -91,7 +91,7 @@ def build_thread_tile(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then the shared loads of the largest."""
+    """Check values and hazards on every case, then the shared loads of the largest."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         return trials

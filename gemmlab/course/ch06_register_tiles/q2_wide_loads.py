@@ -90,7 +90,7 @@ def build_fours(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then who moves how much in the largest, and in what."""
+    """Check values and hazards on every case, then who moves how much in the largest, and how."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         misaligned = trials.details.get("kind") == "misaligned"

@@ -59,7 +59,7 @@ SIDE_INSTEAD = {
 
 
 def judge(passes: Any, held: Any, least: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
     tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]

@@ -53,7 +53,7 @@ def judge(answer: Any) -> Finding:
 
 
 def _no_place(case: tuple[int, int], outcome: guard.Outcome) -> Finding | None:
-    """What is wrong with what one call returned, if it is no place in a row."""
+    """Find out why what one call returned is no place in a row; None where it is one."""
     called = (FAILING, f"place_of{case}")
     if outcome.fault:
         fault = outcome.fault

@@ -99,7 +99,7 @@ def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:
 
 
 def _costly(report: Report, steps: int, case: str) -> Finding | None:
-    """What a kernel without conflicts pays in another way."""
+    """Find what a kernel without conflicts pays in another way; None where it pays nothing."""
     taken, stored = report.shares.shared_bytes, report.counters["shared_store_wavefronts"]
     if taken > SHARED:
         fact = ("Shared memory", f"{taken} bytes, where the tiles have {SHARED}")

@@ -83,7 +83,7 @@ SIDE_INSTEAD = {  # by the diagnosis; of one mistake there may be a second form
 
 
 def judge(loads: Any, share: Any, side: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tile = tuple(16 * int(n) for n in rng.choice(np.arange(3, 16, 2), 2, replace=False))
     cores = [(int(rng.integers(5, 16) * 2 ** rng.integers(10, 13)), size) for size in (1, 2)]

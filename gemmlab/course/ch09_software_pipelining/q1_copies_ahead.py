@@ -80,7 +80,7 @@ def build_ahead(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, who moves how much, barriers, and the order of a step."""
+    """Check values and hazards on every case, traffic, barriers, and the order of a step."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         not_waited = trials.details.get("kind") == "async-not-waited"

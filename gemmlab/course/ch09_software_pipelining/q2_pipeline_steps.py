@@ -63,7 +63,7 @@ LOOP_INSTEAD = {
 
 
 def judge(time: Any, fewest: Any, whole: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     times = [(int(rng.integers(500, 2000)), int(rng.integers(50, 450))) for _ in range(3)]
     staged = [(stages, *each) for stages, each in zip((2, 4, 7), times, strict=True)]

@@ -98,12 +98,12 @@ def build_ring(T, S):
 
 
 def sizes(case: Case) -> tuple[int, int]:
-    """What `build_ring` is called with for a case."""
+    """The arguments of `build_ring` for a case."""
     return case.tile, STAGES[case.tile]
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, barriers and loads, and what is under way meanwhile."""
+    """Check values and hazards on every case, barriers, loads, and what is under way."""
     form = kernels_on_trial.Form(sizes=sizes)
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, form=form)
     if isinstance(trials, Finding):
@@ -210,7 +210,7 @@ def _watched() -> Iterator[dict[tuple, int]]:
 
 
 def _bytes(m: Any, copy: Copy) -> int:
-    """What the lanes of a copy read from global memory."""
+    """The bytes that the lanes of a copy read from global memory."""
     lanes = m.lanes.full(copy.mask)
     read = (lanes if from_there is None else lanes & m.lanes.full(from_there)
             for from_there in copy.read)  # fmt: skip

@@ -61,7 +61,7 @@ SHARE_INSTEAD = {
 
 
 def judge(needed: Any, fewest: Any, reached: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     memory = [(float(rng.integers(10, 90) * 1e11), float(rng.integers(3, 9) * 1e-7),
                int(rng.integers(20, 150)))]  # fmt: skip

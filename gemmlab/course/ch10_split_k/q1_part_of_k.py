@@ -87,7 +87,7 @@ def _added(one: Case, after: tuple[Any, ...]) -> np.ndarray:
 
 
 def _telling(trial: Trial) -> str:
-    """What the workspace of a wrong trial says."""
+    """The diagnosis that the workspace of a wrong trial speaks for."""
     w, (a, b, _) = trial.launched.arguments[-1], trial.run.operands
     (split, _, _), (_, k), tile = w.shape, a.shape, trial.run.case.tile
     if np.isnan(w).any():
@@ -114,7 +114,7 @@ FORM = Form(("A", "B", "W"), _arguments, _added, _telling)
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the longest part, and the usual budgets."""
+    """Check values and hazards on every case, the longest part, and the usual budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
     if isinstance(trials, Finding):
         return trials

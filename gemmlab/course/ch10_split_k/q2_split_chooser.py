@@ -106,7 +106,7 @@ BEST_INSTEAD = {
 
 
 def judge(most: Any, bytes_moved: Any, chosen: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tiles, split, sms = (int(rng.integers(*r)) for r in ((3, 30), (3, 40), (20, 200)))
     steps = int(rng.integers(80, 300))

@@ -94,7 +94,7 @@ def _arguments(one: Case) -> tuple[Any, ...]:
 
 
 def _telling(trial: Trial) -> str:
-    """What C says where it is wrong: which steps were added to it."""
+    """The diagnosis that a wrong C speaks for, by the steps that were added to it."""
     _, a, b, after = trial.launched.arguments
     _, _, _, before = _arguments(trial.run.case)
     problem = trial.run.case.problem
@@ -117,7 +117,7 @@ def _telling(trial: Trial) -> str:
 def _added(
     trial: Trial, a: np.ndarray, b: np.ndarray, steps: Callable[[Piece], tuple[int, int]]
 ) -> np.ndarray:
-    """What shares add to C if of each piece the blocks take other `steps`."""
+    """The C that results if the blocks take other `steps` of each piece."""
     problem, tiling, tile = trial.run.case.problem, trial.tiling, trial.run.case.tile
     across, down = tiling.grid(problem)
     sums = np.zeros((problem.m, problem.n))
@@ -134,7 +134,7 @@ FORM = Form(("alpha", "A", "B", "C"), _arguments, lambda case, after: after[-1],
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the steps of the busiest block, and the usual budgets."""
+    """Check values and hazards on every case, the steps of the busiest block, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
     if isinstance(trials, Finding):
         return trials

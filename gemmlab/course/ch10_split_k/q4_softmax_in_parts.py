@@ -52,7 +52,7 @@ def merge(one, other):
 
 
 def _part(scores: list[float], values: list[float]) -> Sums:
-    """What `part` should return, whatever is done to `part`."""
+    """The right result of `part`, which an answer cannot replace."""
     if not scores:
         return NOTHING
     s, v = np.array(scores), np.array(values)
@@ -75,7 +75,7 @@ def _gap(one: Sums, other: Sums) -> float:
 
 
 def _merged(one: Sums, other: Sums) -> Sums:
-    """What `merge` should return."""
+    """The right result of `merge`."""
     largest = max(one[0], other[0])
     if largest == -np.inf:
         return NOTHING
@@ -172,7 +172,7 @@ def _all_right(got: list[Sums], every: list, reference: Callable) -> bool:
 
 
 def _why(got: list[Sums], cases: Any, reference: Callable, instead: dict) -> str:
-    """What explains the sums of all cases."""
+    """The mistake that explains the sums of all cases."""
     tried = list(zip(cases, got, strict=False))
     for name, wrong in instead.items():
         ordinary = [(case, sums) for case, sums in tried if _finite(wrong(*case))]

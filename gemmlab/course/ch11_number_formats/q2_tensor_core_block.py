@@ -50,7 +50,7 @@ CASES = (
 
 
 def block(a, b, c):
-    """What one block of a Hopper Tensor Core gives for c + Σ a_i·b_i, in float32."""
+    """The float32 that one block of a Hopper Tensor Core gives for c + Σ a_i·b_i."""
 
     def exponent(x):  # floor(log2 |x|)
         return math.frexp(x)[1] - 1
@@ -218,7 +218,7 @@ def _drawn_anew() -> list[tuple[list[float], list[float], float]]:
 
 
 def judge(answer: Any) -> Finding:
-    """Every case, and which rule explains what the answer gives."""
+    """Try every case, and find the rule that explains a wrong result."""
     fresh = _drawn_anew()
     found = functions_on_trial.judge("block", answer, CASES, reference, INSTEAD, _show, fresh)
     if found is None:

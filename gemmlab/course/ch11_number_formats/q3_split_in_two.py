@@ -134,7 +134,7 @@ MISTAKES: dict[str, Callable[[tuple[float, float], float], bool]] = {
 
 
 def _why(pairs: list[tuple[float, float]]) -> str:
-    """What explains the pairs of all `CASES`."""
+    """The mistake that explains the pairs of all `CASES`."""
     tried = list(zip(pairs, CASES, strict=False))
     for name, explains in MISTAKES.items():
         if all(explains(pair, x) for pair, x in tried):

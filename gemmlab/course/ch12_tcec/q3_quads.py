@@ -75,7 +75,7 @@ def build_quads():
 
 
 def _instead(a: np.ndarray, b: np.ndarray) -> Arrays:
-    """What C is, where lanes load other elements."""
+    """The C that results where lanes load other elements."""
     steps = np.arange(a.shape[1]).reshape(-1, 1, 4, 4)  # step, one, lane, element of its quad
     quads = np.concatenate([steps[..., :2], steps[..., 2:]], 1).reshape(-1)  # as `mma` has them
     by_quads = a[:, quads].astype(np.float64)

@@ -81,7 +81,7 @@ def judge(of_scaled: Any, of_restored: Any) -> Finding:
 
 
 def _judge(name: str, answer: Any, cases: list, fresh: list, why: Any) -> Finding | None:
-    """What is wrong with a function in the first case in which it is wrong."""
+    """Find the first case in which a function is wrong, and say why."""
     every = [*cases, *fresh]
     for i, outcome in enumerate(guard.attempts(answer, every)):
         anew = i >= len(cases)
@@ -103,7 +103,7 @@ def _judge(name: str, answer: Any, cases: list, fresh: list, why: Any) -> Findin
 
 
 def _why_scaled(value: Any, x: np.ndarray) -> str:
-    """What is wrong with the matrix and the exponents of X; "" where nothing is."""
+    """The diagnosis of a wrong matrix, or wrong exponents, of X; "" where both are right."""
     pair = _pair(value, x)
     if pair is None:
         return "wrong-type"
@@ -135,7 +135,7 @@ def _of_signed(x: np.ndarray, e: np.ndarray) -> bool:
 
 
 def _why_restored(value: Any, p: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> str:
-    """What is wrong with the product; "" where nothing is."""
+    """The diagnosis of a wrong product; "" where it is right."""
     if not isinstance(value, np.ndarray) or value.shape != p.shape or value.dtype != p.dtype:
         return "wrong-type"
     exact = p.astype(np.float64)

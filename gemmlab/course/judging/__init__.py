@@ -1,1 +1,1 @@
-"""How an answer is judged: apart, on copies, beside a reference, with a diagnosis."""
+"""Judging answers: each runs apart, on copies, beside a reference, and gets a diagnosis."""

@@ -50,7 +50,7 @@ class Ended:
 
 
 def apart(work: Callable[[], Iterator[Any]], seconds: float = SECONDS) -> Iterator[Any]:
-    """What `work` yields in a copy of this process, and an `Ended` where it was cut short.
+    """Yield what `work` yields in a copy of this process, and an `Ended` where it was cut short.
 
     seconds : how long the copy may take from one result to the next
     """
@@ -148,7 +148,7 @@ def _is_running(child: int) -> bool:
 
 
 def _where(child: int, pipe: io.RawIOBase) -> tuple[tuple[str, int], ...]:
-    """Where the copy is, if it gets round to saying so."""
+    """Ask the copy where it is; empty if it does not get round to saying so."""
     os.kill(child, signal.SIGUSR1)
     while (message := _next(pipe, time.monotonic() + GRACE)) is not None:
         if message[0] == "where":

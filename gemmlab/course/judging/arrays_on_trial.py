@@ -57,7 +57,7 @@ def of_cases(
     cases: Sequence[Any],
     anew: Any,
 ) -> Finding | tuple[Report, str]:
-    """What is wrong in the first case that is not right; else the last one's report and words.
+    """Find the first case that is wrong; if none is, return the last one's report and words.
 
     one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
         words; anew : the sizes of a case that is drawn for this check, with operands of its own
@@ -71,7 +71,7 @@ def of_cases(
 
 
 def hazard(report: Report, case: str) -> Finding | None:
-    """What `fault` finds in a launch: "outside", "two-writers", "never-ends"; None for nothing."""
+    """Name what `fault` finds in a launch, such as "outside"; None where it finds nothing."""
     first = fault(report)
     if first is None:
         return None
@@ -115,7 +115,7 @@ def different(name: str, expected: np.ndarray, got: np.ndarray, case: str) -> Fi
 
 
 def joins_with_or(report: Report) -> bool:
-    """Whether the kernel has an `or`."""
+    """Tell whether the kernel has an `or`."""
     return any(isinstance(node, ast.Or) for node in ast.walk(report.source.tree))
 
 

@@ -32,7 +32,7 @@ def judge(
     show: Callable[[Any], str] = str,
     fresh: Sequence[tuple] = (),
 ) -> Finding | None:
-    """What is wrong with `answer` at the first case where it is wrong; None if nothing is.
+    """Find the first case in which `answer` is wrong, and say why; None if there is none.
 
     reference : the right number, or None where the right answer is that there is none
     instead : id -> the number that this mistake gives, None where it gives none
@@ -189,7 +189,7 @@ class Part:
 def judge_parts(
     parts: Sequence[Part], answers: Sequence[Any], cases: Sequence[tuple], what: str
 ) -> Finding:
-    """The first function that is wrong, at its smallest case; "half-done" if some are not written.
+    """Find the first function that is wrong, at its smallest case; "half-done" if some are missing.
 
     what : the cases, in words: "elements"
     """

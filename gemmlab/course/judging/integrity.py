@@ -1,4 +1,4 @@
-"""What an answer gets, returns and must leave as it is: copies, and the judge's own parts.
+"""Keeping an answer and its judge apart: copies of values, and a look at what it replaced.
 
 An answer is called on copies (`copied`) and returns plain values (`plain`), so that it shares
 nothing with its judge. `difference` says which argument it changed, an `Unreadable` array ends the
@@ -26,9 +26,9 @@ _NO_ACCESS = 0  # PROT_NONE of mprotect
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The place of an array: where a process is its own, whoever reads an element of it ends it.
+    """A stand-in for an array that cannot be read: code that tries ends its process.
 
-    Elsewhere it is an array of NaN.
+    It is an array of NaN where an answer has no process of its own.
     """
 
     shape: tuple[int, ...]
@@ -93,7 +93,7 @@ def copied(value: Any) -> Any:
 
 
 def difference(name: str, before: Any, after: Any) -> str:
-    """Where `after` is not what `before` was, in words; empty where it is."""
+    """Say in words where `after` differs from `before`; empty where it does not."""
     if isinstance(before, Unreadable):
         return ""
     if type(before) is not type(after):
@@ -151,7 +151,7 @@ def parts() -> Parts:
 
 
 def replaced(before: Parts) -> str:
-    """The first of the parts that is another one now, put back with all others; empty if none."""
+    """Name the first part that was replaced, and put all of them back; empty if none was."""
     other = [
         (owner, key) for (owner, key), value in before.items() if vars(owner).get(key) is not value
     ]

@@ -39,7 +39,7 @@ def _product(case: Case) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Form:
-    """What a learner's kernel takes, and what its arguments say afterwards.
+    """The form of a learner's kernel: its parameters, and what its arguments say afterwards.
 
     sizes : what `build` is called with; the side of the case's tile if nothing else is said
     parameters : their names, A and B among them; arguments : of a case
@@ -68,17 +68,17 @@ class Trial:
 
     @property
     def report(self) -> Report:
-        """What the simulator counted and found."""
+        """The simulator's report of the launch."""
         return self.launched.report
 
     @property
     def fault(self) -> Hazard | Note | None:
-        """The first thing that it did wrong, as `launches.fault` has it."""
+        """The first thing that the launch did wrong (`launches.fault`)."""
         return fault(self.report)
 
     @property
     def changed(self) -> str:
-        """Where A or B is not what it was before the launch; empty where they are."""
+        """The first element of A or B that the launch changed, in words; empty if none."""
         after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
         a, b, before = after["A"], after["B"], self.run.operands
         return difference("A", before.a, a) or difference("B", before.b, b)
@@ -104,7 +104,7 @@ def judge(
     grid: Grid = Tiling.grid,
     form: Form = PRODUCT,
 ) -> Finding | list[Trial]:
-    """The trials, if every one is right; else what is wrong with the smallest case that is not.
+    """Try every case; the trials if all are right, else what is wrong with the smallest wrong one.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
     form : of a kernel that is not a whole product
@@ -216,7 +216,7 @@ def _of_hazard(hazard: Hazard | Note) -> str:
 
 
 def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
-    """Which block and thread the launch gives the wrong element to.
+    """Name the block and the thread to which the launch gives the wrong element.
 
     Where blocks are not tiles, the block is any that takes the tile.
     """
@@ -254,7 +254,7 @@ Facts = tuple[tuple[str, str], ...]
 
 
 def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: int = 0) -> Finding:
-    """The first budget that is not kept; "passed", with all the numbers, where all are.
+    """Find the first budget that is not kept; "passed", with all the numbers, where all are.
 
     facts : more that an exercise has counted
     of_c : bytes of C that may be loaded beside A and B
@@ -322,7 +322,7 @@ def _fixed(trial: Trial, facts: Facts, details: dict[str, Any]) -> Finding:
 
 
 def of_shared(shares: Any, op: str) -> np.ndarray:
-    """What each thread loads from, or stores to, all shared arrays."""
+    """Count the bytes that each thread loads from, or stores to, all shared arrays."""
     names = {name for _, name in shares.bytes} - set(GLOBAL)
     return shares.of(op, *names)
 

@@ -44,7 +44,7 @@ class Launched:
 
 
 def fault(report: Report) -> Hazard | Note | None:
-    """What a launch did wrong: its first hazard, else the first note of writers of the same value.
+    """The fault of a launch: its first hazard, else the first note of writers of the same value.
 
     In an exercise each element is one thread's work, so that two writers are a fault even where
     their values agree.
@@ -61,7 +61,7 @@ def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:
 def launched(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
-    """Each launch of the kernel that `build` returns, or why there is none."""
+    """Make each launch of the kernel that `build` returns, or say why it cannot be made."""
     for item in apart(partial(here, build, parameters, launches), SECONDS):
         yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
 
@@ -69,7 +69,7 @@ def launched(
 def here(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
-    """The same without a process of its own: for one that has begun."""
+    """Make each launch in this process, which is one of its own already (see `launched`)."""
     before = integrity.parts()
     for launch in launches:
         yield _one(build, parameters, launch, before)

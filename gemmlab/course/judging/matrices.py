@@ -182,7 +182,7 @@ class Run:
 
     @property
     def wrong(self) -> np.ndarray:
-        """Where the result is not exactly the reference, (m, n); NaN is always wrong."""
+        """The elements that are not exactly those of the reference, (m, n); NaN is always wrong."""
         return ~(self.result == self.reference)
 
     @property
@@ -210,7 +210,7 @@ class Run:
 
 
 def explain(runs: list[Run], known: Collection[str]) -> str:
-    """The id of the mistake in `known` that gives exactly these results, else what they show."""
+    """Name the mistake in `known` that gives exactly these results, else a pattern in them."""
     failing = next(run for run in runs if run.wrong.any())
     if failing.slightly_wrong:
         return "low-precision"

@@ -21,7 +21,7 @@ NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take fro
 
 @dataclass(frozen=True)
 class OneWarp:
-    """What is asked of the kernel (A, B, C), which stores A·B in C, of m×n elements.
+    """An exercise that asks for a kernel (A, B, C), which stores A·B in C, of m×n elements.
 
     step : elements along k between two copies; cases : k of each, smallest first
     wavefronts : of shared loads, the most that a step may take
@@ -52,7 +52,7 @@ LOW_PRECISION = Diagnosis(
 
 
 def judge(answer: Any, asked: OneWarp) -> Finding:
-    """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
+    """Find the smallest k for which the kernel is wrong: hazards, then values; then its loads."""
     kernel = trial.Kernel(answer, ["A", "B", "C"])
     drawn = asked.drawn()
     for k in (*asked.cases, drawn):
@@ -98,7 +98,7 @@ def _of_hazard(found: Finding) -> str:
 
 
 def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
-    """What a right kernel loads in another way than it should; None where it is as asked for."""
+    """Find what a right kernel loads otherwise than asked; None where it loads as asked."""
     steps, counters = k // asked.step, report.counters
     once = 2 * k * (asked.m + asked.n)
     copied = report.shares.of("load", "A", "B")
@@ -122,7 +122,7 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
 
 
 def _ignored(kernel: trial.Kernel, asked: OneWarp, k: int) -> Finding | None:
-    """Which instruction's result C does not depend on; None where it depends on all.
+    """Find an instruction on whose result C does not depend; None where it depends on all.
 
     With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
     2·2·3 times A·B, if both operands come by the one and the products from the other.

@@ -1,4 +1,4 @@
-"""How long a right answer would take on an H200, from its compiled code: what counts do not show.
+"""Predicting the time of a right answer on an H200 from its compiled code.
 
 The answer is compiled in a process of its own. Where the tools for that are missing, or do not
 understand the code, the verdict says so, and the time is left out of it.
