@@ -102,10 +102,10 @@ def difference(name: str, before: Any, after: Any) -> str:
         return _of_arrays(name, before, after)
     if isinstance(before, (list, tuple)):
         for i, (x, y) in enumerate(zip(before, after, strict=False)):
-            text = difference(f"{name}[{i}]", x, y)
-            if text:
+            if text := difference(f"{name}[{i}]", x, y):
                 return text
-        return _of_lengths(name, before, after)
+        sizes = len(before), len(after)
+        return "" if sizes[0] == sizes[1] else f"{name} had {sizes[0]} elements and has {sizes[1]}"
     same = before is after or before == after
     return "" if same else f"{name} was {short(before)} and is {short(after)}"
 
@@ -119,12 +119,6 @@ def _of_arrays(name: str, before: np.ndarray, after: np.ndarray) -> str:
     index = tuple(int(i) for i in np.argwhere(other)[0])
     values = f"was {before[index]:g} and is {after[index]:g}"
     return f"{name}[{', '.join(map(str, index))}] {values}"
-
-
-def _of_lengths(name: str, before: Any, after: Any) -> str:
-    if len(before) == len(after):
-        return ""
-    return f"{name} had {len(before)} elements and has {len(after)}"
 
 
 Parts = dict[tuple[Any, str], Any]  # (module or class, name) -> function or class
