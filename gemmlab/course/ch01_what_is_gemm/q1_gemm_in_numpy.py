@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard, matrices
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging.integrity import Unreadable
 from gemmlab.course.judging.matrices import Case, Run, case
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 SIZES = ((1, 1, 1), (1, 3, 2), (2, 3, 5), (64, 1, 64), (100, 7, 33), (1024, 512, 2048))
 SIZES_AND_BYTES = tuple((*s, b) for s in SIZES for b in (2, 4))

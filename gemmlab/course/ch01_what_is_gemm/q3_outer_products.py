@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard, matrices
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 
 # (m, n, k), smallest first.
 CASES = ((1, 1, 1), (2, 3, 1), (2, 3, 4), (5, 2, 3), (4, 4, 4), (7, 6, 9))

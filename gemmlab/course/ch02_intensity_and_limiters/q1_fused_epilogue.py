@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import matrices
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (rows, width, threads of a block), smallest first; the traffic of the last one is counted.

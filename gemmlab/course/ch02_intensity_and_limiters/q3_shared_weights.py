@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import matrices
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (outputs, inputs, batch, threads of a block), smallest first; the last one's traffic is counted.

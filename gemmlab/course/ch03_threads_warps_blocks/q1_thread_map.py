@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import guard, matrices
-from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.

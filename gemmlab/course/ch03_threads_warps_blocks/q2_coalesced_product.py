@@ -10,10 +10,8 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import matrices
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import matrices
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
 

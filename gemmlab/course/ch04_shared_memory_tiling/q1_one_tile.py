@@ -6,11 +6,9 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
 from gemmlab.course.judging.diagnoses import KERNEL
-from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import cuda, simulate
 
 T = 4

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 Tile = tuple[int, int]
 Case = tuple[int, int, int, dict[Tile, float]]  # m, n, SMs, tile -> speed

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TILES = ((1, 1), (1, 2), (2, 2), (4, 2), (8, 4), (8, 8), (16, 8))
 TILES_AND_BYTES = tuple((*tile, itemsize) for tile in TILES for itemsize in (4, 8))

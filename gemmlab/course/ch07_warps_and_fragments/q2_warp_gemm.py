@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import matrices
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import cuda

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import matrices, one_warp
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
 from gemmlab.course.judging.one_warp import OneWarp, product
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import (
     layout,
     ldmatrix_x2_trans,

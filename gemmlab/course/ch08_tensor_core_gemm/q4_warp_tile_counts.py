@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TILES = ((16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (128, 64))
 # FLOP that an SM's Tensor Cores do in a cycle, and bytes of an element of A and B.

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TIMES = ((900, 300), (900, 250), (1000, 384), (400, 500), (850, 1700), (100, 7), (1000, 97))
 STAGED = tuple((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES)

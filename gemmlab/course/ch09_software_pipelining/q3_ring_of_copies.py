@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import guard, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import KERNEL
-from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.launches import SECONDS, Launch, here
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 # Bandwidth [B/s], latency [s], SMs: made up, and in the range of GPUs.
 MEMORIES = ((4.8e12, 400e-9, 132), (9e11, 500e-9, 80), (2e12, 300e-9, 108), (3.2e11, 450e-9, 40))

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 # (tiles, steps, split, SMs): one tile, whole waves, one block too many, parts of unequal length.
 SPLITS = (

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 NOTHING = (-np.inf, 0.0, 0.0)  # the sums of no element
 EXACT = 1e-9  # relative error of what is compared

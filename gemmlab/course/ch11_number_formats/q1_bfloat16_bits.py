@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial, guard
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, functions_on_trial, guard
 from gemmlab.course.judging.diagnoses import PATTERNS
-from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.numerics import decode, encode, round_to
 
 # The bits of float32 numbers, the plain ones first.

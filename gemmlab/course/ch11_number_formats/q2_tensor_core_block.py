@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 
 
 def _case(c: float, *products: tuple[float, float]) -> tuple[list[float], list[float], float]:

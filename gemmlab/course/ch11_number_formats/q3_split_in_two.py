@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 from gemmlab.numerics import round_to
 
 SCALE = 2048

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import FAILING, Finding
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.arrays_on_trial import scaled
-from gemmlab.course.judging.verdict import FAILING, Finding
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul, forward_error, split
 from gemmlab.simt import Report
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import functions_on_trial, source
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial, source
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 
 GRANULE = 16  # of a warp's tile

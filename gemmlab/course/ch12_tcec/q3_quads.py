@@ -10,8 +10,7 @@ from numpy import float32, uint32
 from gemmlab.course.ch12_tcec import corrected
 from gemmlab.course.ch12_tcec.corrected import STEP, Arrays, Corrected, M, N
 from gemmlab.course.ch12_tcec.q1_corrected_product import DIAGNOSES
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task
 from gemmlab.instructions import layout, load_v4, mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.simt import Report, cuda

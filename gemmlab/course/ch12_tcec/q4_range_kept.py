@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 Pair = tuple[np.ndarray, np.ndarray]
 

@@ -159,9 +159,6 @@ def _without_trial(case: Case, found: Finding) -> Finding:
     return found.anew if case.anew else found
 
 
-# ------------------------------------------------------------------------------------ in words
-
-
 def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
     """The fault of a trial, and the first wrong value if there is one."""
     problem = trial.run.case.problem
@@ -243,7 +240,7 @@ def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
     return Finding(matrices.explain(runs, KERNEL), facts, details)
 
 
-# ------------------------------------------------------------------------- budgets
+# -------------------------------------------------------------------------------------- budgets
 
 UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
 ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
