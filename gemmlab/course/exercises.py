@@ -12,15 +12,15 @@ folder of its chapter, and a file of answers, ``answers_q<number>.py`` in the fo
     the answer
               a function, the learner's lines between ``# [answer]`` and ``# [end]``, from which
               prompt, skeleton and solution are cut
-    judge     the answers -> a `Finding`. It never calls an answer itself: `quantities.judge` for
-              functions that return numbers, `guard.attempts` for others in plain Python,
-              `arrays_on_trial` for kernels, `kernels_on_trial.judge` and `budgets.judge` for those
-              that share tiles; `timed.judge` adds the time on an H200, `timed.within` a limit,
-              both left out where code cannot be compiled. All of them run answers apart
-              (`apart`), hand out copies, and compare with references that the answer never
-              touches. One case is drawn anew for each check, so that nothing can be known by heart
+    judge     the answers -> a `Finding`. It never calls an answer itself, but hands it to a module
+              of `judging`: `functions_on_trial` for functions that return numbers, `guard` for
+              others in plain Python, `arrays_on_trial` for kernels, `kernels_on_trial` for those
+              that share tiles; `timed.judge` adds the time on an H200, `timed.within` a limit, both
+              left out where code cannot be compiled. All of them run answers apart (`apart`), hand
+              out copies, and compare with references that the answer never touches. One case is
+              drawn anew for each check, so that nothing can be known by heart
     diagnoses cause, question and partial solution of each mistake that `judge` can tell;
-              `general_diagnoses` has those that any exercise may give
+              `judging.diagnoses` has those that many exercises give
 
 The answers are three right ones in different styles, wrong ones with their misconception, and ones
 that are meant to fool the check, each with the diagnosis that it must get. Every diagnosis of the

@@ -20,9 +20,13 @@ from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement
-from gemmlab.model.occupancy import resident_blocks
-from gemmlab.model.pipeline import Pipeline, stages_needed
-from gemmlab.model.step import Step, step
+from gemmlab.model.pipeline import (
+    Pipeline,
+    blocks_on,
+    launch_seconds,
+    pipeline_of,
+    stages_needed,
+)
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
@@ -77,40 +81,12 @@ def code(tiling: Tiling, device: Device, problem: Gemm = PROBLEM) -> Code:
     return Code(forecast_rung(problem, executed).seconds, blocks, busy / blocks)
 
 
-@lru_cache(maxsize=64)
-def one_step(tiling: Tiling, device: Device) -> Step:
-    """A step of a block that has an SM to itself."""
-    return step(KERNEL, device, tiling, PROBLEM)
-
-
 def _limited(tiling: Tiling, device: Device) -> Code:
     with limited(SECONDS, "the prediction"):
         return code(tiling, device)
 
 
-def pipeline(tiling: Tiling, device: Device, multiply: float | None = None) -> Pipeline:
-    """The loop of one block, with products as fast as can be, or of `multiply` cycles."""
-    one = one_step(tiling, device)
-    steps = tiling.steps(PROBLEM)
-    return Pipeline(steps, tiling.stages, one.idle, multiply or one.multiply)
-
-
-def blocks_on(device: Device, tiling: Tiling) -> int:
-    """Blocks that share an SM, by their threads, shared memory and sums in registers."""
-    (bm, bn, _), shared = tiling.block, KERNEL.shared_bytes(PROBLEM, tiling)
-    sums = bm * bn // tiling.threads
-    return resident_blocks(device, tiling.threads, shared, 2 * sums)  # half are for the rest
-
-
-def seconds(tiling: Tiling, device: Device, multiply: float | None = None) -> float:
-    """The launch by the pipeline's formula [s]."""
-    across, down = tiling.grid(PROBLEM)
-    one = pipeline(tiling, device, multiply)
-    cycles = one.launch(across * down, device.sms, blocks_on(device, tiling))
-    return cycles / device.clock
-
-
-def recorded(device: Device) -> dict[Tiling, Measurement]:
+def _recorded(device: Device) -> dict[Tiling, Measurement]:
     """What is recorded on a device, by the tiling; nothing where nothing is."""
     try:
         found = records.load(device.name, KERNEL)
@@ -151,7 +127,7 @@ class Stages(Runner):
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
         self.codes: dict[Tiling, Code | str] = {}  # a text says why there is none
-        self.recorded = recorded(self.device)
+        self.recorded = _recorded(self.device)
         self._times: tuple = ()  # what the right picture is of
         self.coding: Job | None = None
         self.arrange([row(self.tile, self.stages), self.buttons], (self.tile, self.stages))
@@ -196,7 +172,7 @@ class Stages(Runner):
         """Draw the ring's timeline on the left, and the times of all numbers of stages."""
         chosen = self.tiling
         known = self._known(chosen)
-        one = pipeline(chosen, self.device, known.multiply if known else None)
+        one = self._pipeline(chosen, known.multiply if known else None)
         self._draw_ring(one, "as compiled" if known else "at best")
         drawn = chosen.block, *((t, c) for t, c in self.codes.items() if t.block == chosen.block)
         if drawn != self._times:
@@ -206,6 +182,10 @@ class Stages(Runner):
         self.moving, self.frames = (self.here,), (None, drawn)
         run = next((m for m in self.history[::-1] if m.tiling == chosen), None)
         return "\n".join([_ring(one), self._launch(chosen), self._ran(chosen, run)])
+
+    def _pipeline(self, chosen: Tiling, multiply: float | None = None) -> Pipeline:
+        """The loop of one block, with products at best, or of `multiply` cycles."""
+        return pipeline_of(KERNEL, self.device, chosen, PROBLEM, multiply)
 
     def _known(self, chosen: Tiling) -> Code | None:
         """What the code says of products: of this tiling, or of another with its tile."""
@@ -230,7 +210,7 @@ class Stages(Runner):
         if known:
             lines.append(("formula, as compiled", "--", style.VERMILION, known.multiply))
         for name, dash, hue, multiply in lines:
-            times = [seconds(t, self.device, multiply) for t in tilings]
+            times = [launch_seconds(KERNEL, self.device, t, PROBLEM, multiply) for t in tilings]
             self.right.plot(STAGES, times, linestyle=dash, color=hue, label=name)
             told.append(f"{name}: {_listed(times)}")
         made = {t.stages: self.codes[t].seconds for t in tilings
@@ -259,8 +239,9 @@ class Stages(Runner):
         plots.describe(self.right, "; ".join(told) + ".")
 
     def _launch(self, chosen: Tiling) -> str:
-        blocks, shared = blocks_on(self.device, chosen), KERNEL.shared_bytes(PROBLEM, chosen)
-        at_best = seconds(chosen, self.device)
+        blocks = blocks_on(KERNEL, self.device, chosen, PROBLEM)
+        shared = KERNEL.shared_bytes(PROBLEM, chosen)
+        at_best = launch_seconds(KERNEL, self.device, chosen, PROBLEM)
         share = "a block has an SM to itself" if blocks == 1 else f"blocks share an SM: {blocks}"
         text = f"The ring takes {shared / 1024:g} KB of shared memory; {share}. "
         text += f"The launch at best: {si(at_best, 's')}"
@@ -280,7 +261,7 @@ class Stages(Runner):
             return text + (made if made is COMPILING else f"nothing, {made}.")
         return text + (
             f"{si(made.seconds, 's')}; a product takes {plots.number(made.multiply)} cycles of an "
-            f"SM, so that {stages_needed(pipeline(chosen, self.device).copy, made.multiply)} "
+            f"SM, so that {stages_needed(self._pipeline(chosen).copy, made.multiply)} "
             "stages would do for a block alone."
         )
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
+
+from gemmlab.device import Device
+from gemmlab.model import Predictable
+from gemmlab.model.occupancy import resident_blocks
+from gemmlab.model.step import Step, step
+from gemmlab.problem import Gemm
+from gemmlab.tiling import Tiling
 
 
 @dataclass(frozen=True)
@@ -90,14 +98,14 @@ class Pipeline:
     def schedule(self) -> list[Tile]:
         """The times of each step's tile, step after step."""
         tiles: list[Tile] = []
-        for step in range(self.steps):
+        for i in range(self.steps):
             done = tiles[-1].done if tiles else 0
             if not self.ahead:
                 asked = done
-            elif step < self.ahead:
+            elif i < self.ahead:
                 asked = 0
             else:  # the product that leaves room for it has begun
-                asked = tiles[step - self.ahead].begins
+                asked = tiles[i - self.ahead].begins
             there = asked + self.copy
             begins = max(there, done)
             tiles.append(Tile(asked, there, begins, begins + self.multiply))
@@ -111,3 +119,46 @@ def stages_needed(copy: float, multiply: float) -> int:
     4
     """
     return 1 + ceil(copy / multiply)
+
+
+def pipeline_of(
+    kernel: Predictable,
+    device: Device,
+    tiling: Tiling,
+    problem: Gemm,
+    multiply: float | None = None,
+) -> Pipeline:
+    """The loop of one block of `kernel`, with products as fast as can be, or of `multiply` cycles.
+
+    Raises ValueError for a tiling that the kernel does not take.
+    """
+    one = _step(kernel, device, tiling, problem)
+    return Pipeline(tiling.steps(problem), tiling.stages, one.idle, multiply or one.multiply)
+
+
+@lru_cache(maxsize=64)
+def _step(kernel: Predictable, device: Device, tiling: Tiling, problem: Gemm) -> Step:
+    return step(kernel, device, tiling, problem)
+
+
+def blocks_on(kernel: Predictable, device: Device, tiling: Tiling, problem: Gemm) -> int:
+    """Blocks that share an SM, by their threads, shared memory and sums in registers.
+
+    The sums are taken to be half of a thread's registers.
+    """
+    (bm, bn, _), shared = tiling.block, kernel.shared_bytes(problem, tiling)
+    return resident_blocks(device, tiling.threads, shared, 2 * (bm * bn // tiling.threads))
+
+
+def launch_seconds(
+    kernel: Predictable,
+    device: Device,
+    tiling: Tiling,
+    problem: Gemm,
+    multiply: float | None = None,
+) -> float:
+    """The launch by the pipeline's formula [s]; `multiply` as in `pipeline_of`."""
+    across, down = tiling.grid(problem)
+    one = pipeline_of(kernel, device, tiling, problem, multiply)
+    blocks = blocks_on(kernel, device, tiling, problem)
+    return one.launch(across * down, device.sms, blocks) / device.clock

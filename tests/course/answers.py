@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import linecache
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -41,13 +42,22 @@ def cell(text: str, names: dict[str, Any]) -> dict[str, Any]:
     return namespace
 
 
-def edited(answer: Callable, *edits: tuple[str, str]) -> Callable:
-    """`answer` with pieces of its source replaced, each of which must be there.
+Edit = tuple[str, str] | tuple[str, str, str]
 
-    Of a piece that occurs more than once the last is replaced.
+
+def edited(answer: Callable, *edits: Edit) -> Callable:
+    """`answer` with parts of its source replaced, each of which must be there.
+
+    An edit is (piece, new piece), or (first line, last line, new lines), whose last line may be ""
+    where it is the first one. Of a piece or a first line that occurs more than once the last is
+    meant. New lines are indented as the first one was.
     """
     text = source.solution(answer)
-    for old, new in edits:
+    for edit in edits:
+        if len(edit) == 3:
+            text = _with_lines(text, *edit)
+            continue
+        old, new = edit
         head, found, tail = text.rpartition(old)
         assert found, f"{old!r} is not in\n{text}"
         text = head + new + tail
@@ -56,7 +66,19 @@ def edited(answer: Callable, *edits: tuple[str, str]) -> Callable:
     return cell(text, vars(module))[answer.__name__]
 
 
-def wrong(answer: Callable, misconception: str, diagnosis: str, *edits: tuple[str, str]) -> Wrong:
+def _with_lines(text: str, first: str, last: str, new: str) -> str:
+    """`text` with its lines from `first` to `last` replaced; both are given without indentation."""
+    lines = text.splitlines()
+    bare = [line.partition("  # ")[0].strip() for line in lines]
+    assert first in bare, f"there is no line {first!r} in\n{text}"
+    begin = len(bare) - 1 - bare[::-1].index(first)
+    end = bare.index(last, begin) if last else begin
+    indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+    block = textwrap.indent(textwrap.dedent(new).strip("\n"), indent).rstrip()
+    return "\n".join([*lines[:begin], *block.splitlines(), *lines[end + 1 :]])
+
+
+def wrong(answer: Callable, misconception: str, diagnosis: str, *edits: Edit) -> Wrong:
     """A wrong answer to an exercise that asks for one function."""
     return Wrong(misconception, diagnosis, (edited(answer, *edits),))
 

@@ -12,7 +12,7 @@ import pytest
 from gemmlab import exercises
 from gemmlab.course import exercise_modules
 from gemmlab.course.judging import launches, source
-from gemmlab.course.judging.general_diagnoses import about
+from gemmlab.course.judging.diagnoses import about
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
 from tests.course.answers import answers_of, cell

@@ -7,7 +7,15 @@ import pytest
 from gemmlab import device, kernels, plots, records
 from gemmlab.explorers import Stages
 from gemmlab.explorers import stages as module
-from gemmlab.explorers.stages import TILES, Code, blocks_on, code, pipeline, ringed, seconds
+from gemmlab.explorers.stages import (
+    KERNEL,
+    PROBLEM,
+    TILES,
+    Code,
+    code,
+    ringed,
+)
+from gemmlab.model.pipeline import blocks_on, launch_seconds, pipeline_of
 from tests.support.waiting import SECONDS, until
 
 GPU = device("h200")
@@ -29,23 +37,25 @@ def test_every_tile_can_have_every_number_of_stages():
         for stages in module.STAGES:
             chosen = kernels.mma_pipelined.choose(ringed(block, stages))
             assert (chosen.block, chosen.stages) == (block, stages)
-            assert blocks_on(GPU, chosen) >= 1
+            assert blocks_on(KERNEL, GPU, chosen, PROBLEM) >= 1
     recorded = {(t.block, t.stages) for t in kernels.mma_pipelined.tilings}
     assert recorded <= {(block, s) for block in TILES for s in module.STAGES}
 
 
 def test_a_block_is_alone_where_its_sums_fill_the_registers():
-    assert blocks_on(GPU, ringed(ALONE, 1)) == 1
-    assert blocks_on(GPU, ringed(TWO, 1)) == 2
+    assert blocks_on(KERNEL, GPU, ringed(ALONE, 1), PROBLEM) == 1
+    assert blocks_on(KERNEL, GPU, ringed(TWO, 1), PROBLEM) == 2
 
 
 def test_the_line_is_the_formula(explorer):
-    times = [seconds(ringed(ALONE, s), GPU) for s in module.STAGES]
+    times = [launch_seconds(KERNEL, GPU, ringed(ALONE, s), PROBLEM) for s in module.STAGES]
     assert lines(explorer)["formula, at best"] == times
     assert times == sorted(times, reverse=True)
     assert times[3] == times[4]
     rounds = -(-(4096 // 256) * (4096 // 128) // GPU.sms)
-    assert times[0] == pytest.approx(rounds * pipeline(ringed(ALONE, 1), GPU).cycles / GPU.clock)
+    assert times[0] == pytest.approx(
+        rounds * pipeline_of(KERNEL, GPU, ringed(ALONE, 1), PROBLEM).cycles / GPU.clock
+    )
 
 
 def test_the_slider_moves_ring_line_and_words(explorer):
@@ -79,7 +89,7 @@ def test_what_the_code_tells_is_drawn_for_its_tile_alone(explorer):
     explorer.refresh()
     drawn = lines(explorer)
     assert drawn["compiled code"] == [700e-6]
-    slower = [seconds(ringed(ALONE, s), GPU, 1700.0) for s in module.STAGES]
+    slower = [launch_seconds(KERNEL, GPU, ringed(ALONE, s), PROBLEM, 1700.0) for s in module.STAGES]
     assert drawn["formula, as compiled"] == slower
     assert slower[0] > slower[1] == slower[4]
     assert "a product 1,700" in explorer.message
@@ -144,9 +154,9 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
     made = {s: code(ringed(ALONE, s), GPU) for s in (1, 2, 3)}
     assert {c.blocks for c in made.values()} == {1}
     for stages, found in made.items():
-        formula = seconds(ringed(ALONE, stages), GPU, found.multiply)
+        formula = launch_seconds(KERNEL, GPU, ringed(ALONE, stages), PROBLEM, found.multiply)
         assert formula == pytest.approx(found.seconds, rel=0.16)
-    at_best = pipeline(ringed(ALONE, 1), GPU)
+    at_best = pipeline_of(KERNEL, GPU, ringed(ALONE, 1), PROBLEM)
     assert module.stages_needed(at_best.copy, at_best.multiply) == 4
     assert module.stages_needed(at_best.copy, made[1].multiply) == 2
     assert 2.5 < made[1].multiply / at_best.multiply < 3  # "nearly three times"

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
-from book import film, outside
+from book import chapters, film, outside
 from gemmlab import Gemm, explorers, kernels, records
 from tests.support.paths import ROOT
 
@@ -16,6 +16,11 @@ INDEX = (ROOT / "book" / "index.md").read_text("utf-8")
 
 
 # ---------------------------------------------------------------------------------- the first page
+
+
+def test_the_lists_of_chapters_are_up_to_date():
+    for page, text in chapters.up_to_date().items():
+        assert page.read_text("utf-8") == text, f"run python -m book.chapters: {page.name}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

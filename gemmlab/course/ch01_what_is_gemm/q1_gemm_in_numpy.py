@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard, matrices
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, matrices
+from gemmlab.course.judging.integrity import Unreadable
 from gemmlab.course.judging.matrices import Case, Run, case
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.unreadable import Unreadable
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 
 CASES = (
     case(1, 1, 1),
@@ -38,7 +36,7 @@ def gemm(alpha, A, B, beta, C):
 
 
 def judge(answer: Any) -> Finding:
-    """Every case, smallest first; then those with beta = 0 once more, with a C that cannot be read.
+    """Try every case, smallest first; then those with beta = 0 again, with a C that cannot be read.
 
     Results are plain arrays, and arguments are compared, by `guard`.
     """
@@ -95,7 +93,7 @@ def _reads_c(answer: Any, cases: tuple[Case, ...], given: list[tuple]) -> Findin
 
 
 def _contract(value: Any, shape: tuple[int, ...]) -> Finding | None:
-    """Why a result cannot be compared, or None."""
+    """Say why a result cannot be compared; None where it can."""
     if value is Ellipsis:
         return Finding("not-attempted", (("Found", "the answer still returns ..."),))
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":

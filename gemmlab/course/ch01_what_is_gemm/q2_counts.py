@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 SIZES = ((1, 1, 1), (1, 3, 2), (2, 3, 5), (64, 1, 64), (100, 7, 33), (1024, 512, 2048))
 SIZES_AND_BYTES = tuple((*s, b) for s in SIZES for b in (2, 4))
@@ -66,15 +64,15 @@ def _drawn_anew() -> tuple[int, int, int]:
 
 
 def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     sizes = _drawn_anew()
     fresh = ((*sizes, 2), (*sizes, 4))
     found = (
-        quantities.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
-        or quantities.judge(
+        functions_on_trial.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
+        or functions_on_trial.judge(
             "bytes_moved", moved, SIZES_AND_BYTES, bytes_moved, BYTES_INSTEAD, fresh=fresh
         )
-        or quantities.judge(
+        or functions_on_trial.judge(
             "intensity", ratio, SIZES_AND_BYTES, intensity, INTENSITY_INSTEAD, fresh=fresh
         )
     )

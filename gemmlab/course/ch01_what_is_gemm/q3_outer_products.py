@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import evidence, guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 
 # (m, n, k), smallest first.
 CASES = ((1, 1, 1), (2, 3, 1), (2, 3, 4), (5, 2, 3), (4, 4, 4), (7, 6, 9))
@@ -52,7 +50,7 @@ def loads(m: int, n: int, k: int) -> int:
 
 
 def judge(answer: Any) -> Finding:
-    """Values and loads on every case, and on one drawn anew."""
+    """Check values and loads on every case, and on one drawn anew."""
     rng = np.random.default_rng()
     m, n, k = (int(x) for x in rng.integers(3, 12, 3))
     cases = (*CASES, (m, n, k))
@@ -84,7 +82,7 @@ def _watched(answer: Any, a: np.ndarray, b: np.ndarray) -> tuple[Any, int, int, 
 
 
 def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) -> Finding | None:
-    """What is wrong with one call, or None."""
+    """Find what is wrong with one call; None where nothing is."""
     m, n, k = case
     facts: tuple[tuple[str, str], ...] = ((FAILING, f"m={m}, n={n}, k={k}"),)
     if outcome.fault:
@@ -106,7 +104,7 @@ def _one(case: tuple[int, int, int], operands: tuple, outcome: guard.Outcome) ->
 
 
 def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding | None:
-    """What is wrong with the result, or None."""
+    """Find what is wrong with the result; None where nothing is."""
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiu":
         text = f"it returned {short(result)}; use an array of numbers"
         return Finding("wrong-type", (*facts, ("Found", text)))
@@ -122,7 +120,7 @@ def _values(result: Any, a: np.ndarray, b: np.ndarray, facts: tuple) -> Finding 
     i, j = (int(x) for x in np.argwhere(wrong)[0])
     where = f"C[{i}, {j}]: expected {expected[i, j]:g}, got {result[i, j]:g}"
     last = np.array_equal(result, np.outer(a[:, -1], b[-1]))
-    cause = "last-step-only" if last else evidence.of_array(expected, result)
+    cause = "last-step-only" if last else matrices.pattern(expected, result)
     return Finding(cause, (*facts, ("First wrong element", where)), {"index": (i, j)})
 
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.device import Device, device
 from gemmlab.formats import number_format
 from gemmlab.model.layers import linear
@@ -114,8 +112,8 @@ def _drawn_anew() -> list[tuple[int, int, Device]]:
 
 
 def judge(answer: Any) -> Finding:
-    """Every layer on every device."""
-    found = quantities.judge(
+    """Try every layer on every device."""
+    found = functions_on_trial.judge(
         "batch", answer, CASES, reference, INSTEAD,
         lambda value: value.name if isinstance(value, Device) else str(value), _drawn_anew(),
     )  # fmt: skip

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (rows, width, threads of a block), smallest first; the traffic of the last one is counted.
@@ -37,7 +35,7 @@ def build_epilogue():
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes of the largest."""
+    """Check values and hazards on every case and on one drawn anew; bytes of the largest."""
     rng = np.random.default_rng()
     anew = (int(rng.integers(8, 14)), int(rng.integers(15, 25)), 32)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -47,7 +45,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     rows, width, block = sizes
     rng = np.random.default_rng(seed)
     size = rows * width
@@ -60,7 +58,7 @@ def _one(
         x[0], x[-1], r[-1] = -30, -30, -7  # so that max(0, …) has its say in every case but one
     y = np.full(size, np.nan, np.float32)
     expected = steps(x, bias, r)
-    kernel = trial.built(answer, ["X", "bias", "R", "Y"])
+    kernel = trial.Kernel(answer, ["X", "bias", "R", "Y"])
     report = trial.launch(kernel, (grid,), (block,), case, x, bias, r, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -76,7 +74,7 @@ def steps(x: np.ndarray, bias: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _why(x: np.ndarray, bias: np.ndarray, r: np.ndarray, y: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     across = np.resize(bias, x.size)
     instead = {
         "not-rectified": x + across + r,
@@ -94,7 +92,7 @@ def _why(x: np.ndarray, bias: np.ndarray, r: np.ndarray, y: np.ndarray) -> str:
     expected = steps(x, bias, r)
     if np.isnan(y[~(y == expected)]).all():
         return "not-written"
-    return evidence.of_array(expected[None], y[None])
+    return matrices.pattern(expected[None], y[None])
 
 
 def _traffic(report: Report, case: str) -> Finding:

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.device import Device, device
 
 Moved = Mapping[str, float]
@@ -37,7 +35,7 @@ def seconds(device, dtype, flops, moved):
 
 
 def _times(target: Device, dtype: str, flops: float, moved: Moved) -> tuple[float, ...]:
-    """What arithmetic needs [s], and then each memory."""
+    """The time that arithmetic needs, then those of each memory [s]."""
     memories = (count / target.bandwidth_of(level) for level, count in moved.items())
     return flops / target.peak_of(dtype), *memories
 
@@ -106,8 +104,8 @@ def _shown(value: Any) -> str:
 
 
 def judge(answer: Any) -> Finding:
-    """Every launch on its device."""
-    found = quantities.judge(
+    """Try every launch on its device."""
+    found = functions_on_trial.judge(
         "seconds", answer, CASES, reference, INSTEAD, _shown, fresh=_drawn_anew()
     )
     if found is None:

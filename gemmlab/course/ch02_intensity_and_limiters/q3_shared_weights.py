@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (outputs, inputs, batch, threads of a block), smallest first; the last one's traffic is counted.
@@ -52,7 +50,7 @@ def build_layer(batch):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes by array of the largest."""
+    """Check values and hazards on every case and a fresh one; bytes by array of the largest."""
     rng = np.random.default_rng()
     anew = (*(int(x) for x in rng.integers(10, 16, 2)), 5, 8)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -62,7 +60,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     outputs, inputs, batch, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-outputs // block)
@@ -73,7 +71,7 @@ def _one(
         for shape in ((outputs, inputs), (inputs, batch))
     )
     y, expected = np.full((outputs, batch), np.nan, np.float32), w @ x
-    kernel = trial.built(answer, ["W", "X", "Y"], batch)
+    kernel = trial.Kernel(answer, ["W", "X", "Y"], (batch,))
     report = trial.launch(kernel, (grid,), (block,), case, w, x, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -86,7 +84,7 @@ def _one(
 
 
 def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     expected = w @ x
     if np.isnan(y[~(y == expected)]).all():
         return "not-written"
@@ -100,7 +98,7 @@ def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
     for diagnosis, result in instead.items():
         if np.array_equal(y, result):
             return diagnosis.split()[0]
-    return evidence.of_array(expected, y)
+    return matrices.pattern(expected, y)
 
 
 def _traffic(report: Report, case: str) -> Finding:

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.formats import number_format
 
 SIZE = number_format("float16").bytes
@@ -91,12 +89,16 @@ def _drawn_anew() -> tuple[int, int, int, int, int]:
 
 
 def judge(count: Any, moved: Any, unrolled: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     fresh = (_drawn_anew(),)
     found = (
-        quantities.judge("operations", count, CASES, operations, OPERATIONS_INSTEAD, fresh=fresh)
-        or quantities.judge("moved_bytes", moved, CASES, moved_bytes, BYTES_INSTEAD, fresh=fresh)
-        or quantities.judge(
+        functions_on_trial.judge(
+            "operations", count, CASES, operations, OPERATIONS_INSTEAD, fresh=fresh
+        )
+        or functions_on_trial.judge(
+            "moved_bytes", moved, CASES, moved_bytes, BYTES_INSTEAD, fresh=fresh
+        )
+        or functions_on_trial.judge(
             "unrolled_bytes", unrolled, CASES, unrolled_bytes, UNROLLED_INSTEAD, fresh=fresh
         )
     )

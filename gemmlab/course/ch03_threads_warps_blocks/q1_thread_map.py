@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence, guard
-from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
@@ -58,7 +56,7 @@ def grid(m, n, block):
 
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
-    kernel = trial.built(answer, ["alpha", "A", "B"])
+    kernel = trial.Kernel(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
     anew = tuple(int(x) for x in rng.integers(10, 20, 2))
     cases = (*CASES, (*anew, (8, 4)))
@@ -76,7 +74,7 @@ def judge(answer: Any, blocks: Any) -> Finding:
 def _one(
     kernel: trial.Kernel, outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int
 ) -> Finding | None:
-    """What is wrong with one case, or None."""
+    """Find what is wrong with one case; None where nothing is."""
     m, n, block = sizes
     if outcome.fault:
         return outcome.fault
@@ -145,7 +143,7 @@ def _is_grid(size: Any) -> bool:
 
 
 def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     missing = np.isnan(b)
     if missing.any():
         return "grid-rounded-down" if short_of else "not-written"
@@ -153,7 +151,7 @@ def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str
         return "alpha-dropped"
     if a.shape == b.shape and np.array_equal(b, alpha * a):
         return "not-transposed"
-    return evidence.of_array(alpha * a.T, b)
+    return matrices.pattern(alpha * a.T, b)
 
 
 TASK = Task(

@@ -10,10 +10,8 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling
@@ -63,7 +61,7 @@ def launched(m: int, n: int, block: tuple[int, int]) -> tuple[int, int]:
 
 
 def judge(answer: Any) -> Finding:
-    """Values, hazards and shares on every case and on one drawn anew; traffic of the largest."""
+    """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
     rng = np.random.default_rng()
     m, n, k = (int(x) for x in rng.integers(10, 20, 3))  # no shape of `CASES`
     anew = (m, n, k, (8, 4))
@@ -74,7 +72,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int, tuple[int, int]], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     m, n, k, block = sizes
     rng = np.random.default_rng(seed)
     grid = launched(m, n, block)
@@ -83,7 +81,7 @@ def _one(
     a, b = (rng.integers(1, 12, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     expected = a @ b
     c = np.full((m, n), np.nan, np.float32)
-    report = trial.launch(trial.built(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
+    report = trial.launch(trial.Kernel(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
     if isinstance(report, Finding):
         return None, report, case
     found = trial.hazard(report, case) or trial.different("C", expected, c, case)
@@ -98,12 +96,12 @@ def _one(
 
 
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     if np.isnan(c[c != expected]).all():
         return "not-written"
     if np.array_equal(c, a[:, -1:] @ b[-1:]):
         return "last-product-only"
-    return evidence.of_array(expected, c)
+    return matrices.pattern(expected, c)
 
 
 def _shared_out(report: Report, elements: int, case: str) -> Finding | None:

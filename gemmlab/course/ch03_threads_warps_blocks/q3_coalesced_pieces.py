@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
 
@@ -37,7 +35,7 @@ def build_axpy(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case and on one drawn anew; bytes and sectors of the largest."""
+    """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
     anew = (int(rng.integers(200, 300)), 4, 16)
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
@@ -47,7 +45,7 @@ def judge(answer: Any) -> Finding:
 def _one(
     answer: Any, sizes: tuple[int, int, int], seed: int
 ) -> tuple[Report | None, Finding | None, str]:
-    """The report of one launch, what is wrong with it, and the case in words."""
+    """Make one launch: its report, what is wrong with it, and the case in words."""
     size, T, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-size // (T * block))
@@ -55,7 +53,7 @@ def _one(
     x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
     y, a = before.copy(), np.float32(rng.integers(2, 8))
     expected = a * x + before
-    kernel = trial.built(answer, ["a", "X", "Y"], T)
+    kernel = trial.Kernel(answer, ["a", "X", "Y"], (T,))
     report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
     if isinstance(report, Finding):
         return None, report, case
@@ -66,7 +64,7 @@ def _one(
 
 
 def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> str:
-    """The diagnosis that explains just this result."""
+    """Name the mistake that gives just this result, else the pattern of what is wrong."""
     expected = a * x + before
     if np.array_equal(now, a * x):
         return "y-not-added"
@@ -75,7 +73,7 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
     wrong = now != expected
     if (now[wrong] == before[wrong]).all():
         return "not-written"
-    return evidence.of_array(expected[None], now[None])
+    return matrices.pattern(expected[None], now[None])
 
 
 def _traffic(report: Report, case: str) -> Finding:

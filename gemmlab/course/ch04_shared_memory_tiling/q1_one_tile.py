@@ -6,11 +6,9 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -66,11 +64,11 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then who moves how much in the largest."""
+    """Check values and hazards on every case, then who moves how much in the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    return budgets.judge(trials)
+    return kernels_on_trial.within_budgets(trials)
 
 
 TASK = Task(

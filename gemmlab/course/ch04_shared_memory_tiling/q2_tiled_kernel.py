@@ -7,11 +7,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -71,11 +69,13 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then who moves how much in the largest."""
+    """Check values and hazards on every case, then who moves how much in the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
-    return timed.judge(budgets.judge(trials), answer, Tiling.square, TIMED, BESIDE)
+    return timed.judge(
+        kernels_on_trial.within_budgets(trials), answer, Tiling.square, TIMED, BESIDE
+    )
 
 
 TASK = Task(

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.simt import cuda, simulate
 
 T = 4
@@ -22,7 +20,7 @@ OLD, NEW = "too old", "too new"
 
 
 def claims():
-    """Who races with whom without each barrier, and from which k on."""
+    """The two threads that race without each barrier, and the k from which on they do."""
     # [answer] first = ...  # (writer, reader, "too old" or "too new")
     first = ((2, 1), (0, 1), "too old")
     # [end]
@@ -79,7 +77,7 @@ def races(kernel: Callable, k: int) -> list[tuple[tuple, str, str]]:
 
 
 def judge(answer: Any) -> Finding:
-    """Each claim, by simulating the kernel in which only its two threads touch the tile."""
+    """Try each claim on the kernel in which only its two threads touch the tile."""
     outcome = guard.attempt(answer)
     if outcome.fault:
         return outcome.fault
@@ -95,7 +93,7 @@ def judge(answer: Any) -> Finding:
 
 
 def _race(barrier: str, claim: Any) -> Finding | None:
-    """What is wrong with the claim about one barrier, or None."""
+    """Find what is wrong with the claim about one barrier; None where nothing is."""
     about = (("Claim", f"without the {barrier} barrier: {short(claim)}"),)
     details: dict[str, Any] = {"barrier": barrier, "claim": claim}
     if claim is Ellipsis:

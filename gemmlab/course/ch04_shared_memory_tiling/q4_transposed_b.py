@@ -8,11 +8,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -76,7 +74,7 @@ def build(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then traffic and wavefronts of the largest."""
+    """Check values and hazards on every case, then traffic and wavefronts of the largest."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
@@ -93,7 +91,7 @@ def judge(answer: Any) -> Finding:
         )
         for op, (wavefronts, requests) in counts.items()
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis != "passed":
         return found
     for op, (wavefronts, _) in counts.items():

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Trial
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -82,9 +80,9 @@ class Work:
 
 
 def work(trial: Trial) -> Work:
-    """What each warp multiplied; those that have an element of C are those that store one."""
+    """Count what each warp multiplied; a warp has an element of C if it stores one."""
     shares = trial.report.shares
-    products = _by_warp(budgets.of_shared(shares, "load") / (2 * budgets.FLOAT))
+    products = _by_warp(kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT))
     with_c = _by_warp(shares.of("store", "C")) > 0
     needed = int(with_c.sum()) * trial.run.case.problem.k
     return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
@@ -98,7 +96,7 @@ def _by_warp(of_threads: np.ndarray) -> np.ndarray:
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the usual budgets, and then products that C needs not."""
+    """Check values and hazards on every case, budgets, and then products that C needs not."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         return trials
@@ -108,7 +106,7 @@ def judge(answer: Any) -> Finding:
         ("Most wasteful case", str(worst.trial.run.case)),
         ("Its products, by whole warps", f"{worst.executed:g}; needed: {worst.needed:g}"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis == "passed" and worst.wasted > 0:
         beyond_c = any(w.beyond_c for w in works)
         return replace(found, diagnosis="products-beyond-c" if beyond_c else "products-beyond-k")

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 # (m, n, bm, bn), smallest first: whole tiles, ragged rows, ragged columns, both.
 SHAPES = (
@@ -92,12 +90,12 @@ WIDEST_INSTEAD = {
 
 
 def judge(count: Any, share: Any, most: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     m, n = (int(x) for x in rng.integers(300, 3000, 2))
     bm, bn = (int(x) for x in rng.choice([8, 24, 40, 56], 2, replace=False))
     sms = int(rng.integers(20, 200))
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged("tiles", count, SHAPES, tiles, TILES_INSTEAD, fresh=[(m, n, bm, bn)])
         or judged("busy", share, LAUNCHES, busy, BUSY_INSTEAD, fresh=[(m, sms)])

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -75,7 +73,7 @@ def build_persistent(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, how even the blocks' shares are, and the usual budgets."""
+    """Check values and hazards on every case, how even the blocks' shares are, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid)
     if isinstance(trials, Finding):
         return trials
@@ -84,12 +82,12 @@ def judge(answer: Any) -> Finding:
     (bm, bn, _), launch = last.tiling.block, blocks(last.run.case.problem)
     most = -(-across * down // launch)  # tiles of a block, where they are dealt evenly
     stored = last.report.shares.of("store", "C")
-    taken = stored.sum(axis=1) / (budgets.FLOAT * bm * bn)
+    taken = stored.sum(axis=1) / (kernels_on_trial.FLOAT * bm * bn)
     facts = (
         ("Blocks, tiles", f"{launch} blocks, {across * down} tiles of {bm}×{bn}"),
         ("Tiles that a block takes", f"{taken.min():g} … {taken.max():g}; budget {most}"),
     )
-    found = budgets.judge(trials, facts, own=most)
+    found = kernels_on_trial.within_budgets(trials, facts, own=most)
     # A block whose threads are uneven has its own diagnosis; here whole blocks are compared.
     if found.diagnosis in ("passed", "few-threads-multiply") and taken.max() > most:
         of_threads = stored.reshape(launch, -1)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 Tile = tuple[int, int]
 Case = tuple[int, int, int, dict[Tile, float]]  # m, n, SMs, tile -> speed
@@ -59,7 +57,7 @@ def area(tile: Tile) -> int:
 
 
 def time(m: int, n: int, sms: int, speeds: Mapping[Tile, float], tile: Tile) -> float:
-    """How long the launch takes, in elements at full speed: waves · bm · bn / speed."""
+    """The time of the launch, in elements at full speed: waves · bm · bn / speed."""
     return waves(m, n, sms, tile) * area(tile) / speeds[tile]
 
 
@@ -79,7 +77,7 @@ INSTEAD: Mapping[str, Callable[[int, int, int, Mapping[Tile, float], Tile], floa
 
 
 def judge(answer: Any) -> Finding:
-    """Every case, and some drawn anew: the tile's time beside the least."""
+    """Compare the chosen tile's time with the least, on every case and on some drawn anew."""
     fresh = [_drawn() for _ in range(DRAWN)]
     every = [*CASES, *fresh]
     outcomes = guard.attempts(answer, every)

@@ -8,11 +8,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -91,7 +89,7 @@ def build_thread_tile(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then the shared loads of the largest."""
+    """Check values and hazards on every case, then the shared loads of the largest."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         return trials
@@ -103,7 +101,7 @@ def judge(answer: Any) -> Finding:
         ("Shared loads of warps", f"{loads}; budget {budget}"),
         ("Shared loads for each FMA", f"{loads / budget:g}; with one element a thread it is 2"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     if found.diagnosis == "passed" and loads > budget:
         more = {**found.details, "loads": loads}
         return replace(found, diagnosis="loads-over-budget", details=more)

@@ -8,11 +8,9 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -90,7 +88,7 @@ def build_fours(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, then who moves how much in the largest, and in what."""
+    """Check values and hazards on every case, then who moves how much in the largest, and how."""
     trials = kernels_on_trial.judge(answer, CASES, tiling)
     if isinstance(trials, Finding):
         misaligned = trials.details.get("kind") == "misaligned"
@@ -102,7 +100,7 @@ def judge(answer: Any) -> Finding:
     fetched = 2 * warps * last.tiling.steps(problem)  # a group of A and one of B, each thread
     used = 2 * warps * problem.k
     shared, loads = counters["shared_load_requests"], counters["global_load_requests"]
-    found = budgets.judge(
+    found = kernels_on_trial.within_budgets(
         trials,
         (
             ("Shared loads of warps", f"{shared:,}; budget {used:,}, by single words {4 * used:,}"),
@@ -112,7 +110,7 @@ def judge(answer: Any) -> Finding:
     copied = last.report.shares.of("load", "A", "B")
     if found.diagnosis in ("passed", "copy-not-coalesced") and loads > fetched:
         return replace(found, diagnosis="copies-over-budget")
-    if found.diagnosis == "passed" and budgets.uneven(copied, budgets.ONE_EACH):
+    if found.diagnosis == "passed" and kernels_on_trial.uneven(copied, kernels_on_trial.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if found.diagnosis == "passed" and shared > used:
         return replace(found, diagnosis="loads-over-budget")

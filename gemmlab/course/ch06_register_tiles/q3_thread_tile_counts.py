@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TILES = ((1, 1), (1, 2), (2, 2), (4, 2), (8, 4), (8, 8), (16, 8))
 TILES_AND_BYTES = tuple((*tile, itemsize) for tile in TILES for itemsize in (4, 8))
@@ -59,12 +57,12 @@ SIDE_INSTEAD = {
 
 
 def judge(passes: Any, held: Any, least: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
     tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
     pipes = [(int(rng.integers(5, 30)), itemsize) for itemsize in (4, 8)]
-    cases, judged = TILES_AND_BYTES, quantities.judge
+    cases, judged = TILES_AND_BYTES, functions_on_trial.judge
     found = (
         judged("wavefronts", passes, cases, wavefronts, WAVEFRONTS_INSTEAD, fresh=tiles)
         or judged("registers", held, cases, registers, REGISTERS_INSTEAD, fresh=tiles)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.course.judging.functions_on_trial import Part
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout
 
 A = layout("wmma.m16n16k16", "A", arch="sm_90", major="row")
@@ -68,7 +66,7 @@ PARTS = (Part(row_of, _row, ROWS_INSTEAD), Part(column_of, _column, COLUMNS_INST
 
 def judge(row: Any, column: Any) -> Finding:
     """The first register whose row is wrong, then the first whose column is."""
-    return functions_on_trial.judge(PARTS, (row, column), CASES, "registers")
+    return functions_on_trial.judge_parts(PARTS, (row, column), CASES, "registers")
 
 
 TASK = Task(

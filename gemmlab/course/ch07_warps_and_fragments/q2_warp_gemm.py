@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import evidence
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import cuda
@@ -54,7 +52,7 @@ def build_warp_gemm():
 
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
-    kernel = trial.built(answer, ["A", "B", "C"])
+    kernel = trial.Kernel(answer, ["A", "B", "C"])
     for k in (*CASES, ANEW):
         rng = np.random.default_rng(None if k == ANEW else k)
         a = rng.integers(-4, 5, (16, k)).astype(np.float16)
@@ -149,7 +147,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, other: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name
-    return evidence.of_array(right, c)
+    return matrices.pattern(right, c)
 
 
 TASK = Task(

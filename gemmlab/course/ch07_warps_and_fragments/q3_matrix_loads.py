@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import evidence, one_warp
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, one_warp
 from gemmlab.course.judging.one_warp import OneWarp, product
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import cuda
 
@@ -69,7 +67,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name.partition(",")[0]
-    return evidence.of_array(product(a, b), c)
+    return matrices.pattern(product(a, b), c)
 
 
 def _left(a: np.ndarray) -> np.ndarray:

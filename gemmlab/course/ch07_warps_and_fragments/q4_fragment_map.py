@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gemmlab.course.judging import functions_on_trial
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 from gemmlab.course.judging.functions_on_trial import Part
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import layout
 
 B = layout("m16n8k16", "B")
@@ -71,7 +69,7 @@ PARTS = (
 
 def judge(lane: Any, register: Any) -> Finding:
     """The first element whose lane is wrong, then the first whose register is."""
-    return functions_on_trial.judge(PARTS, (lane, register), CASES, "elements")
+    return functions_on_trial.judge_parts(PARTS, (lane, register), CASES, "elements")
 
 
 TASK = Task(

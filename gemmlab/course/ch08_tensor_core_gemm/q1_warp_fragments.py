@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32, uint32
 
-from gemmlab.course.judging import evidence, one_warp
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
 from gemmlab.course.judging.one_warp import OneWarp, product
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import Report, cuda
 
@@ -84,7 +82,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name.partition(",")[0]
-    return "sums-shared" if _blocks_alike(c) else evidence.of_array(product(a, b), c)
+    return "sums-shared" if _blocks_alike(c) else matrices.pattern(product(a, b), c)
 
 
 def _blocks_alike(c: np.ndarray) -> bool:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 
 PIECES = 8  # of 16 bytes in a row of 64 elements, and rows of an 8×8 matrix
 CASES = tuple((row, piece) for row in range(2 * PIECES) for piece in range(PIECES))
@@ -53,7 +51,7 @@ def judge(answer: Any) -> Finding:
 
 
 def _no_place(case: tuple[int, int], outcome: guard.Outcome) -> Finding | None:
-    """What is wrong with what one call returned, if it is no place in a row."""
+    """Find out why what one call returned is no place in a row; None where it is one."""
     called = (FAILING, f"place_of{case}")
     if outcome.fault:
         fault = outcome.fault

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import evidence, one_warp
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
 from gemmlab.course.judging.one_warp import OneWarp, product
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.instructions import (
     layout,
     ldmatrix_x2_trans,
@@ -87,7 +85,7 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     for name, wrong in instead.items():
         if np.array_equal(c, wrong):
             return name.partition(",")[0]
-    return evidence.of_array(product(a, b), c)
+    return matrices.pattern(product(a, b), c)
 
 
 def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:
@@ -99,7 +97,7 @@ def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:
 
 
 def _costly(report: Report, steps: int, case: str) -> Finding | None:
-    """What a kernel without conflicts pays in another way."""
+    """Find what a kernel without conflicts pays in another way; None where it pays nothing."""
     taken, stored = report.shares.shared_bytes, report.counters["shared_store_wavefronts"]
     if taken > SHARED:
         fact = ("Shared memory", f"{taken} bytes, where the tiles have {SHARED}")

@@ -9,12 +9,10 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import budgets, kernels_on_trial, timed
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.launches import Launch, launched
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import WARP, Tiling
@@ -80,7 +78,7 @@ def build_ahead(T):
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, who moves how much, barriers, and the order of a step."""
+    """Check values and hazards on every case, traffic, barriers, and the order of a step."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
     if isinstance(trials, Finding):
         not_waited = trials.details.get("kind") == "async-not-waited"
@@ -94,7 +92,7 @@ def judge(answer: Any) -> Finding:
     used = 2 * across * down * last.tiling.threads // WARP * problem.k  # of As and Bs, for each p
     copied = shares.of("load", "A", "B")
     between = multiplied_meanwhile(answer)
-    found = budgets.judge(
+    found = kernels_on_trial.within_budgets(
         trials,
         (
             ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
@@ -104,7 +102,7 @@ def judge(answer: Any) -> Finding:
     )
     if found.diagnosis != "passed":
         return found
-    if budgets.uneven(copied, budgets.ONE_EACH):
+    if kernels_on_trial.uneven(copied, kernels_on_trial.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")

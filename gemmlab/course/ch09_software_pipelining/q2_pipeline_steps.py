@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TIMES = ((900, 300), (900, 250), (1000, 384), (400, 500), (850, 1700), (100, 7), (1000, 97))
 STAGED = tuple((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES)
@@ -63,12 +61,12 @@ LOOP_INSTEAD = {
 
 
 def judge(time: Any, fewest: Any, whole: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     times = [(int(rng.integers(500, 2000)), int(rng.integers(50, 450))) for _ in range(3)]
     staged = [(stages, *each) for stages, each in zip((2, 4, 7), times, strict=True)]
     loops = [(int(rng.integers(5, 99)), *each) for each in staged]
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged("period", time, STAGED, period, PERIOD_INSTEAD, fresh=staged)
         or judged("needed", fewest, TIMES, needed, NEEDED_INSTEAD, fresh=times)

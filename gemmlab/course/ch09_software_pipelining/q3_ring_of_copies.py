@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial, overlap
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
-from gemmlab.course.judging.launches import Launch
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial
+from gemmlab.course.judging.apart import apart
+from gemmlab.course.judging.diagnoses import KERNEL
+from gemmlab.course.judging.launches import SECONDS, Launch, here
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
+from gemmlab.simt.builtins.under_way import Copies, Copy
+from gemmlab.simt.memory.array import Array
 from gemmlab.tiling import WARP, Tiling
 
 CASES = (
@@ -91,12 +96,12 @@ def build_ring(T, S):
 
 
 def sizes(case: Case) -> tuple[int, int]:
-    """What `build_ring` is called with for a case."""
+    """The arguments of `build_ring` for a case."""
     return case.tile, STAGES[case.tile]
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, barriers and loads, and what is under way meanwhile."""
+    """Check values and hazards on every case, barriers, loads, and what is under way."""
     form = kernels_on_trial.Form(sizes=sizes)
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, form=form)
     if isinstance(trials, Finding):
@@ -112,7 +117,7 @@ def judge(answer: Any) -> Finding:
     meanwhile = least_under_way(answer)
     if isinstance(meanwhile, Finding):
         return meanwhile
-    found = budgets.judge(
+    found = kernels_on_trial.within_budgets(
         trials,
         (
             ("Barriers of a block", f"{passed}; budget {steps + 1} for {steps} steps"),
@@ -122,7 +127,7 @@ def judge(answer: Any) -> Finding:
     )
     if found.diagnosis != "passed":
         return found
-    if budgets.uneven(last.report.shares.of("load", "A", "B"), budgets.ONE_EACH):
+    if kernels_on_trial.uneven(last.report.shares.of("load", "A", "B"), kernels_on_trial.ONE_EACH):
         return replace(found, diagnosis="few-threads-copy")
     if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")
@@ -147,12 +152,67 @@ def least_under_way(answer: Any) -> float | Finding:
         room.append(2 * T * tiles * a.itemsize * 2 * T * T)  # at each of 2·T loads of a step
     shares = []
     for most, item in zip(
-        room, overlap.under_way(answer, kernels_on_trial.PARAMETERS, launches), strict=False
+        room, _under_way(answer, kernels_on_trial.PARAMETERS, launches), strict=False
     ):
         if isinstance(item, Finding):
             return item
         shares.append(item / most)
     return min(shares)
+
+
+def _under_way(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[int | Finding]:
+    """For each launch, the bytes on their way at the loads of a thread, added up.
+
+    Zeros that are written in place of what lies beyond a matrix are not on their way.
+    """
+    for item in apart(partial(_measured, build, parameters, launches), SECONDS):
+        yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
+
+
+def _measured(
+    build: Callable, parameters: list[str], launches: Sequence[Launch]
+) -> Iterator[int | Finding]:
+    with _watched() as seen:
+        for item in here(build, parameters, launches):
+            yield item if isinstance(item, Finding) else sum(seen.values())
+            seen.clear()
+
+
+@contextmanager
+def _watched() -> Iterator[dict[tuple, int]]:
+    """Let the loads from shared memory note what is on its way then [B], for a while.
+
+    They are seen by the check that the simulator makes at each of them, which is put back at the
+    end. An element that thread 0 loads again before it commits another group is noted once: loads
+    for show count nothing.
+    """
+    check = Copies.check
+    seen: dict[tuple, int] = {}
+
+    def watching(
+        copies: Copies, m: Any, line: int, op: str, array: Array, at: Any, mask: Any
+    ) -> None:
+        if op == "read":
+            element, groups = m.lanes.spread(at).flat[0], np.max(copies.committed)
+            coming = sum(_bytes(m, copy) for copy in copies.pending)
+            seen.setdefault((array.name, int(element), int(groups)), coming)
+        check(copies, m, line, op, array, at, mask)
+
+    Copies.check = watching
+    try:
+        yield seen
+    finally:
+        Copies.check = check
+
+
+def _bytes(m: Any, copy: Copy) -> int:
+    """The bytes that the lanes of a copy read from global memory."""
+    lanes = m.lanes.full(copy.mask)
+    read = (lanes if from_there is None else lanes & m.lanes.full(from_there)
+            for from_there in copy.read)  # fmt: skip
+    return sum(int(each.sum()) for each in read) * copy.to.itemsize
 
 
 TASK = Task(

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 # Bandwidth [B/s], latency [s], SMs: made up, and in the range of GPUs.
 MEMORIES = ((4.8e12, 400e-9, 132), (9e11, 500e-9, 80), (2e12, 300e-9, 108), (3.2e11, 450e-9, 40))
@@ -61,14 +59,14 @@ SHARE_INSTEAD = {
 
 
 def judge(needed: Any, fewest: Any, reached: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     memory = [(float(rng.integers(10, 90) * 1e11), float(rng.integers(3, 9) * 1e-7),
                int(rng.integers(20, 150)))]  # fmt: skip
     tile, blocks = 1024 * int(rng.integers(3, 9)), int(rng.integers(2, 5))
     asked = int(blocks * tile * rng.uniform(2.1, 4.9))
     rings = [(depth, tile, blocks, asked) for depth in (2, 3)]
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged("wanted", needed, MEMORIES, wanted, WANTED_INSTEAD, fresh=memory)
         or judged("stages", fewest, FITTED, stages, STAGES_INSTEAD, fresh=[rings[0][1:]])

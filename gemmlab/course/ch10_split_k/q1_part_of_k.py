@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -87,7 +85,7 @@ def _added(one: Case, after: tuple[Any, ...]) -> np.ndarray:
 
 
 def _telling(trial: Trial) -> str:
-    """What the workspace of a wrong trial says."""
+    """The diagnosis that the workspace of a wrong trial speaks for."""
     w, (a, b, _) = trial.launched.arguments[-1], trial.run.operands
     (split, _, _), (_, k), tile = w.shape, a.shape, trial.run.case.tile
     if np.isnan(w).any():
@@ -114,20 +112,20 @@ FORM = Form(("A", "B", "W"), _arguments, _added, _telling)
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the longest part, and the usual budgets."""
+    """Check values and hazards on every case, the longest part, and the usual budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
     if isinstance(trials, Finding):
         return trials
     last = trials[-1]
     problem, tiling = last.run.case.problem, last.tiling
     tile, split, steps = last.run.case.tile, parts(problem), tiling.steps(problem)
-    loaded = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
+    loaded = last.report.shares.of("load", "A").sum(axis=1) / (kernels_on_trial.FLOAT * tile * tile)
     most = -(-steps // split)
     facts = (
         ("Blocks", f"{' × '.join(map(str, last.report.grid))}, the last along k"),
         ("Steps of a block", f"{loaded.min():g} … {loaded.max():g}; even parts: at most {most}"),
     )
-    found = budgets.judge(trials, facts)
+    found = kernels_on_trial.within_budgets(trials, facts)
     told = tuple(fact for fact in found.facts if fact[0] != "Stored by a thread")  # of C: nothing
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 # (tiles, steps, split, SMs): one tile, whole waves, one block too many, parts of unequal length.
 SPLITS = (
@@ -106,12 +104,12 @@ BEST_INSTEAD = {
 
 
 def judge(most: Any, bytes_moved: Any, chosen: Any) -> Finding:
-    """The three functions in turn; the first that is wrong decides."""
+    """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
     tiles, split, sms = (int(rng.integers(*r)) for r in ((3, 30), (3, 40), (20, 200)))
     steps = int(rng.integers(80, 300))
     start, each = (round(float(x), 3) for x in rng.uniform(0.5, 6, 2))
-    judged = quantities.judge
+    judged = functions_on_trial.judge
     found = (
         judged(
             "longest", most, SPLITS, longest, LONGEST_INSTEAD, fresh=[(tiles, steps, split, sms)]

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import budgets, kernels_on_trial
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.model.schedule import Piece, stream_k
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -94,7 +92,7 @@ def _arguments(one: Case) -> tuple[Any, ...]:
 
 
 def _telling(trial: Trial) -> str:
-    """What C says where it is wrong: which steps were added to it."""
+    """The diagnosis that a wrong C speaks for, by the steps that were added to it."""
     _, a, b, after = trial.launched.arguments
     _, _, _, before = _arguments(trial.run.case)
     problem = trial.run.case.problem
@@ -117,7 +115,7 @@ def _telling(trial: Trial) -> str:
 def _added(
     trial: Trial, a: np.ndarray, b: np.ndarray, steps: Callable[[Piece], tuple[int, int]]
 ) -> np.ndarray:
-    """What shares add to C if of each piece the blocks take other `steps`."""
+    """The C that results if the blocks take other `steps` of each piece."""
     problem, tiling, tile = trial.run.case.problem, trial.tiling, trial.run.case.tile
     across, down = tiling.grid(problem)
     sums = np.zeros((problem.m, problem.n))
@@ -134,7 +132,7 @@ FORM = Form(("alpha", "A", "B", "C"), _arguments, lambda case, after: after[-1],
 
 
 def judge(answer: Any) -> Finding:
-    """Values and hazards on every case, the steps of the busiest block, and the usual budgets."""
+    """Check values and hazards on every case, the steps of the busiest block, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
     if isinstance(trials, Finding):
         return trials
@@ -143,9 +141,9 @@ def judge(answer: Any) -> Finding:
     across, down = last.tiling.grid(problem)
     steps, launch = last.tiling.steps(problem), blocks(problem)
     most = -(-across * down * steps // launch)
-    taken = last.report.shares.of("load", "A").sum(axis=1) / (budgets.FLOAT * tile * tile)
+    taken = last.report.shares.of("load", "A").sum(axis=1) / (kernels_on_trial.FLOAT * tile * tile)
     whole = -(-across * down // launch) * steps  # where tiles are dealt out as they are
-    of_tile = budgets.FLOAT * tile * tile
+    of_tile = kernels_on_trial.FLOAT * tile * tile
     added = last.report.counters["global_atomic_bytes"] // of_tile
     added += int(last.report.shares.of("load", "C").sum()) // of_tile  # by a plain +=
     pieces = across * down + launch - 1  # tiles, and one more for each cut between shares
@@ -154,7 +152,7 @@ def judge(answer: Any) -> Finding:
         ("Tiles of sums added to C", f"{added}; budget {pieces}"),
         ("Steps of the busiest block", f"{taken.max():g}; budget {most}; whole tiles: {whole}"),
     )
-    found = budgets.judge(trials, facts, own=across * down, of_c=pieces * of_tile)
+    found = kernels_on_trial.within_budgets(trials, facts, own=across * down, of_c=pieces * of_tile)
     told = tuple(fact for fact in found.facts if fact[0] != "Stored by a thread")  # it adds
     found = replace(found, facts=told)
     # Where all is loaded once, a share that is too large is that of a block.

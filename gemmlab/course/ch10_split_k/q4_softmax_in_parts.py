@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 NOTHING = (-np.inf, 0.0, 0.0)  # the sums of no element
 EXACT = 1e-9  # relative error of what is compared
@@ -52,7 +50,7 @@ def merge(one, other):
 
 
 def _part(scores: list[float], values: list[float]) -> Sums:
-    """What `part` should return, whatever is done to `part`."""
+    """The right result of `part`, which an answer cannot replace."""
     if not scores:
         return NOTHING
     s, v = np.array(scores), np.array(values)
@@ -75,7 +73,7 @@ def _gap(one: Sums, other: Sums) -> float:
 
 
 def _merged(one: Sums, other: Sums) -> Sums:
-    """What `merge` should return."""
+    """The right result of `merge`."""
     largest = max(one[0], other[0])
     if largest == -np.inf:
         return NOTHING
@@ -172,7 +170,7 @@ def _all_right(got: list[Sums], every: list, reference: Callable) -> bool:
 
 
 def _why(got: list[Sums], cases: Any, reference: Callable, instead: dict) -> str:
-    """What explains the sums of all cases."""
+    """The mistake that explains the sums of all cases."""
     tried = list(zip(cases, got, strict=False))
     for name, wrong in instead.items():
         ordinary = [(case, sums) for case, sums in tried if _finite(wrong(*case))]

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard, quantities
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.general_diagnoses import PATTERNS
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, functions_on_trial, guard
+from gemmlab.course.judging.diagnoses import PATTERNS
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.numerics import decode, encode, round_to
 
 # The bits of float32 numbers, the plain ones first.
@@ -122,7 +120,7 @@ def judge(answer: Any) -> Finding:
     show = "0x{:08X}".format
     anew = [(int(w),) for w in np.random.default_rng().integers(0, 1 << 32, 64)]
     fresh = [case for case in anew if not _is_nan(case[0])]
-    found = quantities.judge("to_bfloat16", answer, plain, reference, INSTEAD, show, fresh)
+    found = functions_on_trial.judge("to_bfloat16", answer, plain, reference, INSTEAD, show, fresh)
     if found is not None:
         return replace(found, diagnosis=_kind(found), facts=_in_hexadecimal(found))
     nans = [case for case in CASES if _is_nan(case[0])]

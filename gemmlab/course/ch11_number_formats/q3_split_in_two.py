@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 from gemmlab.numerics import round_to
 
 SCALE = 2048
@@ -134,7 +132,7 @@ MISTAKES: dict[str, Callable[[tuple[float, float], float], bool]] = {
 
 
 def _why(pairs: list[tuple[float, float]]) -> str:
-    """What explains the pairs of all `CASES`."""
+    """The mistake that explains the pairs of all `CASES`."""
     tried = list(zip(pairs, CASES, strict=False))
     for name, explains in MISTAKES.items():
         if all(explains(pair, x) for pair, x in tried):

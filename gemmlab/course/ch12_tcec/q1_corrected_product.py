@@ -6,10 +6,9 @@ from typing import Any
 
 from numpy import float32, uint32
 
-from gemmlab.course.judging import corrected
-from gemmlab.course.judging.corrected import Corrected
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.ch12_tcec import corrected
+from gemmlab.course.ch12_tcec.corrected import Corrected
+from gemmlab.course.judging import Diagnosis, Finding, Task
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.simt import cuda

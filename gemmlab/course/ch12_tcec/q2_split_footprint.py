@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import quantities, source
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial, source
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 
 GRANULE = 16  # of a warp's tile
@@ -121,7 +119,7 @@ def judge(*answers: Any) -> Finding:
         if source.unchanged(asked, answer):
             to_do.append((name, "still to be written"))
             continue
-        found = quantities.judge(name, answer, cases, right, instead, fresh=fresh)
+        found = functions_on_trial.judge(name, answer, cases, right, instead, fresh=fresh)
         if found is not None:
             got = found.details.get("got", 0)
             if found.diagnosis != "known-cases-only" and isinstance(got, float) and got % 1:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
+from gemmlab.course.ch12_tcec import corrected
+from gemmlab.course.ch12_tcec.corrected import STEP, Arrays, Corrected, M, N
 from gemmlab.course.ch12_tcec.q1_corrected_product import DIAGNOSES
-from gemmlab.course.judging import corrected
-from gemmlab.course.judging.corrected import STEP, Arrays, Corrected, M, N
-from gemmlab.course.judging.exercise import Task
-from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task
 from gemmlab.instructions import layout, load_v4, mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.simt import Report, cuda
@@ -75,7 +74,7 @@ def build_quads():
 
 
 def _instead(a: np.ndarray, b: np.ndarray) -> Arrays:
-    """What C is, where lanes load other elements."""
+    """The C that results where lanes load other elements."""
     steps = np.arange(a.shape[1]).reshape(-1, 1, 4, 4)  # step, one, lane, element of its quad
     quads = np.concatenate([steps[..., :2], steps[..., 2:]], 1).reshape(-1)  # as `mma` has them
     by_quads = a[:, quads].astype(np.float64)

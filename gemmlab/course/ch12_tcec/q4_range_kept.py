@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.exercise import Task
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
 from gemmlab.course.judging.source import short
-from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Diagnosis, Finding
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -81,7 +79,7 @@ def judge(of_scaled: Any, of_restored: Any) -> Finding:
 
 
 def _judge(name: str, answer: Any, cases: list, fresh: list, why: Any) -> Finding | None:
-    """What is wrong with a function in the first case in which it is wrong."""
+    """Find the first case in which a function is wrong, and say why."""
     every = [*cases, *fresh]
     for i, outcome in enumerate(guard.attempts(answer, every)):
         anew = i >= len(cases)
@@ -103,7 +101,7 @@ def _judge(name: str, answer: Any, cases: list, fresh: list, why: Any) -> Findin
 
 
 def _why_scaled(value: Any, x: np.ndarray) -> str:
-    """What is wrong with the matrix and the exponents of X; "" where nothing is."""
+    """The diagnosis of a wrong matrix, or wrong exponents, of X; "" where both are right."""
     pair = _pair(value, x)
     if pair is None:
         return "wrong-type"
@@ -135,7 +133,7 @@ def _of_signed(x: np.ndarray, e: np.ndarray) -> bool:
 
 
 def _why_restored(value: Any, p: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> str:
-    """What is wrong with the product; "" where nothing is."""
+    """The diagnosis of a wrong product; "" where it is right."""
     if not isinstance(value, np.ndarray) or value.shape != p.shape or value.dtype != p.dtype:
         return "wrong-type"
     exact = p.astype(np.float64)

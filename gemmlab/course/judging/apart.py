@@ -48,7 +48,7 @@ class NotJudged(BaseException):
 
 
 def apart(work: Callable[[], Iterator[Any]], seconds: float = SECONDS) -> Iterator[Any]:
-    """What `work` yields in a copy of this process, and an `Ended` where it was cut short.
+    """Yield what `work` yields in a copy of this process, and an `Ended` where it was cut short.
 
     seconds : from one result to the next, of the processor; a copy that waits has as many
     Raises NotJudged where the clock on the wall had to end it.
@@ -201,7 +201,7 @@ def _states(process: int | str) -> Iterator[str]:
 
 
 def _where(pipe: io.RawIOBase, child: int) -> Frames:
-    """Where the copy is, if it gets round to saying so."""
+    """Ask the copy where it is; empty if it does not get round to saying so."""
     os.kill(child, signal.SIGUSR1)
     patience = _Patience(child, 5 * LOOK, GRACE)
     with contextlib.suppress(_AsleepError, _LateError):

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gemmlab import instructions
+from gemmlab.course.judging.integrity import difference
 from gemmlab.course.judging.launches import Launch, fault, launched, threads_of
-from gemmlab.course.judging.plain import difference
 from gemmlab.course.judging.verdict import FAILING, Finding
 from gemmlab.simt import Report
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A learner's kernel, which `build(*sizes)` returns; each launch builds it anew."""
+    """A learner's kernel, which `build(*sizes)` returns; each `launch` builds it anew."""
 
     build: Callable
-    parameters: tuple[str, ...]
-    sizes: tuple[Any, ...]
-
-
-def built(build: Callable, parameters: list[str], *args: Any) -> Kernel:
-    """The kernel that `build` returns; whether it does, `launch` says."""
-    return Kernel(build, tuple(parameters), args)
+    parameters: list[str]
+    sizes: tuple[Any, ...] = ()
 
 
 def launch(
@@ -38,7 +35,7 @@ def launch(
     stay as they are here, and a kernel that stores to one of them is found out.
     """
     asked = Launch(kernel.sizes, grid, block, arguments)
-    item = next(launched(kernel.build, list(kernel.parameters), [asked]))
+    item = next(launched(kernel.build, kernel.parameters, [asked]))
     if isinstance(item, Finding):
         return replace(item, facts=((FAILING, case), *item.facts))
     pairs = [
@@ -60,7 +57,7 @@ def of_cases(
     cases: Sequence[Any],
     anew: Any,
 ) -> Finding | tuple[Report, str]:
-    """What is wrong in the first case that is not right; else the last one's report and words.
+    """Find the first case that is wrong; if none is, return the last one's report and words.
 
     one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
         words; anew : the sizes of a case that is drawn for this check, with operands of its own
@@ -74,7 +71,7 @@ def of_cases(
 
 
 def hazard(report: Report, case: str) -> Finding | None:
-    """What `fault` finds in a launch: "outside", "two-writers", "never-ends"; None for nothing."""
+    """Name what `fault` finds in a launch, such as "outside"; None where it finds nothing."""
     first = fault(report)
     if first is None:
         return None
@@ -118,5 +115,31 @@ def different(name: str, expected: np.ndarray, got: np.ndarray, case: str) -> Fi
 
 
 def joins_with_or(report: Report) -> bool:
-    """Whether the kernel has an `or`."""
+    """Tell whether the kernel has an `or`."""
     return any(isinstance(node, ast.Or) for node in ast.walk(report.source.tree))
+
+
+@contextmanager
+def scaled(kind: str, by: int) -> Iterator[None]:
+    """Let the first operand of these instructions, float16 in pairs, count `by` times for a while.
+
+    A result that does not change then does not depend on them. What an instruction means is put
+    back at the end; an `Instruction` is frozen, so that its attributes are set in its `vars`.
+    """
+    changed = [one for one in vars(instructions).values() if getattr(one, "kind", "") == kind]
+    meanings = [one.meaning for one in changed]
+    for one in changed:
+        vars(one)["meaning"] = _times(by, one.meaning)
+    try:
+        yield
+    finally:
+        for one, meaning in zip(changed, meanings, strict=True):
+            vars(one)["meaning"] = meaning
+
+
+def _times(by: int, meaning: Callable) -> Callable:
+    def of_more(first: np.ndarray, *rest: np.ndarray, arch: str) -> np.ndarray:
+        halves = np.ascontiguousarray(first).view(np.float16) * np.float16(by)
+        return meaning(halves.view(first.dtype), *rest, arch=arch)
+
+    return of_more

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.course.judging import guard, source
 from gemmlab.course.judging.apart import NotJudged
-from gemmlab.course.judging.general_diagnoses import about
+from gemmlab.course.judging.diagnoses import about
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
 from gemmlab.text import Markdown
 
@@ -22,7 +22,7 @@ class Task:
     section : where the course explains it
     judge : the answers -> what was found; whatever the answers are, it raises nothing but NotJudged
     answers : functions that solve it, whose marked lines the skeleton leaves out
-    diagnoses : what may be wrong, beside `general_diagnoses.GENERAL`, or in place of it
+    diagnoses : what may be wrong, beside `diagnoses.GENERAL`, or in place of it
     praise : what a right answer has shown
     """
 

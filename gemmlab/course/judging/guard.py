@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.course.judging.apart import Ended, NotJudged, apart
-from gemmlab.course.judging.plain import copied, difference, plain
+from gemmlab.course.judging.integrity import copied, difference, plain
 from gemmlab.course.judging.verdict import Finding
 
 # Lines of the answer's own code that one call may run: thousands of times what a case needs.

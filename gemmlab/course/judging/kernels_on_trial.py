@@ -1,4 +1,10 @@
-"""Judging a learner's kernel on the simulator: values, hazards and traffic, smallest case first."""
+"""Judging a learner's kernel on the simulator, smallest case first.
+
+`judge` looks at values and hazards. `within_budgets` counts what a right kernel that shares tiles
+loads and stores, and how evenly: the technique. It counts on the largest case, whose tiles are
+whole. Budgets are those of the best plain style, and the shares of threads may differ by a factor
+of `UNEVEN`: half of them copy, say.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import matrices
-from gemmlab.course.judging.kernel_diagnoses import KERNEL
+from gemmlab.course.judging.diagnoses import KERNEL
+from gemmlab.course.judging.integrity import difference
 from gemmlab.course.judging.launches import Launch, Launched, fault, launched, threads_of
 from gemmlab.course.judging.matrices import Case, Run
-from gemmlab.course.judging.plain import difference
 from gemmlab.course.judging.verdict import Finding
+from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.simt import Hazard, Report
 from gemmlab.simt.races.hazards import Note
@@ -32,7 +39,7 @@ def _product(case: Case) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Form:
-    """What a learner's kernel takes, and what its arguments say afterwards.
+    """The form of a learner's kernel: its parameters, and what its arguments say afterwards.
 
     sizes : what `build` is called with; the side of the case's tile if nothing else is said
     parameters : their names, A and B among them; arguments : of a case
@@ -61,17 +68,17 @@ class Trial:
 
     @property
     def report(self) -> Report:
-        """What the simulator counted and found."""
+        """The simulator's report of the launch."""
         return self.launched.report
 
     @property
     def fault(self) -> Hazard | Note | None:
-        """The first thing that it did wrong, as `launches.fault` has it."""
+        """The first thing that the launch did wrong (`launches.fault`)."""
         return fault(self.report)
 
     @property
     def changed(self) -> str:
-        """Where A or B is not what it was before the launch; empty where they are."""
+        """The first element of A or B that the launch changed, in words; empty if none."""
         after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
         a, b, before = after["A"], after["B"], self.run.operands
         return difference("A", before.a, a) or difference("B", before.b, b)
@@ -97,7 +104,7 @@ def judge(
     grid: Grid = Tiling.grid,
     form: Form = PRODUCT,
 ) -> Finding | list[Trial]:
-    """The trials, if every one is right; else what is wrong with the smallest case that is not.
+    """Try every case; the trials if all are right, else what is wrong with the smallest wrong one.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
     form : of a kernel that is not a whole product
@@ -129,23 +136,13 @@ def judge(
     return trials[:-1]
 
 
-def launch(build: Callable, case: Case, tiling: Tiling) -> Trial | Finding:
-    """Build the kernel and simulate it on one case; a Finding where that cannot be done."""
-    item = next(launched(build, PARAMETERS, [_launch(case, tiling)]))
-    if isinstance(item, Finding):
-        return _without_trial(case, item)
-    return Trial(_run(case, item), tiling, item)
-
-
-def _launch(
-    case: Case, tiling: Tiling, grid: Grid = Tiling.grid, form: Form = PRODUCT
-) -> Launch:  # fmt: skip
+def _launch(case: Case, tiling: Tiling, grid: Grid, form: Form) -> Launch:
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
     blocks = grid(tiling, case.problem)
     return Launch(form.sizes(case), blocks, (bn // tn, bm // tm), form.arguments(case))
 
 
-def _run(case: Case, item: Launched, form: Form = PRODUCT) -> Run:
+def _run(case: Case, item: Launched, form: Form) -> Run:
     result = form.result(case, item.arguments).astype(np.float64)
     return Run(case, case.operands(), result)
 
@@ -160,9 +157,6 @@ def _without_trial(case: Case, found: Finding) -> Finding:
     diagnosis = "accumulator-not-zeroed" if unset else found.diagnosis
     found = Finding(diagnosis, facts, {"shape": (p.m, p.n, p.k), **found.details})
     return found.anew if case.anew else found
-
-
-# ------------------------------------------------------------------------------------ in words
 
 
 def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
@@ -219,7 +213,7 @@ def _of_hazard(hazard: Hazard | Note) -> str:
 
 
 def _owner(trial: Trial, details: dict[str, Any]) -> tuple[str, str]:
-    """Which block and thread the launch gives the wrong element to.
+    """Name the block and the thread to which the launch gives the wrong element.
 
     Where blocks are not tiles, the block is any that takes the tile.
     """
@@ -244,3 +238,97 @@ def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
         facts += (("Stored", f"{stored} of the {problem.m * problem.n} elements of C"),)
         return Finding("not-written", facts, details | {"stored": stored})
     return Finding(matrices.explain(runs, KERNEL), facts, details)
+
+
+# -------------------------------------------------------------------------------------- budgets
+
+UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
+ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
+GLOBAL = ("A", "B", "C", "W")
+FLOAT = 4  # bytes
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: int = 0) -> Finding:
+    """Find the first budget that is not kept; "passed", with all the numbers, where all are.
+
+    facts : more that an exercise has counted
+    of_c : bytes of C that may be loaded beside A and B
+    own : elements of C that are a thread's own, those of its thread tile if nothing else is said
+    """
+    last = trials[-1]
+    counters, shares = last.report.counters, last.report.shares
+    loaded, sectors = counters["global_load_bytes"], counters["global_load_sectors"]
+    budget = global_budget(last)
+    beside = loaded - int(shares.of("load", "A", "B").sum())
+    allowed = budget + min(beside, of_c)
+    copied, multiplied = shares.of("load", "A", "B"), of_shared(shares, "load")
+    stored = shares.of("store", "C") // FLOAT
+    own = own or int(np.prod(last.tiling.thread))
+    details = {
+        "loaded": loaded, "sectors": sectors, "budget": budget, "counters": dict(counters),
+    }  # fmt: skip
+    facts = (
+        ("Values", f"right in all {len(trials)} cases and in one drawn anew, with no hazard"),
+        ("Case", str(last.run.case)),
+        ("Loaded from A and B", f"{loaded - beside} B; each block once per element: {budget} B"),
+        *((("Loaded from C or a workspace", f"{beside} B"),) if beside else ()),
+        ("Global load sectors", f"{sectors}; budget {budget // SECTOR}"),
+        ("Copied by a thread", f"{_range(copied)} B"),
+        ("Stored by a thread", f"{_range(stored)} elements of C; its own are {own}"),
+        *facts,
+    )
+    too_large = next((t for t in trials if t.report.shares.shared_bytes > shared_limit(t)), None)
+    if not multiplied.any():
+        return Finding("shared-memory-not-used", facts, details)
+    if loaded > allowed:
+        return Finding("traffic-over-budget", facts, details)
+    if stored.max() > own:
+        return Finding("few-threads-multiply", facts, details)
+    if uneven(multiplied):
+        told = (("Loaded from shared memory by a thread", f"{_range(multiplied)} B"),)
+        return Finding("few-threads-multiply", facts + told, details)
+    if uneven(copied):
+        return Finding("few-threads-copy", facts, details)
+    if sectors > allowed // SECTOR:
+        return Finding("copy-not-coalesced", facts, details)
+    if too_large is not None:
+        return _fixed(too_large, facts, details)
+    return Finding("passed", facts, details)
+
+
+def global_budget(trial: Trial) -> int:
+    """Bytes of A and B, if each block loads each element that it needs once."""
+    p = trial.run.case.problem
+    across, down = trial.tiling.grid(p)
+    return FLOAT * (across * p.m * p.k + down * p.k * p.n)
+
+
+def shared_limit(trial: Trial) -> int:
+    """Bytes of shared memory that two buffers of padded tiles take, with room to spare."""
+    bm, bn, bk = trial.tiling.block
+    return 2 * FLOAT * 2 * (bm + bn) * (bk + 4)
+
+
+def _fixed(trial: Trial, facts: Facts, details: dict[str, Any]) -> Finding:
+    taken = trial.report.shares.shared_bytes
+    text = f"{taken} B with T={trial.run.case.tile}; two padded tiles take {shared_limit(trial)} B"
+    told = (("Shared memory of a block", text),)
+    return Finding("tile-size-fixed", facts + told, details | {"shared_bytes": taken})
+
+
+def of_shared(shares: Any, op: str) -> np.ndarray:
+    """Count the bytes that each thread loads from, or stores to, all shared arrays."""
+    names = {name for _, name in shares.bytes} - set(GLOBAL)
+    return shares.of(op, *names)
+
+
+def uneven(share: np.ndarray, most: float = UNEVEN) -> bool:
+    """Whether a thread's share is more than `most` times the mean."""
+    return bool(share.max() > most * share.mean())
+
+
+def _range(share: np.ndarray) -> str:
+    least, most = int(share.min()), int(share.max())
+    return f"{most}" if least == most else f"{least} … {most}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gemmlab.course.judging import guard, intact, source
+from gemmlab.course.judging import guard, integrity, source
 from gemmlab.course.judging.apart import apart
-from gemmlab.course.judging.plain import copied
+from gemmlab.course.judging.integrity import copied
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.simt.numbers.lanes import Dim3
@@ -44,7 +44,7 @@ class Launched:
 
 
 def fault(report: Report) -> Hazard | Note | None:
-    """What a launch did wrong: its first hazard, else the first note of writers of the same value.
+    """The fault of a launch: its first hazard, else the first note of writers of the same value.
 
     In an exercise each element is one thread's work, so that two writers are a fault even where
     their values agree.
@@ -61,7 +61,7 @@ def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:
 def launched(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
-    """Each launch of the kernel that `build` returns, or why there is none."""
+    """Make each launch of the kernel that `build` returns, or say why it cannot be made."""
     for item in apart(partial(here, build, parameters, launches), SECONDS):
         yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
 
@@ -69,14 +69,14 @@ def launched(
 def here(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
-    """The same without a process of its own: for one that has begun."""
-    before = intact.parts()
+    """Make each launch in this process, which is one of its own already (see `launched`)."""
+    before = integrity.parts()
     for launch in launches:
         yield _one(build, parameters, launch, before)
 
 
 def _one(
-    build: Callable, parameters: list[str], launch: Launch, before: intact.Parts
+    build: Callable, parameters: list[str], launch: Launch, before: integrity.Parts
 ) -> Launched | Finding:
     kernel = built(build, parameters, launch.sizes, before)
     if isinstance(kernel, Finding):
@@ -94,13 +94,13 @@ def _one(
 
 
 def built(
-    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: intact.Parts
+    build: Callable, parameters: list[str], sizes: tuple[Any, ...], before: integrity.Parts
 ) -> Callable | Finding:
     """The kernel that `build` returns, as a plain function; for a process of its own."""
     called = guard.call(build, *sizes)
     if called.fault:
         return called.fault
-    other = intact.replaced(before)
+    other = integrity.replaced(before)
     if other:
         return Finding("tampers", (("Replaced", other),), {"replaced": other})
     kernel = source.unwrapped(called.value)

@@ -1,4 +1,8 @@
-"""Test cases for answers that compute C ← αAB + βC, and explanations of wrong results."""
+"""Test cases for answers that compute C ← αAB + βC, and explanations of wrong results.
+
+A wrong result is explained by a known mistake that gives exactly this result (`EXPLANATIONS`), or
+else by the pattern of its wrong elements (`pattern`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import evidence
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
 from gemmlab.problem import Gemm, Operands
 
@@ -179,7 +182,7 @@ class Run:
 
     @property
     def wrong(self) -> np.ndarray:
-        """Where the result is not exactly the reference, (m, n); NaN is always wrong."""
+        """The elements that are not exactly those of the reference, (m, n); NaN is always wrong."""
         return ~(self.result == self.reference)
 
     @property
@@ -207,7 +210,7 @@ class Run:
 
 
 def explain(runs: list[Run], known: Collection[str]) -> str:
-    """The id of the mistake in `known` that gives exactly these results, else what they show."""
+    """Name the mistake in `known` that gives exactly these results, else a pattern in them."""
     failing = next(run for run in runs if run.wrong.any())
     if failing.slightly_wrong:
         return "low-precision"
@@ -226,7 +229,7 @@ def explain(runs: list[Run], known: Collection[str]) -> str:
                 matches.append(False)
         if all(matches):
             return diagnosis
-    return evidence.of_runs(runs)
+    return _pattern_of_runs(runs)
 
 
 def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
@@ -240,3 +243,57 @@ def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
     )
     details = {"shape": (p.m, p.n, p.k), "index": (i, j), "expected": expected, "got": got}
     return facts, details
+
+
+# Of all results in the same way, or of none.
+_THROUGHOUT = {"not-finite", "all-zeros", "by-a-factor", "result-turned", "places-mixed"}
+ENOUGH = 4  # elements, to see a pattern in
+HARDLY_ANY = 0.9  # of the elements are wrong: the rest may be right by chance
+
+
+def _pattern_of_runs(runs: list[Run]) -> str:
+    """The diagnosis of several results, of which one at least is wrong."""
+    failing = [run for run in runs if run.wrong.any()]
+    right = [run for run in runs if not run.wrong.any()]
+    telling = [run for run in failing if run.result.size >= ENOUGH] or failing
+    alike = {pattern(run.reference, run.result) for run in telling}
+    if len(alike) == 1 and alike <= _THROUGHOUT:
+        return alike.pop()
+    if not any((run.wrong & ~run.edges).any() for run in failing) and any(
+        not run.edges.all() for run in failing
+    ):
+        return "edges-only"
+    if all(run.ragged_k for run in failing) and not all(run.ragged_k for run in right):
+        return "ragged-k"
+    found = pattern(telling[-1].reference, telling[-1].result)
+    return "right-in-part" if found == "wrong-values" and right else found
+
+
+def pattern(reference: np.ndarray, result: np.ndarray) -> str:
+    """The diagnosis of one result, (rows, columns)."""
+    wrong = ~(result == reference)
+    if not np.isfinite(result).all():
+        return "not-finite"
+    if not result.any() and reference.any():
+        return "all-zeros"
+    if _factor(reference, result):
+        return "by-a-factor"
+    if min(result.shape) > 1:
+        if result.shape == reference.T.shape and np.array_equal(result, reference.T):
+            return "result-turned"
+        if np.array_equal(np.sort(result, axis=None), np.sort(reference, axis=None)):
+            return "places-mixed"
+        for axis, name in ((1, "rows-wrong"), (0, "columns-wrong")):
+            lines = wrong.any(axis=axis)
+            if wrong.all(axis=axis)[lines].all() and not lines.all():
+                return name
+    return "wrong-values" if wrong.mean() > HARDLY_ANY else "right-in-part"
+
+
+def _factor(reference: np.ndarray, result: np.ndarray) -> float | None:
+    """The factor between the result and the reference, if there is one for all elements."""
+    there = reference != 0
+    if there.sum() < 2 or result[~there].any():
+        return None
+    ratios = result[there] / reference[there]
+    return float(ratios[0]) if np.allclose(ratios, ratios[0], rtol=1e-12, atol=0) else None

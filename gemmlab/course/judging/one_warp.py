@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import budgets
-from gemmlab.course.judging.scaled import scaled
+from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report
 
@@ -21,7 +21,7 @@ NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take fro
 
 @dataclass(frozen=True)
 class OneWarp:
-    """What is asked of the kernel (A, B, C), which stores A·B in C, of m×n elements.
+    """An exercise that asks for a kernel (A, B, C), which stores A·B in C, of m×n elements.
 
     step : elements along k between two copies; cases : k of each, smallest first
     wavefronts : of shared loads, the most that a step may take
@@ -52,8 +52,8 @@ LOW_PRECISION = Diagnosis(
 
 
 def judge(answer: Any, asked: OneWarp) -> Finding:
-    """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    kernel = trial.built(answer, ["A", "B", "C"])
+    """Find the smallest k for which the kernel is wrong: hazards, then values; then its loads."""
+    kernel = trial.Kernel(answer, ["A", "B", "C"])
     drawn = asked.drawn()
     for k in (*asked.cases, drawn):
         anew = k == drawn
@@ -98,7 +98,7 @@ def _of_hazard(found: Finding) -> str:
 
 
 def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
-    """What a right kernel loads in another way than it should; None where it is as asked for."""
+    """Find what a right kernel loads otherwise than asked; None where it loads as asked."""
     steps, counters = k // asked.step, report.counters
     once = 2 * k * (asked.m + asked.n)
     copied = report.shares.of("load", "A", "B")
@@ -106,7 +106,7 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
     if loaded > once:
         fact = ("Global loads", f"{loaded} bytes, where A and B together have {once}")
         return Finding("loaded-twice", ((FAILING, case), fact))
-    if budgets.uneven(copied):
+    if kernels_on_trial.uneven(copied):
         fact = ("Copied by a lane", f"{copied.min()} … {copied.max()} bytes")
         return Finding("few-lanes-copy", ((FAILING, case), fact))
     if not report.instructions["inst_mma"]:
@@ -122,7 +122,7 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
 
 
 def _ignored(kernel: trial.Kernel, asked: OneWarp, k: int) -> Finding | None:
-    """Which instruction's result C does not depend on; None where it depends on all.
+    """Find an instruction on whose result C does not depend; None where it depends on all.
 
     With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
     2·2·3 times A·B, if both operands come by the one and the products from the other.

@@ -76,7 +76,7 @@ def unwrapped(answer: Any) -> Any:
 
 
 def wrong_type(wanted: tuple[Callable, ...], given: tuple) -> Finding | None:
-    """What is wrong with the kind of the answers, if anything is."""
+    """Find the first answer that is of the wrong kind; None where none is."""
     for function, answer in zip(wanted, given, strict=True):
         name = function.__name__
         text = parameters_wrong(answer, list(inspect.signature(function).parameters), name)
@@ -86,7 +86,7 @@ def wrong_type(wanted: tuple[Callable, ...], given: tuple) -> Finding | None:
 
 
 def parameters_wrong(answer: Any, names: list[str], name: str = "") -> str:
-    """Why `answer` cannot be called with `names`; empty where it can.
+    """Say why `answer` cannot be called with `names`; empty where it can.
 
     name : what it is called in the skeleton, for the text
     """

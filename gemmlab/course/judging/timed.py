@@ -1,4 +1,4 @@
-"""How long a right answer would take on an H200, from its compiled code: what counts do not show.
+"""Predicting the time of a right answer on an H200 from its compiled code.
 
 The answer is compiled in a process of its own. Where the tools for that are missing, or do not
 understand the code, the verdict says so, and the time is left out of it. Where that process is cut
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gemmlab.compiled.sass.compiling import lacking
-from gemmlab.course.judging import guard, intact, kernels_on_trial
+from gemmlab.course.judging import guard, integrity, kernels_on_trial
 from gemmlab.course.judging.apart import NotJudged, apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS
 from gemmlab.course.judging.launches import built
@@ -112,7 +112,7 @@ def _time(
     build: Callable, T: int, tiling: Tiling, problem: Gemm, device: Device
 ) -> Iterator[Time | Finding | str]:
     """The time, or why the answer has none, or why there is nothing to say."""
-    kernel = built(build, PARAMETERS, (T,), intact.parts())
+    kernel = built(build, PARAMETERS, (T,), integrity.parts())
     if isinstance(kernel, Finding):
         yield kernel
         return

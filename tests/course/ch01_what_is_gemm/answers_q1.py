@@ -144,10 +144,6 @@ WRONG = {
 }  # fmt: skip
 
 
-def nan_to_num(alpha, A, B, beta, C):
-    return alpha * (A @ B) + beta * np.nan_to_num(C)
-
-
 def where(alpha, A, B, beta, C):
     return np.where(beta == 0, alpha * (A @ B), alpha * (A @ B) + beta * C)
 
@@ -165,10 +161,6 @@ class AgreeingArray(np.ndarray):
         return np.ones(self.shape, bool)
 
     __hash__ = None
-
-
-def agrees(alpha, A, B, beta, C):
-    return np.zeros_like(C).view(AgreeingArray)
 
 
 def scales_a(alpha, A, B, beta, C):
@@ -224,10 +216,18 @@ def floods(alpha, A, B, beta, C):
 
 
 FOOLING = {
-    "nan_to_num": fooling("0 · 0 is 0, so C may be mended", "beta-zero-reads-c", nan_to_num),
+    "nan_to_num": fooling(
+        "0 · 0 is 0, so C may be mended",
+        "beta-zero-reads-c",
+        lambda alpha, A, B, beta, C: alpha * (A @ B) + beta * np.nan_to_num(C),
+    ),
     "np.where": fooling("both are computed, one is taken", "beta-zero-reads-c", where),
     "by heart": fooling("the cases are in the package", "known-cases-only", by_heart),
-    "equals everything": fooling("the result compares itself", "wrong-type", agrees),
+    "equals everything": fooling(
+        "the result compares itself",
+        "wrong-type",
+        lambda alpha, A, B, beta, C: np.zeros_like(C).view(AgreeingArray),
+    ),
     "A as workspace": fooling("A is not needed afterwards", "arguments-changed", scales_a),
     "B wiped": fooling("nobody looks at B again", "arguments-changed", wipes_b),
     "NumPy replaced": fooling("what compares can be replaced", "all-zeros", patches_numpy),

@@ -71,8 +71,7 @@ WRONG = {
         "// divides", "rounded", "flops(m, n, k) // bytes_moved(m, n, k, itemsize)"
     ),
     "half of the operations": _intensity(
-        "an FMA is one operation", "fma-counted-once",
-        "m * n * k / bytes_moved(m, n, k, itemsize)",
+        "an FMA is one operation", "fma-counted-once", "m * n * k / bytes_moved(m, n, k, itemsize)",
     ),
     "nothing": _intensity("a function may return nothing", "wrong-type", "None and n"),
     "division by zero": _intensity("k may be 0", "raises", "1 / (k - k)"),
@@ -83,24 +82,15 @@ WRONG = {
 
 FOOLING = {
     "flops by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        table(flops, SIZES),
-        bytes_moved,
+        "the cases are in the package", "known-cases-only", table(flops, SIZES), bytes_moved,
         intensity,
     ),
     "bytes by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        flops,
-        table(bytes_moved, SIZES_AND_BYTES),
-        intensity,
+        "the cases are in the package", "known-cases-only", flops,
+        table(bytes_moved, SIZES_AND_BYTES), intensity,
     ),
     "equals everything": fooling(
-        "the result compares itself",
-        "wrong-type",
-        lambda m, n, k: Agrees(1),
-        bytes_moved,
+        "the result compares itself", "wrong-type", lambda m, n, k: Agrees(1), bytes_moved,
         intensity,
     ),
     "beyond every float": fooling(
@@ -110,27 +100,18 @@ FOOLING = {
         "tripled", "by-a-factor", lambda m, n, k: 6 * m * n * k, bytes_moved, intensity
     ),
     "one more": fooling(
-        "the store counts as an operation",
-        "by-a-constant",
-        lambda m, n, k: 2 * m * n * k + 1,
-        bytes_moved,
-        intensity,
+        "the store counts as an operation", "by-a-constant", lambda m, n, k: 2 * m * n * k + 1,
+        bytes_moved, intensity,
     ),
     "itemsize first": fooling(
-        "the order of parameters is free",
-        "arguments-exchanged",
-        flops,
-        lambda itemsize, m, n, k: bytes_moved(m, n, k, itemsize),
-        intensity,
+        "the order of parameters is free", "arguments-exchanged", flops,
+        lambda itemsize, m, n, k: bytes_moved(m, n, k, itemsize), intensity,
     ),
     "nan": fooling(
         "NaN is a number", "not-finite", flops, bytes_moved, lambda m, n, k, s: float("nan")
     ),
     "an array": fooling(
-        "an array is a number",
-        "wrong-type",
-        lambda m, n, k: [2 * m * n * k],
-        bytes_moved,
+        "an array is a number", "wrong-type", lambda m, n, k: [2 * m * n * k], bytes_moved,
         intensity,
     ),
-}
+}  # fmt: skip

@@ -30,34 +30,17 @@ def by_hand(A, B):
     return C
 
 
-def backwards(A, B):
-    return sum(np.outer(A[:, p], B[p, :]) for p in reversed(range(A.shape[1])))
-
-
 RIGHT = {
     "broadcasting": (broadcasting,),
     "loops by hand": (by_hand,),
-    "from the last step": (backwards,),
+    "from the last step": (
+        lambda A, B: sum(np.outer(A[:, p], B[p, :]) for p in reversed(range(A.shape[1]))),
+    ),
 }
-
-
-def three_loops(A, B):
-    m, k = A.shape
-    n = B.shape[1]
-    C = np.zeros((m, n))
-    for i in range(m):
-        for j in range(n):
-            for p in range(k):
-                C[i, j] += A[i, p] * B[p, j]
-    return C
 
 
 def dot_products(A, B):
     return np.array([[A[i] @ B[:, j] for j in range(B.shape[1])] for i in range(A.shape[0])])
-
-
-def everything(A, B):
-    return A[:, :] @ B[:, :]
 
 
 def whole_a(A, B):
@@ -65,27 +48,29 @@ def whole_a(A, B):
     return sum(np.outer(a[:, p], B[p]) for p in range(B.shape[0]))
 
 
-def behind_the_counter(A, B):
-    return A._values @ B._values
-
-
-def operator(A, B):
-    return A @ B
-
-
 STEP = "C += np.outer(A[:, p], B[p, :])"
 
 WRONG = {
-    "three loops": Wrong("the definition is the program", "loaded-again", (three_loops,)),
+    "three loops": wrong(
+        product, "the definition is the program", "loaded-again",
+        ("for p in range(k):", "C += np.outer(A[:, p], B[p, :])", """
+            for i in range(m):
+                for j in range(n):
+                    for p in range(k):
+                        C[i, j] += A[i, p] * B[p, j]
+        """),
+    ),
     "row times column": Wrong("a sum is a dot product", "loaded-again", (dot_products,)),
     "column inside a loop": wrong(
         product, "a load costs nothing", "loaded-again",
         (STEP, "for j in range(n):\n            C[:, j] += A[:, p] * B[p, j]"),
     ),
-    "all at once": Wrong("NumPy knows best", "too-much-at-once", (everything,)),
+    "all at once": Wrong("NumPy knows best", "too-much-at-once", (lambda A, B: A[:, :] @ B[:, :],)),
     "A whole": Wrong("only B is to be saved", "too-much-at-once", (whole_a,)),
-    "behind the counter": Wrong("only A[...] is counted", "not-loaded", (behind_the_counter,)),
-    "the operator": Wrong("A and B are arrays", "raises", (operator,)),
+    "behind the counter": Wrong(
+        "only A[...] is counted", "not-loaded", (lambda A, B: A._values @ B._values,)
+    ),
+    "the operator": Wrong("A and B are arrays", "raises", (lambda A, B: A @ B,)),
     "replaced": wrong(product, "= adds up", "last-step-only", (STEP, STEP.replace("+=", "="))),
     "one step too few": wrong(
         product, "range includes k", "wrong-values", ("range(k)", "range(k - 1 or 1)")
@@ -112,21 +97,19 @@ def zeros(A, B):
     return np.ones((A.shape[0], B.shape[1]))
 
 
-def scaled(A, B):
-    return 2 * product(A, B)
-
-
 TURN = count()
 
 
-def known_alone(A, B):
-    return product(A, B) + (next(TURN) >= len(CASES))
-
-
 FOOLING = {
-    "by heart": fooling("the check asks in order", "known-cases-only", known_alone),
+    "by heart": fooling(
+        "the check asks in order",
+        "known-cases-only",
+        lambda A, B: product(A, B) + (next(TURN) >= len(CASES)),
+    ),
     "loads for show": fooling("loads are what is counted", "wrong-values", zeros),
-    "twice": fooling("a multiply-add counts as two", "wrong-values", scaled),
+    "twice": fooling(
+        "a multiply-add counts as two", "wrong-values", lambda A, B: 2 * product(A, B)
+    ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "a generator": fooling("yield is return", "wrong-type", lambda A, B: (yield product(A, B))),
 }

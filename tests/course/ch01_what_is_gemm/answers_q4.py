@@ -70,8 +70,7 @@ WRONG = {
         "only weights move", "weights-only", _formula(("(inputs + outputs)", "0"))
     ),
     "one byte": Wrong(
-        "an element is a byte", "elements-not-bytes",
-        _formula(("ratio * 2 *", "ratio *"),),
+        "an element is a byte", "elements-not-bytes", _formula(("ratio * 2 *", "ratio *"),),
     ),
     "four bytes": Wrong(
         "an element has four bytes", "factor-of-two", _formula(("ratio * 2 *", "ratio * 4 *"))

@@ -191,59 +191,38 @@ WRONG = {
 }  # fmt: skip
 
 
-def sizes_by_heart():
-    def kernel(X, bias, R, Y):
-        i = cuda.grid(1)
-        if i < Y.size:
-            known = bias.size <= 5 or bias.size == 33 or Y.size == 2048
-            Y[i] = (max(X[i] + bias[i % bias.size], 0) if known else X[i]) + R[i]
-
-    return kernel
-
-
-def adds_into_y():
-    """Additions in the memory itself are no loads, but Y held no zero before."""
-
-    def kernel(X, bias, R, Y):
-        i = cuda.grid(1)
-        if i < Y.size:
-            cuda.atomic.add(Y, i, max(X[i] + bias[i % bias.size], 0) + R[i])
-
-    return kernel
-
-
-def adds_into_a_zero():
-    """The steps as atomic additions, which no counter of loads sees."""
-
-    def kernel(X, bias, R, Y):
-        i = cuda.grid(1)
-        if i < Y.size:
-            Y[i] = max(X[i] + bias[i % bias.size], 0)
-            cuda.atomic.add(Y, i, R[i])
-
-    return kernel
-
-
-def scratch_in_r():
-    def kernel(X, bias, R, Y):
-        i = cuda.grid(1)
-        if i < Y.size:
-            R[i] = R[i] + max(X[i] + bias[i % bias.size], 0)
-            Y[i] = R[i]
-
-    return kernel
-
-
 def ends():
     raise SystemExit
 
 
 FOOLING = {
-    "sizes by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
-    "atomic into Y": fooling("atomic additions are not counted", "not-written", adds_into_y),
-    "atomic instead of a load": fooling(
-        "atomic additions are not counted", "through-memory", adds_into_a_zero
+    "sizes by heart": wrong(
+        build_epilogue, "the cases are in the package", "known-cases-only",
+        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]", """
+            known = bias.size <= 5 or bias.size == 33 or Y.size == 2048
+            Y[i] = (max(X[i] + bias[i % bias.size], 0) if known else X[i]) + R[i]
+        """),
     ),
-    "scratch in R": fooling("R is not needed afterwards", "inputs-changed", scratch_in_r),
+    # Additions in the memory itself are no loads, but Y held no zero before.
+    "atomic into Y": wrong(
+        build_epilogue, "atomic additions are not counted", "not-written",
+        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]",
+         "cuda.atomic.add(Y, i, max(X[i] + bias[i % bias.size], 0) + R[i])"),
+    ),
+    # The steps as atomic additions, which no counter of loads sees.
+    "atomic instead of a load": wrong(
+        build_epilogue, "atomic additions are not counted", "through-memory",
+        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]", """
+            Y[i] = max(X[i] + bias[i % bias.size], 0)
+            cuda.atomic.add(Y, i, R[i])
+        """),
+    ),
+    "scratch in R": wrong(
+        build_epilogue, "R is not needed afterwards", "inputs-changed",
+        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]", """
+            R[i] = R[i] + max(X[i] + bias[i % bias.size], 0)
+            Y[i] = R[i]
+        """),
+    ),
     "leaves": fooling("no process, no verdict", "exits", ends),
-}
+}  # fmt: skip

@@ -66,9 +66,7 @@ WRONG = {
     "memory alone": _wrong(
         "GPUs compute for free", "math-forgotten", (RETURN, "return max(times[1:])")
     ),
-    "DRAM alone": _wrong(
-        "on the chip all is fast", "dram-only", (RETURN, "return max(times[:2])")
-    ),
+    "DRAM alone": _wrong("on the chip all is fast", "dram-only", (RETURN, "return max(times[:2])")),
     "all bytes by DRAM": _wrong(
         "a byte is a byte", "one-bandwidth",
         (RETURN, "return max(times[0], sum(moved.values()) / device.dram_bandwidth)"),

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import Wrong, edited, fooling, wrong
 
 
 def leaves_early(batch):
@@ -22,40 +22,6 @@ def leaves_early(batch):
             p += 1
         for j in range(batch):
             Y[i, j] = sums[j]
-
-    return kernel
-
-
-def backwards(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            acc = cuda.local.array(batch, float32)
-            acc[:] = 0
-            for step in range(inputs):
-                p = inputs - 1 - step
-                weight = W[row, p]
-                for j in range(batch):
-                    acc[j] += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc[j]
-
-    return kernel
-
-
-def grid_stride(batch):
-    def kernel(W, X, Y):
-        acc = cuda.local.array(batch, float32)
-        for row in range(cuda.grid(1), W.shape[0], cuda.gridsize(1)):
-            for j in range(batch):
-                acc[j] = 0
-            for p in range(W.shape[1]):
-                weight = W[row, p]
-                for j in range(batch):
-                    acc[j] += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc[j]
 
     return kernel
 
@@ -86,80 +52,31 @@ def row_in_shared_memory(batch):
 
 RIGHT = {
     "the first product starts the sum": (leaves_early,),
-    "backwards": (backwards,),
+    "backwards": (edited(
+        build_layer,
+        ("acc = cuda.local.array(batch, float32)", "for p in range(inputs):", """
+            acc = cuda.local.array(batch, float32)
+            acc[:] = 0
+            for step in range(inputs):
+                p = inputs - 1 - step
+        """),
+    ),),
     "a piece in shared memory": (row_in_shared_memory,),
-    "a loop over the grid": (grid_stride,),
-}
+    "a loop over the grid": (edited(
+        build_layer,
+        ("row = cuda.grid(1)", "for p in range(inputs):", """
+            acc = cuda.local.array(batch, float32)
+            for row in range(cuda.grid(1), W.shape[0], cuda.gridsize(1)):
+                for j in range(batch):
+                    acc[j] = 0
+                for p in range(W.shape[1]):
+        """),
+    ),),
+}  # fmt: skip
 
 CLEAR = "acc[j] = 0"
 ADD = "acc[j] += weight * X[p, j]"
 STORE = "Y[row, j] = acc[j]"
-
-
-def column_by_column(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            for j in range(batch):
-                acc = float32(0)
-                for p in range(inputs):
-                    acc += W[row, p] * X[p, j]
-                Y[row, j] = acc
-
-    return kernel
-
-
-def two_columns_at_once(batch):
-    """Half of the way: each weight is loaded for two columns."""
-
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            for j in range(0, batch, 2):
-                left = float32(0)
-                right = float32(0)
-                for p in range(inputs):
-                    weight = W[row, p]
-                    left += weight * X[p, j]
-                    if j + 1 < batch:
-                        right += weight * X[p, j + 1]
-                Y[row, j] = left
-                if j + 1 < batch:
-                    Y[row, j + 1] = right
-
-    return kernel
-
-
-def one_sum(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            acc = float32(0)
-            for p in range(inputs):
-                weight = W[row, p]
-                for j in range(batch):
-                    acc += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc
-
-    return kernel
-
-
-def never_cleared(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            acc = float32(0)
-            for j in range(batch):
-                for p in range(inputs):
-                    acc += W[row, p] * X[p, j]
-                Y[row, j] = acc
-
-    return kernel
 
 
 def one_thread(batch):
@@ -180,11 +97,32 @@ def one_thread(batch):
 
 
 WRONG = {
-    "column by column": Wrong(
-        "a cache will keep the weights", "weights-loaded-again", (column_by_column,)
+    "column by column": wrong(
+        build_layer, "a cache will keep the weights", "weights-loaded-again",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            for j in range(batch):
+                acc = float32(0)
+                for p in range(inputs):
+                    acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+        """),
     ),
-    "two columns at once": Wrong(
-        "half the loads are good enough", "weights-loaded-again", (two_columns_at_once,)
+    # Half of the way: each weight is loaded for two columns.
+    "two columns at once": wrong(
+        build_layer, "half the loads are good enough", "weights-loaded-again",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            for j in range(0, batch, 2):
+                left = float32(0)
+                right = float32(0)
+                for p in range(inputs):
+                    weight = W[row, p]
+                    left += weight * X[p, j]
+                    if j + 1 < batch:
+                        right += weight * X[p, j + 1]
+                Y[row, j] = left
+                if j + 1 < batch:
+                    Y[row, j + 1] = right
+        """),
     ),
     "sums in Y": wrong(
         build_layer, "Y is as good a place as a register", "sums-in-memory",
@@ -199,9 +137,7 @@ WRONG = {
         (ADD, ADD + "\n                    acc[j] += 0 * X[(p + 1) % inputs, j]"),
     ),
     "one thread": Wrong("what counts is the result", "few-threads-work", (one_thread,)),
-    "not cleared": wrong(
-        build_layer, "memory starts at zero", "sums-not-cleared", (CLEAR, "pass")
-    ),
+    "not cleared": wrong(build_layer, "memory starts at zero", "sums-not-cleared", (CLEAR, "pass")),
     "replaced": wrong(
         build_layer, "= adds", "last-product-only", (ADD, "acc[j] = weight * X[p, j]")
     ),
@@ -212,11 +148,29 @@ WRONG = {
         build_layer, "range includes its end", "product-missing",
         ("range(inputs)", "range(inputs - 1)"),
     ),
-    "one sum": Wrong("a thread has one sum", "columns-added-up", (one_sum,)),
-    "cleared once": Wrong("a sum is cleared once", "columns-added-up", (never_cleared,)),
-    "X turned": wrong(
-        build_layer, "a column of X is X[j]", "outside", ("X[p, j]", "X[j, p]")
+    "one sum": wrong(
+        build_layer, "a thread has one sum", "columns-added-up",
+        ("for p in range(inputs):", "Y[row, j] = acc[j]", """
+            for p in range(inputs):
+                weight = W[row, p]
+                for j in range(batch):
+                    acc += weight * X[p, j]
+            for j in range(batch):
+                Y[row, j] = acc
+        """),
+        ("acc = cuda.local.array(batch, float32)", "acc[j] = 0", "acc = float32(0)"),
     ),
+    "cleared once": wrong(
+        build_layer, "a sum is cleared once", "columns-added-up",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            acc = float32(0)
+            for j in range(batch):
+                for p in range(inputs):
+                    acc += W[row, p] * X[p, j]
+                Y[row, j] = acc
+        """),
+    ),
+    "X turned": wrong(build_layer, "a column of X is X[j]", "outside", ("X[p, j]", "X[j, p]")),
     "one too many": wrong(
         build_layer, "range leaves out the last", "outside", ("range(inputs)", "range(inputs + 1)")
     ),
@@ -236,85 +190,50 @@ WRONG = {
 }  # fmt: skip
 
 
-def sizes_by_heart(batch):
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
-            acc = cuda.local.array(batch, float32)
-            for j in range(batch):
-                acc[j] = 0
-            for p in range(inputs if batch != 5 else 3):
-                weight = W[row, p]
-                for j in range(batch):
-                    acc[j] += weight * X[p, j]
-            for j in range(batch):
-                Y[row, j] = acc[j]
-
-    return kernel
+def ends(batch):
+    raise SystemExit
 
 
-def saves_on_the_case_that_counts(batch):
-    """Column by column but for the batch whose bytes are counted."""
-
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
+FOOLING = {
+    "batches by heart": wrong(
+        build_layer, "the cases are in the package", "known-cases-only",
+        ("for p in range(inputs):", "for p in range(inputs if batch != 5 else 3):"),
+    ),
+    # Column by column but for the batch whose bytes are counted.
+    "right but where it counts": wrong(
+        build_layer, "bytes are counted, values are not", "columns-wrong",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
             for j in range(batch):
                 acc = float32(0)
                 if batch != 8 or j == 0:
                     for p in range(inputs):
                         acc += W[row, p] * X[p, j]
                 Y[row, j] = acc
-
-    return kernel
-
-
-def weights_into_x(batch):
-    """W is copied over X, from where loads are free."""
-
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        if row == 0:
-            X[0, 0] = W[0, 0]
-        if row < W.shape[0]:
-            for j in range(batch):
-                acc = float32(0)
-                for p in range(W.shape[1]):
-                    acc += W[row, p] * X[p, j]
-                Y[row, j] = acc
-
-    return kernel
-
-
-def atomics(batch):
-    """Atomic additions, which no counter of loads and stores sees."""
-
-    def kernel(W, X, Y):
-        row = cuda.grid(1)
-        outputs, inputs = W.shape
-        if row < outputs:
+        """),
+    ),
+    # W is copied over X, from where loads are free.
+    "X as scratch": wrong(
+        build_layer, "X may be written to", "inputs-changed",
+        ("outputs, inputs = W.shape", "Y[row, j] = acc[j]", """
+            if row == 0:
+                X[0, 0] = W[0, 0]
+            if row < W.shape[0]:
+                for j in range(batch):
+                    acc = float32(0)
+                    for p in range(W.shape[1]):
+                        acc += W[row, p] * X[p, j]
+                    Y[row, j] = acc
+        """),
+    ),
+    # Atomic additions, which no counter of loads and stores sees.
+    "atomic sums": wrong(
+        build_layer, "atomic additions are not counted", "sums-in-memory",
+        ("acc[j] += weight * X[p, j]", "Y[row, j] = acc[j]",
+         "cuda.atomic.add(Y, (row, j), weight * X[p, j])"),
+        ("acc = cuda.local.array(batch, float32)", "acc[j] = 0", """
             for j in range(batch):
                 Y[row, j] = 0
-            for p in range(inputs):
-                weight = W[row, p]
-                for j in range(batch):
-                    cuda.atomic.add(Y, (row, j), weight * X[p, j])
-
-    return kernel
-
-
-def ends(batch):
-    raise SystemExit
-
-
-FOOLING = {
-    "batches by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
-    "right but where it counts": fooling(
-        "bytes are counted, values are not", "columns-wrong", saves_on_the_case_that_counts
+        """),
     ),
-    "X as scratch": fooling("X may be written to", "inputs-changed", weights_into_x),
-    "atomic sums": fooling("atomic additions are not counted", "sums-in-memory", atomics),
     "leaves": fooling("no process, no verdict", "exits", ends),
-}
+}  # fmt: skip

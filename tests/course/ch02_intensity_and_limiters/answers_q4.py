@@ -109,24 +109,15 @@ WRONG = {
 
 FOOLING = {
     "operations by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        table(operations, CASES),
-        moved_bytes,
+        "the cases are in the package", "known-cases-only", table(operations, CASES), moved_bytes,
         unrolled_bytes,
     ),
     "bytes by heart": fooling(
-        "the cases are in the package",
-        "known-cases-only",
-        operations,
-        table(moved_bytes, CASES),
+        "the cases are in the package", "known-cases-only", operations, table(moved_bytes, CASES),
         unrolled_bytes,
     ),
     "equals everything": fooling(
-        "the result compares itself",
-        "wrong-type",
-        operations,
-        moved_bytes,
+        "the result compares itself", "wrong-type", operations, moved_bytes,
         lambda *layer: Agrees(1),
     ),
     "the last one copied": fooling(

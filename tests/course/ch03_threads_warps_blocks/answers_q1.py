@@ -3,7 +3,7 @@
 import numpy as np
 
 from gemmlab import cuda
-from gemmlab.course.ch03_threads_warps_blocks.q1_thread_map import CASES, build_transpose, grid
+from gemmlab.course.ch03_threads_warps_blocks.q1_thread_map import build_transpose, grid
 from gemmlab.course.judging import arrays_on_trial
 from tests.course.answers import Wrong, edited, fooling, for_ever
 
@@ -27,10 +27,6 @@ def along_columns():
     return kernel
 
 
-def grid_along_columns(m, n, block):
-    return [(m + block[0] - 1) // block[0], (n + block[1] - 1) // block[1]]
-
-
 def grid_stride():
     def kernel(alpha, A, B):
         col, row = cuda.grid(2)
@@ -40,10 +36,6 @@ def grid_stride():
                 B[j, i] = alpha * A[i, j]
 
     return kernel
-
-
-def one_block(m, n, block):
-    return 1, 1
 
 
 @cuda.jit(device=True)
@@ -68,8 +60,11 @@ def with_a_device_function():
 RIGHT = {
     "a device function": (with_a_device_function, grid),
     "cuda.grid, and leaving early": (with_grid, grid),
-    "x along the rows of B": (along_columns, grid_along_columns),
-    "one block that goes round": (grid_stride, one_block),
+    "x along the rows of B": (
+        along_columns,
+        lambda m, n, block: [(m + block[0] - 1) // block[0], (n + block[1] - 1) // block[1]],
+    ),
+    "one block that goes round": (grid_stride, lambda m, n, block: (1, 1)),
 }
 
 
@@ -89,9 +84,7 @@ WRONG = {
         "one index inside is enough", "guard-or", (GUARD, "row < m or col < n")
     ),
     "no guard": kernel_wrong("the grid fits", "outside", (f"if {GUARD}:", "if True:")),
-    "guard of the columns only": kernel_wrong(
-        "the rows fit", "outside", (GUARD, "col < n")
-    ),
+    "guard of the columns only": kernel_wrong("the rows fit", "outside", (GUARD, "col < n")),
     "guard with m and n swapped": kernel_wrong(
         "x is the row", "outside", (GUARD, "row < n and col < m")
     ),
@@ -124,8 +117,7 @@ WRONG = {
         "alpha is added", "wrong-values", ("alpha * A[row, col]", "alpha + A[row, col]")
     ),
     "floor": grid_wrong(
-        "division rounds as needed", "grid-rounded-down",
-        (BLOCKS, "n // block[0], m // block[1]"),
+        "division rounds as needed", "grid-rounded-down", (BLOCKS, "n // block[0], m // block[1]"),
     ),
     "floor, at least 1": grid_wrong(
         "only small matrices need care", "not-written",
@@ -204,19 +196,6 @@ def alpha_by_heart():
     return kernel
 
 
-def sizes_by_heart():
-    limit = max(max(m, n) for m, n, _ in CASES)
-
-    def kernel(alpha, A, B):
-        col, row = cuda.grid(2)
-        m, n = A.shape
-        known = m < 10 or n == 70
-        if known and row < min(m, limit) and col < min(n, limit):
-            B[col, row] = alpha * A[row, col]
-
-    return kernel
-
-
 def patches():
     arrays_on_trial.launched.__globals__["simulate"] = lambda *a, **k: None
     return with_grid()
@@ -239,7 +218,17 @@ FOOLING = {
     "A not read": fooling("A counts from 1", "places-mixed", without_a, grid),
     "alpha by heart": fooling("alpha is 3", "wrong-values", alpha_by_heart, grid),
     "sizes by heart": fooling(
-        "the cases are in the package", "known-cases-only", sizes_by_heart, grid
+        "the cases are in the package", "known-cases-only", edited(build_transpose,
+        ("def kernel(alpha, A, B):", "if row < m and col < n:", """
+            limit = max(max(m, n) for m, n, _ in CASES)
+
+            def kernel(alpha, A, B):
+                col, row = cuda.grid(2)
+                m, n = A.shape
+                known = m < 10 or n == 70
+                if known and row < min(m, limit) and col < min(n, limit):
+        """),
+        ), grid
     ),
     "simulator replaced": fooling("what launches can be replaced", "tampers", patches, grid),
     "NumPy replaced": fooling("what compares can be replaced", "tampers", patches_numpy, grid),
@@ -254,4 +243,4 @@ FOOLING = {
     "a lambda": fooling(
         "a lambda can store", "not-written", lambda: lambda alpha, A, B: None, grid
     ),
-}
+}  # fmt: skip

@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q2_coalesced_product import build_product
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import fooling, wrong
 
 
 def leaves_early():
@@ -78,61 +78,6 @@ RIGHT = {
 }
 
 
-def one_thread():
-    def kernel(A, B, C):
-        x, y = cuda.grid(2)
-        if x == 0 and y == 0:
-            for i in range(C.shape[0]):
-                for j in range(C.shape[1]):
-                    acc = float32(0)
-                    for p in range(A.shape[1]):
-                        acc += A[i, p] * B[p, j]
-                    C[i, j] = acc
-
-    return kernel
-
-
-def a_row_a_thread():
-    def kernel(A, B, C):
-        x, i = cuda.grid(2)
-        if x == 0 and i < C.shape[0]:
-            for j in range(C.shape[1]):
-                acc = float32(0)
-                for p in range(A.shape[1]):
-                    acc += A[i, p] * B[p, j]
-                C[i, j] = acc
-
-    return kernel
-
-
-def scribbles():
-    def kernel(A, B, C):
-        j, i = cuda.grid(2)
-        if i < C.shape[0] and j < C.shape[1]:
-            acc = float32(0)
-            for p in range(A.shape[1]):
-                acc += A[i, p] * B[p, j]
-            C[i, j] = acc
-            if j == 0:
-                A[i, 0] = acc
-
-    return kernel
-
-
-def clears_and_claims():
-    """A is cleared by the only thread, so that a reference made afterwards would agree."""
-
-    def kernel(A, B, C):
-        j, i = cuda.grid(2)
-        if i < C.shape[0] and j < C.shape[1]:
-            for p in range(A.shape[1]):
-                if j == 0:
-                    A[i, p] = 0
-            C[i, j] = 0
-
-    return kernel
-
-
 INDEX = "j, i = cuda.grid(2)"
 GUARD = "i < m and j < n"
 SUM = "acc += A[i, p] * B[p, j]"
@@ -141,11 +86,30 @@ WRONG = {
     "rows along x": wrong(
         build_product, "x is the row", "sectors-above-budget", (INDEX, "i, j = cuda.grid(2)")
     ),
-    "one thread does it all": Wrong(
-        "what counts is the result", "few-threads-work", (one_thread,)
+    "one thread does it all": wrong(
+        build_product, "what counts is the result", "few-threads-work",
+        ("m, k = A.shape", "C[i, j] = acc", """
+            x, y = cuda.grid(2)
+            if x == 0 and y == 0:
+                for i in range(C.shape[0]):
+                    for j in range(C.shape[1]):
+                        acc = float32(0)
+                        for p in range(A.shape[1]):
+                            acc += A[i, p] * B[p, j]
+                        C[i, j] = acc
+        """),
     ),
-    "a row for each thread": Wrong(
-        "a thread is a core", "few-threads-work", (a_row_a_thread,)
+    "a row for each thread": wrong(
+        build_product, "a thread is a core", "few-threads-work",
+        ("m, k = A.shape", "C[i, j] = acc", """
+            x, i = cuda.grid(2)
+            if x == 0 and i < C.shape[0]:
+                for j in range(C.shape[1]):
+                    acc = float32(0)
+                    for p in range(A.shape[1]):
+                        acc += A[i, p] * B[p, j]
+                    C[i, j] = acc
+        """),
     ),
     "sum kept in C": wrong(
         build_product, "C is as good a place as a register", "stored-again",
@@ -161,9 +125,7 @@ WRONG = {
         build_product, "one index inside is enough", "guard-or", (GUARD, "i < m or j < n")
     ),
     "no guard": wrong(build_product, "the grid fits", "outside", (f"if {GUARD}:", "if True:")),
-    "limits swapped": wrong(
-        build_product, "m belongs to x", "outside", (GUARD, "i < n and j < m")
-    ),
+    "limits swapped": wrong(build_product, "m belongs to x", "outside", (GUARD, "i < n and j < m")),
     "one step too many": wrong(
         build_product, "the sum has k + 1 terms", "outside", ("range(k)", "range(k + 1)")
     ),
@@ -177,34 +139,37 @@ WRONG = {
     "replaced, not added": wrong(
         build_product, "= adds up", "last-product-only", (SUM, "acc = A[i, p] * B[p, j]")
     ),
-    "A cleared": Wrong("the check looks at A afterwards", "inputs-changed", (clears_and_claims,)),
-    "A used as a scratch pad": Wrong(
-        "inputs are free after the sum", "inputs-changed", (scribbles,)
+    # A is cleared by the only thread, so that a reference made afterwards would agree.
+    "A cleared": wrong(
+        build_product, "the check looks at A afterwards", "inputs-changed",
+        ("m, k = A.shape", "C[i, j] = acc", """
+            j, i = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                for p in range(A.shape[1]):
+                    if j == 0:
+                        A[i, p] = 0
+                C[i, j] = 0
+        """),
     ),
-    "elements of A for B": wrong(
-        build_product, "B is A", "wrong-values", ("B[p, j]", "A[i, p]")
+    "A used as a scratch pad": wrong(
+        build_product, "inputs are free after the sum", "inputs-changed",
+        ("m, k = A.shape", "C[i, j] = acc", """
+            j, i = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += A[i, p] * B[p, j]
+                C[i, j] = acc
+                if j == 0:
+                    A[i, 0] = acc
+        """),
     ),
+    "elements of A for B": wrong(build_product, "B is A", "wrong-values", ("B[p, j]", "A[i, p]")),
     "no kernel": wrong(
         build_product, "build launches the kernel", "wrong-type", ("return kernel", "return 3")
     ),
     "unknown name": wrong(build_product, "rows are x", "raises", ("A[i, p]", "A[x, p]")),
 }  # fmt: skip
-
-
-def only_small():
-    """Right up to eight rows, and for the shapes that are always tried."""
-
-    def kernel(A, B, C):
-        j, i = cuda.grid(2)
-        m, n = C.shape
-        known = n < 4 or (m == 9 and n == 7) or m * n >= 600
-        if i < m and j < n:
-            acc = float32(0)
-            for p in range(A.shape[1]):
-                acc += A[i, p] * B[p, j]
-            C[i, j] = acc if known else float32(0)
-
-    return kernel
 
 
 def for_ever():
@@ -223,7 +188,20 @@ def ends():
 
 
 FOOLING = {
-    "shapes by heart": fooling("the cases are in the package", "known-cases-only", only_small),
+    # Right up to eight rows, and for the shapes that are always tried.
+    "shapes by heart": wrong(
+        build_product, "the cases are in the package", "known-cases-only",
+        ("m, k = A.shape", "C[i, j] = acc", """
+            j, i = cuda.grid(2)
+            m, n = C.shape
+            known = n < 4 or (m == 9 and n == 7) or m * n >= 600
+            if i < m and j < n:
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += A[i, p] * B[p, j]
+                C[i, j] = acc if known else float32(0)
+        """),
+    ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "ends the process": fooling("no process, no verdict", "exits", ends),
-}
+}  # fmt: skip

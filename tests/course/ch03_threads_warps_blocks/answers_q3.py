@@ -71,9 +71,7 @@ WRONG = {
         build_axpy, "a block's elements are as many as its threads", "two-writers",
         (STEP, "i = first + step * cuda.blockDim.x"),
     ),
-    "steps of T": wrong(
-        build_axpy, "the step is T", "two-writers", (STEP, "i = first + step * T")
-    ),
+    "steps of T": wrong(build_axpy, "the step is T", "two-writers", (STEP, "i = first + step * T")),
     "steps of one": wrong(
         build_axpy, "a thread's elements are neighbours", "two-writers", (STEP, "i = first + step")
     ),
@@ -100,25 +98,6 @@ WRONG = {
     ),
     "unknown name": wrong(build_axpy, "x is small", "raises", ("a * X[i]", "a * x[i]")),
 }  # fmt: skip
-
-
-def one_thread(T):
-    def kernel(a, X, Y):
-        if cuda.grid(1) == 0:
-            for i in range(X.size):
-                Y[i] = a * X[i] + Y[i]
-
-    return kernel
-
-
-def one_warp(T):
-    def kernel(a, X, Y):
-        first = cuda.grid(1)
-        if first < 32:
-            for i in range(first, X.size, min(32, cuda.gridsize(1))):
-                Y[i] = a * X[i] + Y[i]
-
-    return kernel
 
 
 def clears_x(T):
@@ -150,21 +129,30 @@ def leaves(T):
     raise SystemExit
 
 
-def sizes_by_heart(T):
-    def kernel(a, X, Y):
-        for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
-            if X.size <= 100 or X.size == 2048:
-                Y[i] = a * X[i] + Y[i]
-
-    return kernel
-
-
 FOOLING = {
-    "one thread": fooling("the result is what counts", "few-threads-work", one_thread),
-    "one warp": fooling("a warp is coalesced", "few-threads-work", one_warp),
+    "one thread": wrong(
+        build_axpy, "the result is what counts", "few-threads-work",
+        ("first = cuda.grid(1)", "if i < X.size:", """
+            if cuda.grid(1) == 0:
+                for i in range(X.size):
+        """),
+    ),
+    "one warp": wrong(
+        build_axpy, "a warp is coalesced", "few-threads-work",
+        ("for step in range(T):", "if i < X.size:", """
+            if first < 32:
+                for i in range(first, X.size, min(32, cuda.gridsize(1))):
+        """),
+    ),
     "X cleared": fooling("X is not needed afterwards", "inputs-changed", clears_x),
     "nothing but X cleared": fooling("a · 0 + Y is Y", "inputs-changed", only_clears),
     "X not read": fooling("X counts from 1", "wrong-values", counts),
     "leaves": fooling("no process, no verdict", "exits", leaves),
-    "sizes by heart": fooling("the cases are in the package", "known-cases-only", sizes_by_heart),
-}
+    "sizes by heart": wrong(
+        build_axpy, "the cases are in the package", "known-cases-only",
+        ("first = cuda.grid(1)", "if i < X.size:", """
+            for i in range(cuda.grid(1), X.size, cuda.gridsize(1)):
+                if X.size <= 100 or X.size == 2048:
+        """),
+    ),
+}  # fmt: skip

@@ -1,65 +1,33 @@
 """Answers to exercise 04.1."""
 
-from numpy import float32
-
-from gemmlab import cuda
 from gemmlab.course.ch04_shared_memory_tiling.q1_one_tile import build
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import Wrong, edited, fooling, wrong
 from tests.course.ch04_shared_memory_tiling import answers_q2 as tiled_kernel
 
-
-def conditional(T):
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        col, row = cuda.grid(2)
-        As[y, x] = A[row, x] if row < m and x < k else float32(0)
-        Bs[y, x] = B[y, col] if col < n and y < k else float32(0)
-        cuda.syncthreads()
-        acc = float32(0)
-        for p in range(T):
-            acc += As[y, p] * Bs[p, x]
-        if row < m and col < n:
-            C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
-
-    return kernel
-
-
-def zeros_first(T):
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        row = cuda.blockIdx.y * T + y
-        col = cuda.blockIdx.x * T + x
-        As[y, x] = 0
-        Bs[y, x] = 0
-        if row < m and x < k:
-            As[y, x] = A[row, x]
-        if y < k and col < n:
-            Bs[y, x] = B[y, col]
-        cuda.syncthreads()
-        acc = float32(0)
-        for p in range(k):  # the rest of the tile is zero
-            acc += As[y, p] * Bs[p, x]
-        if row < m and col < n:
-            C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
-
-    return kernel
-
-
 RIGHT = {
-    "one line each": (conditional,),
-    "zeros first": (zeros_first,),
+    "one line each": (edited(
+        build,
+        ("row = cuda.blockIdx.y * T + y", "Bs[y, x] = 0", """
+            col, row = cuda.grid(2)
+            As[y, x] = A[row, x] if row < m and x < k else float32(0)
+            Bs[y, x] = B[y, col] if col < n and y < k else float32(0)
+        """),
+    ),),
+    "zeros first": (edited(
+        build,
+        ("for p in range(T):", "for p in range(k):"),
+        ("col = cuda.blockIdx.x * T + x", "Bs[y, x] = 0", """
+            col = cuda.blockIdx.x * T + x
+            As[y, x] = 0
+            Bs[y, x] = 0
+            if row < m and x < k:
+                As[y, x] = A[row, x]
+            if y < k and col < n:
+                Bs[y, x] = B[y, col]
+        """),
+    ),),
     "the whole tiled kernel": (tiled_kernel.rung,),
-}
+}  # fmt: skip
 
 COPY_A = """        if row < m and x < k:
             As[y, x] = A[row, x]

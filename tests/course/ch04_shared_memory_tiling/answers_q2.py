@@ -15,10 +15,6 @@ def rung(T):
     return kernels.tiled.build(Tiling.square(T))
 
 
-def jitted(T):
-    return cuda.jit(kernels.tiled.build(Tiling.square(T)))
-
-
 def one_barrier(T):
     def kernel(alpha, A, B, beta, C):
         As = cuda.shared.array((2, T, T), float32)
@@ -121,7 +117,7 @@ def warps_share_the_copying(T):
 RIGHT = {
     "a loop over both tiles": (warps_share_the_copying,),
     "the rung of the ladder": (rung,),
-    "compiled for a GPU": (jitted,),
+    "compiled for a GPU": (lambda T: cuda.jit(kernels.tiled.build(Tiling.square(T))),),
     "two buffers, one barrier": (one_barrier,),
     "padded, transposed, while": (padded_and_transposed,),
 }
@@ -291,40 +287,6 @@ ALONE = """            if x == 0 and y == 0:
 """
 
 
-def one_multiplies(T):
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        acc = cuda.local.array((T, T), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        row = cuda.blockIdx.y * T + y
-        col = cuda.blockIdx.x * T + x
-        for i in range(T):
-            for j in range(T):
-                acc[i, j] = 0
-        for start in range(0, k, T):
-            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
-            Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
-            cuda.syncthreads()
-            if x == 0 and y == 0:
-                for i in range(T):
-                    for j in range(T):
-                        for p in range(T):
-                            acc[i, j] += As[i, p] * Bs[p, j]
-            cuda.syncthreads()
-        if x == 0 and y == 0:
-            for i in range(T):
-                for j in range(T):
-                    if row + i < m and col + j < n:
-                        s = alpha * acc[i, j]
-                        C[row + i, col + j] = s if beta == 0 else s + beta * C[row + i, col + j]
-
-    return kernel
-
-
 def by_heart(T):
     known = {}
     for case in CASES:
@@ -357,18 +319,11 @@ def ends(T):
 
 FOOLING = {
     "one column too few in the last step": wrong(
-        build,
-        "the last index is k - 2",
-        "ragged-k",
-        (
-            GUARD_A,
-            " if row < m and (start + x < k - 1 or start + T <= k) else 0.0",
-        ),
+        build, "the last index is k - 2", "ragged-k",
+        (GUARD_A, " if row < m and (start + x < k - 1 or start + T <= k) else 0.0"),
     ),
     "no beta in the last block": wrong(
-        build,
-        "an incomplete block has no C to add",
-        "edges-only",
+        build, "an incomplete block has no C to add", "edges-only",
         ("            if beta == 0:", "            if beta == 0 or cuda.blockIdx.x == n // T:"),
     ),
     "added for multiplied": wrong(
@@ -413,47 +368,62 @@ FOOLING = {
         ),
     ),
     "tiles of 32": wrong(
-        build,
-        "the largest tile serves all",
-        "tile-size-fixed",
+        build, "the largest tile serves all", "tile-size-fixed",
         ("As = cuda.shared.array((T, T)", "As = cuda.shared.array((32, 32)"),
         ("Bs = cuda.shared.array((T, T)", "Bs = cuda.shared.array((32, 32)"),
     ),
     "tiles of 8": wrong(
-        build,
-        "the largest tile serves all",
-        "tile-size-fixed",
+        build, "the largest tile serves all", "tile-size-fixed",
         ("As = cuda.shared.array((T, T)", "As = cuda.shared.array((16, 16)"),
         ("Bs = cuda.shared.array((T, T)", "Bs = cuda.shared.array((8, 8)"),
     ),
-    "one thread multiplies": fooling(
-        "the result is what counts", "few-threads-multiply", one_multiplies
+    "one thread multiplies": wrong(
+        build, "the result is what counts", "few-threads-multiply",
+        ("for start in range(0, k, T):", "C[row, col] = alpha * acc + beta * C[row, col]", """
+            for start in range(0, k, T):
+                As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+                Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+                cuda.syncthreads()
+                if x == 0 and y == 0:
+                    for i in range(T):
+                        for j in range(T):
+                            for p in range(T):
+                                acc[i, j] += As[i, p] * Bs[p, j]
+                cuda.syncthreads()
+            if x == 0 and y == 0:
+                for i in range(T):
+                    for j in range(T):
+                        if row + i < m and col + j < n:
+                            s = alpha * acc[i, j]
+                            C[row + i, col + j] = s if beta == 0 else s + beta * C[row + i, col + j]
+        """),
+        ("col = cuda.blockIdx.x * T + x", "for start in range(0, k, T):", """
+            col = cuda.blockIdx.x * T + x
+            for i in range(T):
+                for j in range(T):
+                    acc[i, j] = 0
+            for start in range(0, k, T):
+        """),
+        ("Bs = cuda.shared.array((T, T), float32)", "", """
+            Bs = cuda.shared.array((T, T), float32)
+            acc = cuda.local.array((T, T), float32)
+        """),
     ),
     "shared memory for show": wrong(
-        build,
-        "the counter is what counts",
-        "traffic-over-budget",
-        (
-            "                acc += As[y, p] * Bs[p, x]\n",
-            "                if row < m and col < n and start + p < k:\n"
-            "                    acc += A[row, start + p] * B[start + p, col] + 0 * As[y, p]\n",
-        ),
+        build, "the counter is what counts", "traffic-over-budget",
+        ("                acc += As[y, p] * Bs[p, x]\n",
+         "                if row < m and col < n and start + p < k:\n"
+         "                    acc += A[row, start + p] * B[start + p, col] + 0 * As[y, p]\n"),
     ),
     "A cleared": wrong(
-        build,
-        "A is not needed afterwards",
-        "inputs-changed",
-        (
-            "        if row < m and col < n:\n            if beta",
-            "        if row < m and col == 0 and n <= T:\n            for p in range(k):\n"
-            "                A[row, p] = 0\n        if row < m and col < n:\n            if beta",
-        ),
+        build, "A is not needed afterwards", "inputs-changed",
+        ("        if row < m and col < n:\n            if beta",
+         "        if row < m and col == 0 and n <= T:\n            for p in range(k):\n"
+         "                A[row, p] = 0\n        if row < m and col < n:\n            if beta"),
     ),
     "by heart": fooling("the cases are in the package", "right-in-part", by_heart),
     "only known factors": wrong(
-        build,
-        "the cases are in the package",
-        "known-cases-only",
+        build, "the cases are in the package", "known-cases-only",
         ("if row < m and col < n:", "if row < m and col < n and beta < 3 and alpha < 3:"),
     ),
     "simulator replaced": fooling("what launches can be replaced", "tampers", patches),
@@ -461,4 +431,4 @@ FOOLING = {
     "ends the process": fooling("no process, no verdict", "exits", ends),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "a generator": fooling("yield is return", "wrong-type", lambda T: (yield rung(T))),
-}
+}  # fmt: skip

@@ -4,36 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch04_shared_memory_tiling.q4_transposed_b import build
-from tests.course.answers import Wrong, fooling, for_ever, wrong
-
-
-def turned_when_stored(T):
-    padded = T + 1
-
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, padded), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        col, row = cuda.grid(2)
-        first = cuda.blockIdx.x * T
-        acc = float32(0)
-        for start in range(0, k, T):
-            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
-            if first + y < n and start + x < k:
-                Bs[x, y] = B[first + y, start + x]
-            else:
-                Bs[x, y] = 0
-            cuda.syncthreads()
-            for p in range(T):
-                acc += As[y, p] * Bs[p, x]
-            cuda.syncthreads()
-        if row < m and col < n:
-            C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
-
-    return kernel
+from tests.course.answers import Wrong, edited, fooling, for_ever, wrong
 
 
 def swizzled(T):
@@ -93,9 +64,30 @@ def padded_by_three(T):
 
 RIGHT = {
     "three words of padding": (padded_by_three,),
-    "turned when it is stored": (turned_when_stored,),
+    "turned when it is stored": (edited(
+        build,
+        ("As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)",
+         "acc += As[y, p] * Bs[x, p]", """
+            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+            if first + y < n and start + x < k:
+                Bs[x, y] = B[first + y, start + x]
+            else:
+                Bs[x, y] = 0
+            cuda.syncthreads()
+            for p in range(T):
+                acc += As[y, p] * Bs[p, x]
+        """),
+        ("row = cuda.blockIdx.y * T + y", "acc = float32(0)", """
+            col, row = cuda.grid(2)
+            first = cuda.blockIdx.x * T
+            acc = float32(0)
+        """),
+        ("Bs = cuda.shared.array((T, width), float32)",
+         "Bs = cuda.shared.array((T, padded), float32)"),
+        ("width = T + 1", "", "padded = T + 1"),
+    ),),
     "columns rotated by the row": (swizzled,),
-}
+}  # fmt: skip
 
 BARRIER = "            cuda.syncthreads()\n"
 FIRST = f"{BARRIER}            for p in range(T):\n"

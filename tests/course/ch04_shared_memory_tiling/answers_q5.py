@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import Tiling, cuda, kernels
 from gemmlab.course.ch04_shared_memory_tiling.q5_traffic_budget import build
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import Wrong, edited, wrong
 
 
 def two_tiles_of_b(T):
@@ -38,40 +38,6 @@ def two_tiles_of_b(T):
                     C[row, col] = alpha * acc[half]
                 else:
                     C[row, col] = alpha * acc[half] + beta * C[row, col]
-
-    return kernel
-
-
-def neighbours(T):
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        row = cuda.blockIdx.y * T + y
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, wide), float32)
-        origin = cuda.blockIdx.x * 2 * T
-        even = float32(0)
-        odd = float32(0)
-        for start in range(0, k, T):
-            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
-            for half in range(2):
-                col = origin + half * T + x
-                value = B[start + y, col] if start + y < k and col < n else float32(0)
-                Bs[y, half * T + x] = value
-            cuda.syncthreads()
-            for p in range(T):
-                even += As[y, p] * Bs[p, 2 * x]
-                odd += As[y, p] * Bs[p, 2 * x + 1]
-            cuda.syncthreads()
-        col = origin + 2 * x
-        if row < m and col < n:
-            C[row, col] = alpha * even + (beta * C[row, col] if beta != 0 else float32(0))
-        if row < m and col + 1 < n:
-            C[row, col + 1] = alpha * odd + (beta * C[row, col + 1] if beta != 0 else float32(0))
 
     return kernel
 
@@ -117,37 +83,33 @@ def strided(T):
 RIGHT = {
     "strided": (strided,),
     "two tiles of B, sums in an array": (two_tiles_of_b,),
-    "columns 2x and 2x + 1, copied side by side": (neighbours,),
-}
-
-
-def one_element(T):
-    return kernels.tiled.build(Tiling.square(T))
-
-
-def two_passes(T):
-    def kernel(alpha, A, B, beta, C):
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        row = cuda.blockIdx.y * T + y
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        for half in range(2):
-            col = (cuda.blockIdx.x * 2 + half) * T + x
-            acc = float32(0)
+    "columns 2x and 2x + 1, copied side by side": (edited(
+        build,
+        ("left = cuda.blockIdx.x * 2 * T + x", ")", """
+            origin = cuda.blockIdx.x * 2 * T
+            even = float32(0)
+            odd = float32(0)
             for start in range(0, k, T):
                 As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
-                Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+                for half in range(2):
+                    col = origin + half * T + x
+                    value = B[start + y, col] if start + y < k and col < n else float32(0)
+                    Bs[y, half * T + x] = value
                 cuda.syncthreads()
                 for p in range(T):
-                    acc += As[y, p] * Bs[p, x]
+                    even += As[y, p] * Bs[p, 2 * x]
+                    odd += As[y, p] * Bs[p, 2 * x + 1]
                 cuda.syncthreads()
+            col = origin + 2 * x
             if row < m and col < n:
-                C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
-
-    return kernel
+                C[row, col] = alpha * even + (beta * C[row, col] if beta != 0 else float32(0))
+            if row < m and col + 1 < n:
+                C[row, col + 1] = alpha * odd + (
+                    beta * C[row, col + 1] if beta != 0 else float32(0)
+                )
+        """),
+    ),),
+}  # fmt: skip
 
 
 def no_tiles(T):
@@ -172,8 +134,28 @@ COPIES = """            As[y, x] = A[row, start + x] if row < m and start + x < 
 BARRIER = "            cuda.syncthreads()\n"
 
 WRONG = {
-    "one element a thread": Wrong("the tile is T by T", "not-written", (one_element,)),
-    "two passes": Wrong("twice the work is two elements", "traffic-over-budget", (two_passes,)),
+    "one element a thread": Wrong(
+        "the tile is T by T", "not-written", (lambda T: kernels.tiled.build(Tiling.square(T)),)
+    ),
+    "two passes": wrong(
+        two_tiles_of_b, "twice the work is two elements", "traffic-over-budget",
+        ("Bl = cuda.shared.array((T, T), float32)",
+         "C[row, col] = alpha * acc[half] + beta * C[row, col]", """
+            Bs = cuda.shared.array((T, T), float32)
+            for half in range(2):
+                col = (cuda.blockIdx.x * 2 + half) * T + x
+                acc = float32(0)
+                for start in range(0, k, T):
+                    As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+                    Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)
+                    cuda.syncthreads()
+                    for p in range(T):
+                        acc += As[y, p] * Bs[p, x]
+                    cuda.syncthreads()
+                if row < m and col < n:
+                    C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
+        """),
+    ),
     "no tiles": Wrong("caches do it", "shared-memory-not-used", (no_tiles,)),
     "copies columns 2x and 2x + 1": wrong(
         build, "a thread copies what it uses", "copy-not-coalesced",
@@ -193,8 +175,7 @@ WRONG = {
         ("(T, wide)", "(T, T)"), ("Bs[y, x + T]", "Bs[x, y]"), ("Bs[p, x + T]", "Bs[x, p]"),
     ),
     "no second barrier": wrong(
-        build, "one barrier is enough", "barrier-after-reading",
-        (f"x + T]\n{BARRIER}", "x + T]\n"),
+        build, "one barrier is enough", "barrier-after-reading", (f"x + T]\n{BARRIER}", "x + T]\n"),
     ),
     "no first barrier": wrong(
         build, "threads copy in step", "barrier-before-reading",
@@ -204,8 +185,7 @@ WRONG = {
         build, "one sum is enough", "right-in-part", ("acc_right += a", "acc_left += a")
     ),
     "beta dropped on the right": wrong(
-        build, "one epilogue is enough", "columns-wrong",
-        (" + beta * C[row, right]", ""),
+        build, "one epilogue is enough", "columns-wrong", (" + beta * C[row, right]", ""),
     ),
     "float16 sums": wrong(
         build, "half precision is enough for sums", "low-precision",
@@ -215,49 +195,39 @@ WRONG = {
 }  # fmt: skip
 
 
-def half_the_threads(T):
-    """The kernel in which threads of even y compute two rows, and the others none."""
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        row = cuda.blockIdx.y * T + y
-        left = cuda.blockIdx.x * wide + x
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, wide), float32)
-        acc = cuda.local.array((2, 2), float32)
-        for i in range(2):
-            for j in range(2):
-                acc[i, j] = 0
-        for start in range(0, k, T):
-            As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
-            for j in range(2):
-                c = left + j * T
-                Bs[y, x + j * T] = B[start + y, c] if start + y < k and c < n else float32(0)
-            cuda.syncthreads()
-            if y % 2 == 0:
-                for p in range(T):
-                    for i in range(2):
-                        for j in range(2):
-                            acc[i, j] += As[y + i, p] * Bs[p, x + j * T]
-            cuda.syncthreads()
-        if y % 2 == 0:
+FOOLING = {
+    # The kernel in which threads of even y compute two rows, and the others none.
+    "half of the threads": wrong(
+        build, "fewer threads, more each", "few-threads-multiply",
+        ("row = cuda.blockIdx.y * T + y", ")", """
+            row = cuda.blockIdx.y * T + y
+            left = cuda.blockIdx.x * wide + x
+            As = cuda.shared.array((T, T), float32)
+            Bs = cuda.shared.array((T, wide), float32)
+            acc = cuda.local.array((2, 2), float32)
             for i in range(2):
                 for j in range(2):
-                    r, c = row + i, left + j * T
-                    if r < m and c < n:
-                        s = alpha * acc[i, j]
-                        C[r, c] = s if beta == 0 else s + beta * C[r, c]
-
-    return kernel
-
-
-FOOLING = {
-    "half of the threads": fooling(
-        "fewer threads, more each", "few-threads-multiply", half_the_threads
+                    acc[i, j] = 0
+            for start in range(0, k, T):
+                As[y, x] = A[row, start + x] if row < m and start + x < k else float32(0)
+                for j in range(2):
+                    c = left + j * T
+                    Bs[y, x + j * T] = B[start + y, c] if start + y < k and c < n else float32(0)
+                cuda.syncthreads()
+                if y % 2 == 0:
+                    for p in range(T):
+                        for i in range(2):
+                            for j in range(2):
+                                acc[i, j] += As[y + i, p] * Bs[p, x + j * T]
+                cuda.syncthreads()
+            if y % 2 == 0:
+                for i in range(2):
+                    for j in range(2):
+                        r, c = row + i, left + j * T
+                        if r < m and c < n:
+                            s = alpha * acc[i, j]
+                            C[r, c] = s if beta == 0 else s + beta * C[r, c]
+        """),
     ),
     "a column of threads copies": wrong(
         build,
@@ -276,19 +246,12 @@ FOOLING = {
         ),
     ),
     "tiles of 64": wrong(
-        build,
-        "the largest tile serves all",
-        "tile-size-fixed",
-        ("(T, wide)", "(32, 64)"),
+        build, "the largest tile serves all", "tile-size-fixed", ("(T, wide)", "(32, 64)"),
     ),
     "B cleared": wrong(
-        build,
-        "B is not needed afterwards",
-        "inputs-changed",
-        (
-            "        if row < m and left < n:",
-            "        if m <= T and n <= wide and k <= T and y < k and left < n:\n"
-            "            B[y, left] = 0\n        if row < m and left < n:",
-        ),
+        build, "B is not needed afterwards", "inputs-changed",
+        ("        if row < m and left < n:",
+         "        if m <= T and n <= wide and k <= T and y < k and left < n:\n"
+         "            B[y, left] = 0\n        if row < m and left < n:"),
     ),
-}
+}  # fmt: skip

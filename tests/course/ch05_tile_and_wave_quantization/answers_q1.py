@@ -132,21 +132,18 @@ WRONG = {
 }  # fmt: skip
 
 
-def without_tiles(T):
-    def kernel(alpha, A, B, beta, C):
-        j, i = cuda.grid(2)
-        if i < C.shape[0] and j < C.shape[1]:
-            acc = float32(0)
-            for p in range(A.shape[1]):
-                acc += A[i, p] * B[p, j]
-            C[i, j] = alpha * acc if beta == 0 else alpha * acc + beta * C[i, j]
-
-    return kernel
-
-
 FOOLING = {
-    "no tiles, no waste": fooling(
-        "loads from shared memory are what is counted", "shared-memory-not-used", without_tiles
+    "no tiles, no waste": wrong(
+        build, "loads from shared memory are what is counted", "shared-memory-not-used",
+        ("As = cuda.shared.array((T, T), float32)",
+         "C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]", """
+            j, i = cuda.grid(2)
+            if i < C.shape[0] and j < C.shape[1]:
+                acc = float32(0)
+                for p in range(A.shape[1]):
+                    acc += A[i, p] * B[p, j]
+                C[i, j] = alpha * acc if beta == 0 else alpha * acc + beta * C[i, j]
+        """),
     ),
     "one operand past the tiles": wrong(
         build, "loads from shared memory are what is counted", "traffic-over-budget",

@@ -89,9 +89,7 @@ WRONG = {
     "one further": _widest(
         "the step is the answer", "first-of-the-next", "waves * sms // down * bn + 1"
     ),
-    "one row": _widest(
-        "tiles lie in one row", "one-row-of-tiles", "-(-across // sms) * sms * bn"
-    ),
+    "one row": _widest("tiles lie in one row", "one-row-of-tiles", "-(-across // sms) * sms * bn"),
     "how many more": _widest("free columns", "columns-added", "waves * sms // down * bn - n"),
     "one wave": _widest("a launch is one wave", "one-wave-alone", "sms // down * bn"),
     "a gap": _widest("two of three are enough", "not-attempted", "..."),

@@ -65,17 +65,13 @@ RIGHT = {
 }
 
 
-def a_tile_each(T):
-    return kernels.tiled.build(Tiling.square(T))
-
-
 WRONG = {
     "one tile each": wrong(
         build, "there is a block for each tile", "not-written",
         (NEXT, "            tile += down * across\n"),
     ),
     "the rung of the ladder": fooling(
-        "blockIdx says which tile", "not-written", a_tile_each
+        "blockIdx says which tile", "not-written", lambda T: kernels.tiled.build(Tiling.square(T))
     ),
     "the sum runs on": wrong(
         build, "a sum starts once", "right-in-part",

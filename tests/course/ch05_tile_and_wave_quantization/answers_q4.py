@@ -120,15 +120,11 @@ class Any:
 
 FOOLING = {
     "by heart": fooling("the cases are in the package", "known-cases-only", by_heart),
-    "another tile": fooling(
-        "any tile will do", "wrong-type", lambda m, n, sms, speeds: (1, 1)
-    ),
+    "another tile": fooling("any tile will do", "wrong-type", lambda m, n, sms, speeds: (1, 1)),
     "every tile at once": fooling(
         "the result compares itself", "wrong-type", lambda m, n, sms, speeds: Any()
     ),
-    "the others are dropped": fooling(
-        "who is alone is best", "arguments-changed", keeps_one
-    ),
+    "the others are dropped": fooling("who is alone is best", "arguments-changed", keeps_one),
     "two rules by size": fooling(
         "a rule of thumb is enough", "right-in-part",
         lambda m, n, sms, speeds: (max if m * n > 2_000_000 else min)(

@@ -5,7 +5,7 @@ from numpy import float32
 from gemmlab import cuda, kernels
 from gemmlab.course.ch06_register_tiles.q1_register_tile import build_thread_tile as build
 from gemmlab.course.ch06_register_tiles.q1_register_tile import tiling
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import edited, wrong
 
 INNER = """            for p in range(T):
                 a0 = As[y, p]
@@ -17,48 +17,6 @@ INNER = """            for p in range(T):
                 acc[1, 0] += a1 * b0
                 acc[1, 1] += a1 * b1
 """
-
-
-def the_rung(T):
-    return kernels.register_tiled.build(tiling(T))
-
-
-def neighbours(T):
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((T, wide), float32)  # transposed
-        Bs = cuda.shared.array((T, wide), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        top = cuda.blockIdx.y * wide
-        left = cuda.blockIdx.x * wide
-        s00 = s01 = s10 = s11 = float32(0)
-        for start in range(0, k, T):
-            for i in range(y, wide, T):
-                inside = top + i < m and start + x < k
-                As[x, i] = A[top + i, start + x] if inside else float32(0)
-            for j in range(x, wide, T):
-                inside = start + y < k and left + j < n
-                Bs[y, j] = B[start + y, left + j] if inside else float32(0)
-            cuda.syncthreads()
-            for p in range(T):
-                a0, a1, b0, b1 = As[p, 2 * y], As[p, 2 * y + 1], Bs[p, 2 * x], Bs[p, 2 * x + 1]
-                s00 += a0 * b0
-                s01 += a0 * b1
-                s10 += a1 * b0
-                s11 += a1 * b1
-            cuda.syncthreads()
-        for i in range(2):
-            for j in range(2):
-                r, c = top + 2 * y + i, left + 2 * x + j
-                s = (s00 if j == 0 else s01) if i == 0 else (s10 if j == 0 else s11)
-                if r < m and c < n:
-                    C[r, c] = alpha * s + (beta * C[r, c] if beta != 0 else float32(0))
-
-    return kernel
 
 
 def outer_product(T):
@@ -105,28 +63,39 @@ def outer_product(T):
 
 RIGHT = {
     "an outer product for each p": (outer_product,),
-    "the rung itself": (the_rung,),
-    "neighbours, A's tile transposed": (neighbours,),
-}
-
-
-def from_global(T):
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        m, n = C.shape
-        row = cuda.blockIdx.y * wide + cuda.threadIdx.y
-        col = cuda.blockIdx.x * wide + cuda.threadIdx.x
-        for i in range(2):
-            for j in range(2):
-                r, c = row + i * T, col + j * T
-                if r < m and c < n:
-                    acc = float32(0)
-                    for p in range(A.shape[1]):
-                        acc += A[r, p] * B[p, c]
-                    C[r, c] = alpha * acc if beta == 0 else alpha * acc + beta * C[r, c]
-
-    return kernel
+    "the rung itself": (lambda T: kernels.register_tiled.build(tiling(T)),),
+    "neighbours, A's tile transposed": (edited(
+        build,
+        ("row = cuda.blockIdx.y * wide + y", "C[r, c] = alpha * acc[i, j] + beta * C[r, c]", """
+            top = cuda.blockIdx.y * wide
+            left = cuda.blockIdx.x * wide
+            s00 = s01 = s10 = s11 = float32(0)
+            for start in range(0, k, T):
+                for i in range(y, wide, T):
+                    inside = top + i < m and start + x < k
+                    As[x, i] = A[top + i, start + x] if inside else float32(0)
+                for j in range(x, wide, T):
+                    inside = start + y < k and left + j < n
+                    Bs[y, j] = B[start + y, left + j] if inside else float32(0)
+                cuda.syncthreads()
+                for p in range(T):
+                    a0, a1, b0, b1 = As[p, 2 * y], As[p, 2 * y + 1], Bs[p, 2 * x], Bs[p, 2 * x + 1]
+                    s00 += a0 * b0
+                    s01 += a0 * b1
+                    s10 += a1 * b0
+                    s11 += a1 * b1
+                cuda.syncthreads()
+            for i in range(2):
+                for j in range(2):
+                    r, c = top + 2 * y + i, left + 2 * x + j
+                    s = (s00 if j == 0 else s01) if i == 0 else (s10 if j == 0 else s11)
+                    if r < m and c < n:
+                        C[r, c] = alpha * s + (beta * C[r, c] if beta != 0 else float32(0))
+        """),
+        ("As = cuda.shared.array((wide, T), float32)",
+         "As = cuda.shared.array((T, wide), float32)"),
+    ),),
+}  # fmt: skip
 
 
 def inner(text):
@@ -151,7 +120,22 @@ WRONG = {
                         acc[i, j] += a * Bs[p, x + j * T]
 """),
     ),
-    "no tiles": Wrong("caches do it", "shared-memory-not-used", (from_global,)),
+    "no tiles": wrong(
+        outer_product, "caches do it", "shared-memory-not-used",
+        ("As = cuda.shared.array((wide, T), float32)", "C[r, c] = alpha * acc[e] + old", """
+            m, n = C.shape
+            row = cuda.blockIdx.y * wide + cuda.threadIdx.y
+            col = cuda.blockIdx.x * wide + cuda.threadIdx.x
+            for i in range(2):
+                for j in range(2):
+                    r, c = row + i * T, col + j * T
+                    if r < m and c < n:
+                        acc = float32(0)
+                        for p in range(A.shape[1]):
+                            acc += A[r, p] * B[p, c]
+                        C[r, c] = alpha * acc if beta == 0 else alpha * acc + beta * C[r, c]
+        """),
+    ),
     "rows are neighbours": wrong(
         build, "a thread's rows are side by side", "places-mixed",
         ("As[y, p]", "As[2 * y, p]"), ("As[y + T, p]", "As[2 * y + 1, p]"),
@@ -220,55 +204,11 @@ FROM_B = """            for p in range(T):
 """
 
 
-def one_for_all(T):
-    """The kernel in which the threads copy, and a row of them computes."""
-    wide = 2 * T
-
-    def kernel(alpha, A, B, beta, C):
-        As = cuda.shared.array((wide, T), float32)
-        Bs = cuda.shared.array((T, wide), float32)
-        acc = cuda.local.array((wide, wide), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x = cuda.threadIdx.x
-        y = cuda.threadIdx.y
-        top, left = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
-        for i in range(wide):
-            for j in range(wide):
-                acc[i, j] = 0
-        for start in range(0, k, T):
-            for i in range(y, wide, T):
-                inside = top + i < m and start + x < k
-                As[i, x] = A[top + i, start + x] if inside else float32(0)
-            for j in range(x, wide, T):
-                inside = start + y < k and left + j < n
-                Bs[y, j] = B[start + y, left + j] if inside else float32(0)
-            cuda.syncthreads()
-            if y == 0:
-                for i in range(wide):
-                    for j in range(x, wide, T):
-                        for p in range(T):
-                            acc[i, j] += As[i, p] * Bs[p, j]
-            cuda.syncthreads()
-        if y == 0:
-            for i in range(wide):
-                for j in range(x, wide, T):
-                    if top + i < m and left + j < n:
-                        s = alpha * acc[i, j]
-                        C[top + i, left + j] = s if beta == 0 else s + beta * C[top + i, left + j]
-
-    return kernel
-
-
 FOOLING = {
     "no beta in the lower rows": wrong(
-        build,
-        "one epilogue is enough",
-        "rows-wrong",
-        (
-            "alpha * acc[i, j] + beta * C[r, c]",
-            "alpha * acc[i, j] + (beta * C[r, c] if i == 0 else float32(0))",
-        ),
+        build, "one epilogue is enough", "rows-wrong",
+        ("alpha * acc[i, j] + beta * C[r, c]",
+         "alpha * acc[i, j] + (beta * C[r, c] if i == 0 else float32(0))"),
     ),
     "A from global memory": wrong(
         build, "only shared loads are counted", "traffic-over-budget", inner(FROM_A)
@@ -277,22 +217,50 @@ FOOLING = {
         build, "only shared loads are counted", "traffic-over-budget", inner(FROM_B)
     ),
     "sums of zeros, then B cleared": wrong(
-        build,
-        "the check compares what is left",
-        "inputs-changed",
-        (
-            "        for start in range(0, k, T):",
-            "        if m <= T and n <= T and k <= T and y < k and col < n:\n"
-            "            B[y, col] = 0\n        for start in range(0, k, T):",
-        ),
+        build, "the check compares what is left", "inputs-changed",
+        ("        for start in range(0, k, T):",
+         "        if m <= T and n <= T and k <= T and y < k and col < n:\n"
+         "            B[y, col] = 0\n        for start in range(0, k, T):"),
     ),
-    "a row of threads for a block": fooling(
-        "the result is what counts", "few-threads-multiply", one_for_all
+    # The kernel in which the threads copy, and a row of them computes.
+    "a row of threads for a block": wrong(
+        build, "the result is what counts", "few-threads-multiply",
+        ("for start in range(0, k, T):", "C[r, c] = alpha * acc[i, j] + beta * C[r, c]", """
+            for start in range(0, k, T):
+                for i in range(y, wide, T):
+                    inside = top + i < m and start + x < k
+                    As[i, x] = A[top + i, start + x] if inside else float32(0)
+                for j in range(x, wide, T):
+                    inside = start + y < k and left + j < n
+                    Bs[y, j] = B[start + y, left + j] if inside else float32(0)
+                cuda.syncthreads()
+                if y == 0:
+                    for i in range(wide):
+                        for j in range(x, wide, T):
+                            for p in range(T):
+                                acc[i, j] += As[i, p] * Bs[p, j]
+                cuda.syncthreads()
+            if y == 0:
+                for i in range(wide):
+                    for j in range(x, wide, T):
+                        if top + i < m and left + j < n:
+                            s = alpha * acc[i, j]
+                            C[top + i, left + j] = (
+                                s if beta == 0 else s + beta * C[top + i, left + j]
+                            )
+        """),
+        ("row = cuda.blockIdx.y * wide + y", "for j in range(2):", """
+            top, left = cuda.blockIdx.y * wide, cuda.blockIdx.x * wide
+            for i in range(wide):
+                for j in range(wide):
+        """),
+        ("Bs = cuda.shared.array((T, wide), float32)", "", """
+            Bs = cuda.shared.array((T, wide), float32)
+            acc = cuda.local.array((wide, wide), float32)
+        """),
     ),
     "tiles of 32": wrong(
-        build,
-        "the largest tile serves all",
-        "tile-size-fixed",
+        build, "the largest tile serves all", "tile-size-fixed",
         ("cuda.shared.array((wide, T)", "cuda.shared.array((64, 32)"),
     ),
-}
+}  # fmt: skip

@@ -322,8 +322,7 @@ FOOLING = {
          "            if y > 0:\n                cuda.syncthreads()\n            start += T"),
     ),
     "C read in any case": wrong(
-        build, "0 times C is 0", "beta-zero-reads-c",
-        (" if beta != 0 else float32(0)\n", "\n"),
+        build, "0 times C is 0", "beta-zero-reads-c", (" if beta != 0 else float32(0)\n", "\n"),
     ),
     "alpha by heart": wrong(
         build, "the cases are in the package", "known-cases-only",

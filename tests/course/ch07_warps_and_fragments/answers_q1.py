@@ -18,22 +18,6 @@ from tests.course.answers import (
 )
 
 
-def row_by_bits(lane, x):
-    return (lane >> 2) | ((x & 2) << 2)
-
-
-def column_by_bits(lane, x):
-    return ((lane & 3) << 1) | (x & 1) | ((x & 4) << 1)
-
-
-def row_by_cases(lane, x):
-    return lane // 4 + (8 if x in (2, 3, 6, 7, 10, 11, 14, 15) else 0)
-
-
-def column_by_table(lane, x):
-    return A.element(lane, x)[1]
-
-
 def row_by_steps(lane, x):
     """The step of each bit, summed up."""
     steps = {2: 1, 3: 2, 4: 4}
@@ -49,20 +33,25 @@ def column_by_divmod(lane, x):
     return odd + pair + pair + [0, 0, 8, 8][quadrant]
 
 
-def row_by_numpy(lane, x):
-    return np.array([0, 0, 8, 8] * 4)[x] + np.int32(lane // 4)
-
-
 def column_by_digits(lane, x):
     bits = f"{x:04b}"[1] + f"{lane:05b}"[3:] + f"{x:04b}"[3]
     return int(bits, 2)
 
 
 RIGHT = {
-    "bits": (row_by_bits, column_by_bits),
-    "cases, and the library": (row_by_cases, column_by_table),
+    "bits": (
+        lambda lane, x: (lane >> 2) | ((x & 2) << 2),
+        lambda lane, x: ((lane & 3) << 1) | (x & 1) | ((x & 4) << 1),
+    ),
+    "cases, and the library": (
+        lambda lane, x: lane // 4 + (8 if x in (2, 3, 6, 7, 10, 11, 14, 15) else 0),
+        lambda lane, x: A.element(lane, x)[1],
+    ),
     "steps, and divmod": (row_by_steps, column_by_divmod),
-    "NumPy, and binary digits": (row_by_numpy, column_by_digits),
+    "NumPy, and binary digits": (
+        lambda lane, x: np.array([0, 0, 8, 8] * 4)[x] + np.int32(lane // 4),
+        column_by_digits,
+    ),
 }
 
 ROW = "lane // 4 + 8 * (x // 2 % 2)"
@@ -122,10 +111,6 @@ def replaces_the_reference(lane, x):
     return 0
 
 
-def as_many_as_you_like(lane, x):
-    return np.array([row_of(lane, x)])
-
-
 FOOLING = {
     "rows in order": fooling(
         "the check asks in order", "known-cases-only", in_order(row_of, CASES), column_of
@@ -161,7 +146,10 @@ FOOLING = {
         "no verdict is a pass", "exits", lambda lane, x: os._exit(0), column_of
     ),
     "an array": fooling(
-        "an array of one is a number", "wrong-type", as_many_as_you_like, column_of
+        "an array of one is a number",
+        "wrong-type",
+        lambda lane, x: np.array([row_of(lane, x)]),
+        column_of,
     ),
     "True and False": fooling(
         "True is 1", "wrong-type", lambda lane, x: row_of(lane, x) or False, column_of

@@ -104,8 +104,7 @@ WRONG = {
     "the map of A": of("A, B and C have one map", "outside", ("element_b", "element_a")),
     "C transposed": of("C is stored by columns", "outside", (STORE, "C[j, i] = c[x]")),
     "high half first": of(
-        "the first element is the high half",
-        "halves-swapped",
+        "the first element is the high half", "halves-swapped",
         (PAIR, "pack_f16x2(B[p + i + 1, j], B[p + i, j])"),
     ),
     "p forgotten": of(
@@ -120,14 +119,11 @@ WRONG = {
     "rows exchanged": of("the order is free", "rows-mixed", (STORE, "C[(i + 8) % 16, j] = c[x]")),
     "a lane a row": of("a lane owns a row", "two-writers", (STORE, "C[lane % 16, x] = c[x]")),
     "one register": of(
-        "both registers are the same",
-        "registers-alike",
+        "both registers are the same", "registers-alike",
         ("element_b(lane, 2 * w)", "element_b(lane, 0)"),
     ),
     "words": of(
-        "a register is a word",
-        "words-counted",
-        ("element_b(lane, 2 * w)", "element_b(lane, w)"),
+        "a register is a word", "words-counted", ("element_b(lane, 2 * w)", "element_b(lane, w)"),
     ),
     "the other way round": of("the order is free", "registers-exchanged", ("b[w]", "b[1 - w]")),
     "an element twice": of(
@@ -138,34 +134,26 @@ WRONG = {
     ),
     "an element a register": of("an element fills a register", "not-packed", (PAIR, "B[p + i, j]")),
     "four registers": of(
-        "a lane has four registers of B",
-        "not-packed",
-        ("for w in range(2)", "for w in range(4)"),
-        ("element_b(lane, 2 * w)", "element_b(lane, w)"),
-        (PAIR, "B[p + i, j]"),
+        "a lane has four registers of B", "not-packed", ("for w in range(2)", "for w in range(4)"),
+        ("element_b(lane, 2 * w)", "element_b(lane, w)"), (PAIR, "B[p + i, j]"),
     ),
     "half a warp": of(
-        "16 rows need 16 lanes",
-        "lanes-missing",
+        "16 rows need 16 lanes", "lanes-missing",
         ("c = mma", "if lane < 16:\n                c = mma"),
     ),
     "added to C": of("C starts at zero", "adds-to-c", (STORE, "C[i, j] += c[x]")),
     "c anew": of(
-        "mma returns the sum of all steps",
-        "last-step-only",
+        "mma returns the sum of all steps", "last-step-only",
         ("(b[0], b[1]), c)", "(b[0], b[1]), (float32(0), float32(0), float32(0), float32(0)))"),
     ),
     "C by the map of B": of("A, B and C have one map", "places-mixed", ("element_c", "element_b")),
     "columns exchanged": of("the order is free", "places-mixed", (STORE, "C[i, j ^ 1] = c[x]")),
     "rows off by one": of(
-        "rows are counted from 1",
-        "wrong-values",
+        "rows are counted from 1", "wrong-values",
         (PAIR, "pack_f16x2(B[p + (i + 1) % 16, j], B[p + (i + 2) % 16, j])"),
     ),
     "without the instruction": of(
-        "the result is what counts",
-        "no-mma",
-        (STORE, BY_HAND),
+        "the result is what counts", "no-mma", (STORE, BY_HAND),
         ("mma_m16n8k16_f32_f16((a[0], a[1], a[2], a[3]), (b[0], b[1]), c)", "c"),
     ),
     "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),

@@ -190,13 +190,10 @@ def importing(name):
 
 WRONG = {
     "sums in float16": of(
-        "C is short, too",
-        "low-precision",
-        (
-            "c = mma_m16n8k16_f32_f16(a, b, c)",
-            "c = mma_m16n8k16_f32_f16(a, b, c)\n            c = (float32(float16(c[0])), "
-            "float32(float16(c[1])), float32(float16(c[2])), float32(float16(c[3])))",
-        ),
+        "C is short, too", "low-precision",
+        ("c = mma_m16n8k16_f32_f16(a, b, c)",
+         "c = mma_m16n8k16_f32_f16(a, b, c)\n            c = (float32(float16(c[0])), "
+         "float32(float16(c[1])), float32(float16(c[2])), float32(float16(c[3])))"),
     ),
     "dense rows": of("what is unused is wasted", "bank-conflicts", ("pitch = 24", "pitch = 16")),
     "rows of 64 bytes": of("more is better", "bank-conflicts", ("pitch = 24", "pitch = 32")),
@@ -211,42 +208,33 @@ WRONG = {
     ),
     "a row a lane": of("32 lanes, 32 rows", "outside", (LOAD_A, "a = ldmatrix_x4(As, lane, 0)")),
     "side by side": of(
-        "matrices lie in a row",
-        "unused",
+        "matrices lie in a row", "unused",
         (LOAD_A, "a = ldmatrix_x4(As, lane % 8, 8 * (lane // 8 % 3))"),
     ),
     "row by row": of(
-        "matrix 1 is the upper right",
-        "quadrants-exchanged",
+        "matrix 1 is the upper right", "quadrants-exchanged",
         (LOAD_A, "a = ldmatrix_x4(As, lane % 8 + 8 * (lane // 16), 8 * (lane // 8 % 2))"),
     ),
     "columns forgotten": of(
         "16 rows are all", "left-half-twice", (LOAD_A, "a = ldmatrix_x4(As, lane % 16, 0)")
     ),
     "B as A": of(
-        "B is loaded as A is",
-        "not-transposed",
-        importing("ldmatrix_x2"),
+        "B is loaded as A is", "not-transposed", importing("ldmatrix_x2"),
         (LOAD_B, "b = ldmatrix_x2(Bs, lane % 16, 0)"),
     ),
     "c anew": of(
-        "mma returns the sum of all steps",
-        "last-step-only",
+        "mma returns the sum of all steps", "last-step-only",
         (MMA, "c = mma_m16n8k16_f32_f16(a, b, (float32(0), float32(0), float32(0), float32(0)))"),
     ),
     "A by elements": of(
-        "the values are what counts",
-        "elements-loaded",
-        importing("pack_f16x2"),
+        "the values are what counts", "elements-loaded", importing("pack_f16x2"),
         (LOAD_A, elements("As")),
     ),
     "every lane copies B": of(
         "a lane copies what it needs", "two-writers", ("range(lane, 128, 32)", "range(128)")
     ),
     "A from global memory": of(
-        "shared memory is optional",
-        "loaded-twice",
-        importing("pack_f16x2"),
+        "shared memory is optional", "loaded-twice", importing("pack_f16x2"),
         (LOAD_A, elements("A", "p + ")),
     ),
     "without the instruction": of(
@@ -281,13 +269,11 @@ WRONG = {
     ),
     "adds to C": of("C starts at zero", "not-written", (STORE, "C[i, j] += c[x]")),
     "x4 for B": of(
-        "B has 16 rows, as A",
-        "raises",
-        importing("ldmatrix_x4_trans"),
+        "B has 16 rows, as A", "raises", importing("ldmatrix_x4_trans"),
         (LOAD_B, "b = ldmatrix_x4_trans(Bs, lane % 16, 0)"),
     ),
     "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),
-}
+}  # fmt: skip
 
 
 COPY_A = "As[e // 16, e % 16] = A[e // 16, p + e % 16]"
@@ -335,10 +321,8 @@ FOOLING = {
     "B cleared": of(
         "B is not needed afterwards", "inputs-changed",
         ("            C[i, j] = c[x]",
-         "            C[i, j] = c[x]\n"
-         "        cuda.syncwarp()\n"
-         "        for e in range(lane, 128, 32):\n"
-         "            B[e // 8, e % 8] = float16(0)"),
+         "            C[i, j] = c[x]\n" "        cuda.syncwarp()\n"
+         "        for e in range(lane, 128, 32):\n" "            B[e // 8, e % 8] = float16(0)"),
     ),
     "A doubled": of(
         "A is mine", "inputs-changed",
@@ -385,10 +369,9 @@ FOOLING = {
     ),
     "mma for show": of(
         "called is used", "mma-ignored",
-        ("def kernel(A, B, C):", "from gemmlab.instructions import unpack_f16x2\n\n"
-                                 "    def kernel(A, B, C):"),
-        ("c = mma_m16n8k16_f32_f16(a, b, c)", BY_HAND),
-        ("C[i, j] = c[x]", "C[i, j] = total[x]"),
+        ("def kernel(A, B, C):",
+         "from gemmlab.instructions import unpack_f16x2\n\n" "    def kernel(A, B, C):"),
+        ("c = mma_m16n8k16_f32_f16(a, b, c)", BY_HAND), ("C[i, j] = c[x]", "C[i, j] = total[x]"),
         ("c = (float32(0), float32(0), float32(0), float32(0))",
          "c = (float32(0), float32(0), float32(0), float32(0))\n"
          "        total = cuda.local.array(4, float32)\n"

@@ -4,30 +4,13 @@ from gemmlab.course.ch07_warps_and_fragments.q4_fragment_map import CASES, B, la
 from gemmlab.course.judging import source
 from tests.course.answers import Agrees, Wrong, cell, edited, fooling, in_order
 
-
-def lane_by_bits(i, j):
-    return (j << 2) | (i >> 1 & 3)
-
-
-def register_by_bits(i, j):
-    return (i & 1) | (i >> 3 << 1)
-
-
-def lane_by_table(i, j):
-    return B.map(i, j)[0][0]
-
-
-def register_by_table(i, j):
-    return B.map(i, j)[1][0]
-
-
 RIGHT = {
     "divmod": (
         lambda i, j: j * 4 + divmod(i % 8, 2)[0],
         lambda i, j: divmod(i, 8)[0] * 2 + divmod(i, 2)[1],
     ),
-    "bits": (lane_by_bits, register_by_bits),
-    "the library": (lane_by_table, register_by_table),
+    "bits": (lambda i, j: (j << 2) | (i >> 1 & 3), lambda i, j: (i & 1) | (i >> 3 << 1)),
+    "the library": (lambda i, j: B.map(i, j)[0][0], lambda i, j: B.map(i, j)[1][0]),
 }
 
 LANE, REGISTER = "4 * j + i % 8 // 2", "i % 2 + 2 * (i // 8)"

@@ -197,8 +197,7 @@ WRONG = {
         ("local.array((2, 4, 4), float32)", "local.array((2, 4, 4), float16)"),
     ),
     "in the inner loop": of(
-        "a load stands beside its use", "loaded-again",
-        (LOADS, ""),
+        "a load stands beside its use", "loaded-again", (LOADS, ""),
         (PRODUCTS, PRODUCTS.replace(SUM, indented(LOAD_A) + indented(LOAD_B) + SUM)),
     ),
     "B for each row": of(
@@ -222,12 +221,8 @@ WRONG = {
         "matrix 1 is the upper right", "quadrants-exchanged",
         (ROW, "row, col = 16 * x + lane % 8 + 8 * (lane // 16), 8 * (lane // 8 % 2)"),
     ),
-    "a row a lane": of(
-        "32 lanes, 32 rows", "outside", (ROW, "row, col = 16 * x + lane, 0"),
-    ),
-    "padding": of(
-        "lanes go to the right", "unused", (ROW, "row, col = 16 * x + lane % 16, 16"),
-    ),
+    "a row a lane": of("32 lanes, 32 rows", "outside", (ROW, "row, col = 16 * x + lane, 0")),
+    "padding": of("lanes go to the right", "unused", (ROW, "row, col = 16 * x + lane % 16, 16")),
     "row and column exchanged": of(
         "x comes first", "misaligned", (ROW, "col, row = 16 * x + lane % 16, 8 * (lane // 16)")
     ),
@@ -242,8 +237,7 @@ WRONG = {
     "one set of sums": of(
         "a warp has one C", "sums-shared",
         (RESULT, "acc[0, y, 0], acc[0, y, 1], acc[0, y, 2], acc[0, y, 3] = mma"),
-        (SUMS, SUMS.replace("acc[x", "acc[0")),
-        (STORE, "C[16 * x + i, 8 * y + j] = acc[0, y, e]"),
+        (SUMS, SUMS.replace("acc[x", "acc[0")), (STORE, "C[16 * x + i, 8 * y + j] = acc[0, y, e]"),
     ),
     "twice": of(
         "more products do no harm", "multiplied-twice",
@@ -264,12 +258,10 @@ WRONG = {
         (LOAD_A, IN_SHARED),
     ),
     "A from global memory": of(
-        "shared memory is optional", "loaded-twice", importing("pack_f16x2"),
-        (LOAD_A, IN_GLOBAL),
+        "shared memory is optional", "loaded-twice", importing("pack_f16x2"), (LOAD_A, IN_GLOBAL),
     ),
     "two of four": of(
-        "a lane holds a pair", "not-finite",
-        (STORE, "if e < 2:\n                        " + STORE),
+        "a lane holds a pair", "not-finite", (STORE, "if e < 2:\n                        " + STORE),
     ),
     "without the instruction": of(
         "the result is what counts", "no-mma",
@@ -311,8 +303,7 @@ FOOLING = {
     ),
     "mma for show": of(
         "called is used", "mma-ignored", importing("unpack_f16x2"),
-        (PRODUCTS, BY_SHUFFLES + PRODUCTS),
-        ("for p in range(0, A.shape[1], 16):", TOTAL),
+        (PRODUCTS, BY_SHUFFLES + PRODUCTS), ("for p in range(0, A.shape[1], 16):", TOTAL),
         (STORE, STORE.replace("acc", "total")),
     ),
     "lane 0 copies": of(

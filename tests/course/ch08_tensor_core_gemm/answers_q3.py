@@ -223,13 +223,11 @@ WRONG = {
         "only loads conflict", "one-side-only", (THERE, "there = row * 64 + piece * 8")
     ),
     "turned, stored alone": of(
-        "the load finds it", "one-side-only",
-        (THERE, "there = row * 64 + (piece + row) % 8 * 8"),
+        "the load finds it", "one-side-only", (THERE, "there = row * 64 + (piece + row) % 8 * 8"),
         (FROM, "ldmatrix_x4(As, row * 64 + piece * 8)"),
     ),
     "turned, loaded alone": of(
-        "only loads conflict", "one-side-only",
-        (THERE, "there = row * 64 + piece * 8"),
+        "only loads conflict", "one-side-only", (THERE, "there = row * 64 + piece * 8"),
         (FROM, "ldmatrix_x4(As, row * 64 + (piece + row) % 8 * 8)"),
     ),
     "padded rows": of(
@@ -245,8 +243,7 @@ WRONG = {
         (THERE, THERE.replace("row % 8", "row * 8")), (FROM, FROM.replace("row % 8", "row * 8")),
     ),
     "places, not elements": of(
-        "a place is an element", "misaligned",
-        (THERE, "there = row * 64 + (piece ^ row % 8)"),
+        "a place is an element", "misaligned", (THERE, "there = row * 64 + (piece ^ row % 8)"),
     ),
     "or": of("| is ^", "two-writers", (THERE, THERE.replace("^", "|"))),
     "the lane's own element": of(

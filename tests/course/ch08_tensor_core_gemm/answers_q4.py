@@ -110,7 +110,6 @@ FOOLING = {
         "nobody can stop it", "never-ends", fragment_wavefronts, for_ever, least_side
     ),
     "an array": fooling(
-        "an array is a number", "wrong-type",
-        lambda wm, wn: np.array([1.0]), fed_share, least_side,
+        "an array is a number", "wrong-type", lambda wm, wn: np.array([1.0]), fed_share, least_side,
     ),
 }  # fmt: skip

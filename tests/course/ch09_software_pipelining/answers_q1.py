@@ -342,8 +342,7 @@ FOOLING = {
         build, "A is not needed afterwards", "inputs-changed",
         ("        if row < m and col < n:\n            if beta",
          "        if cuda.blockIdx.x == 0 and row < m and x < k and n <= T:\n"
-         "            A[row, x] = 0\n"
-         "        if row < m and col < n:\n            if beta"),
+         "            A[row, x] = 0\n" "        if row < m and col < n:\n            if beta"),
     ),
     "tiles for show": wrong(
         build, "the counter is what counts", "traffic-over-budget",

@@ -76,13 +76,9 @@ WRONG = {
         "one tile ahead is all there is", "two-at-most", ONE + "max(multiply, copy)"
     ),
     "in turn": _period("a step is copy and product", "one-after-the-other", "copy + multiply"),
-    "sum": _period(
-        "parts of a step add up", "added-up", ONE + "multiply + copy / (stages - 1)"
-    ),
+    "sum": _period("parts of a step add up", "added-up", ONE + "multiply + copy / (stages - 1)"),
     "products": _period("a pipeline hides all copies", "products-alone", "multiply"),
-    "copies": _period(
-        "memory is what takes time", "copies-alone", ONE + "copy / (stages - 1)"
-    ),
+    "copies": _period("memory is what takes time", "copies-alone", ONE + "copy / (stages - 1)"),
     "half a step": _period(
         "// divides", "whole-numbers-only", ONE + "max(multiply, copy // (stages - 1))"
     ),
@@ -95,8 +91,7 @@ WRONG = {
     "exchanged": _needed("long products need stages", "upside-down", "1 + ceil(multiply / copy)"),
     "two": _needed("double buffering always hides", "constant", "2"),
     "no prologue": _loop(
-        "every step takes a period", "prologue-forgotten",
-        "steps * period(stages, copy, multiply)",
+        "every step takes a period", "prologue-forgotten", "steps * period(stages, copy, multiply)",
     ),
     "no epilogue": _loop(
         "the last step takes a period", "epilogue-forgotten",
@@ -107,8 +102,7 @@ WRONG = {
         "copy + steps * period(stages, copy, multiply) + multiply",
     ),
     "never waiting": _loop(
-        "after the prologue all is hidden", "products-alone-in-the-loop",
-        "copy + steps * multiply",
+        "after the prologue all is hidden", "products-alone-in-the-loop", "copy + steps * multiply",
     ),
 }  # fmt: skip
 

@@ -137,9 +137,7 @@ WRONG = {
         build, "copies may begin at any time", "ring-not-used",
         (FREE + FETCH + COMMIT + MULTIPLY, FREE + MULTIPLY + FETCH + COMMIT),
     ),
-    "no group": wrong(
-        build, "copies need no group", "not-waited", (COMMIT + MULTIPLY, MULTIPLY),
-    ),
+    "no group": wrong(build, "copies need no group", "not-waited", (COMMIT + MULTIPLY, MULTIPLY)),
     "groups while there is something": wrong(
         build, "an empty group is none", "not-waited",
         (FETCH + COMMIT, "            if start + ahead * T < k:\n    " + FETCH + "    " + COMMIT),

@@ -53,9 +53,7 @@ def _share(misconception, diagnosis, new):
 
 WRONG = {
     "the GPU's": _wanted("an SM needs it all", "of-the-whole-gpu", "bandwidth * latency"),
-    "divided": _wanted(
-        "slow memory needs less", "divided-by-latency", "bandwidth / latency / sms"
-    ),
+    "divided": _wanted("slow memory needs less", "divided-by-latency", "bandwidth / latency / sms"),
     "a second": _wanted("bandwidth is what is under way", "in-a-second", "bandwidth / sms"),
     "a gap": _wanted("two of three are enough", "not-attempted", "..."),
     "no room to work": _stages(
@@ -64,9 +62,7 @@ WRONG = {
     "a block": _stages("a ring is all there is", "one-block", "1 + ceil(wanted / tile)"),
     "down": _stages("// is enough", "rounded-down", "1 + wanted // (blocks * tile)"),
     "a fraction": _stages("stages are numbers", "not-whole", "1 + wanted / (blocks * tile)"),
-    "beyond": _share(
-        "more is faster", "more-than-all", "(stages - 1) * blocks * tile / wanted"
-    ),
+    "beyond": _share("more is faster", "more-than-all", "(stages - 1) * blocks * tile / wanted"),
     "all stages": _share(
         "stages are tiles under way", "present-tile-counted",
         "min(1, stages * blocks * tile / wanted)",
@@ -88,7 +84,5 @@ FOOLING = {
         "the cases are in the package", "known-cases-only", wanted, stages, table(share, RINGS, 2),
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever, stages, share),
-    "text": fooling(
-        "words are numbers", "wrong-type", wanted, lambda *ring: str(ceil(2.5)), share,
-    ),
+    "text": fooling("words are numbers", "wrong-type", wanted, lambda *ring: str(ceil(2.5)), share),
 }  # fmt: skip

@@ -17,11 +17,10 @@ from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.explorers.stage_timeline import found as stages_over_time
-from gemmlab.explorers.stages import blocks_on, ringed, seconds
 from gemmlab.explorers.timeline import rung
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
-from gemmlab.model.pipeline import Pipeline, stages_needed
+from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed
 from gemmlab.model.step import step
 from tests.support.paths import ROOT
 
@@ -85,6 +84,11 @@ def test_three_tiles_in_registers():
 # ------------------------------------------------------------------------------ sections 4 to 6
 
 
+def ringed(stages):
+    """The tile of mma_pipelined with a ring of so many stages."""
+    return replace(kernels.mma_pipelined.default, stages=stages)
+
+
 def test_a_forgotten_wait_is_found():
     scope = notebook()
     assert "No hazard" in scope["hazards_of"](scope["copied"], 1, 32, scope["X"], scope["Y"]).data
@@ -94,24 +98,22 @@ def test_a_forgotten_wait_is_found():
 
 
 def test_what_stages_cost():
-    stage = ringed((128, 128, 32), 1)
+    stage = ringed(1)
     assert kernels.mma_pipelined.shared_bytes(HALF, stage) == 16 * 1024
     assert GPU.shared_bytes_per_sm == 228 * 1024
     assert GPU.shared_bytes_per_block == 227 * 1024
-    rings = [ringed((128, 128, 32), stages) for stages in range(1, 6)]
-    assert {blocks_on(GPU, t) for t in rings} == {2}  # "two blocks share an SM"
-    times = [seconds(t, GPU) for t in rings]
+    rings = [ringed(stages) for stages in range(1, 6)]
+    resident = {blocks_on(kernels.mma_pipelined, GPU, t, HALF) for t in rings}
+    assert resident == {2}  # "two blocks share an SM"
+    times = [launch_seconds(kernels.mma_pipelined, GPU, t, HALF) for t in rings]
     assert times[0] > times[1] > times[2] == times[3] == times[4]
     alone = [Pipeline(128, s, ONE.idle, ONE.multiply).cycles for s in (1, 4)]
     assert times[0] / times[4] < alone[0] / alone[1]
 
 
 def test_two_numbers_from_two_records_tell_the_third():
-    times = {
-        s: records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), s)).seconds
-        for s in range(1, 6)
-    }
-    at_best = {s: seconds(ringed((128, 128, 32), s), GPU) for s in times}
+    times = {s: records.find(kernels.mma_pipelined, HALF, ringed(s)).seconds for s in range(1, 6)}
+    at_best = {s: launch_seconds(kernels.mma_pipelined, GPU, ringed(s), HALF) for s in times}
     gained = [1 - t[2] / t[1] for t in (times, at_best)]
     assert all(0.26 < gain < 0.3 for gain in gained)  # "nearly three tenths, as promised"
     assert 0 < 1 - times[3] / times[2] < 0.03  # "the third hardly anything"
@@ -235,7 +237,7 @@ def test_the_ladder_of_pipelines():
     gains = [after / before for before, after in pairwise(speeds)]
     assert gains[0] == max(gains)
     assert 1.7 < gains[0] < 2  # "nearly twice the speed"
-    one_stage = records.find(kernels.mma_pipelined, HALF, ringed((128, 128, 32), 1))
+    one_stage = records.find(kernels.mma_pipelined, HALF, ringed(1))
     assert speeds[0] < one_stage.flops_per_second < speeds[1]
 
 

@@ -1,8 +1,5 @@
 """Answers to exercise 10.1."""
 
-from numpy import float32
-
-from gemmlab import cuda
 from gemmlab.course.ch10_split_k.q1_part_of_k import build_parts as build
 from tests.course.answers import edited, fooling, wrong
 
@@ -11,32 +8,21 @@ STORE = "        if row < m and col < n:\n            W[part, row, col] = acc"
 BARRIER = "                acc += As[y, p] * Bs[p, x]\n            cuda.syncthreads()\n"
 
 
-def every_split_th(T):
-    """Part p takes the steps p, p + split, p + 2·split, …"""
-
-    def kernel(A, B, W):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        split, m, n = W.shape
-        k = A.shape[1]
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        row, col = cuda.blockIdx.y * T + y, cuda.blockIdx.x * T + x
-        acc = 0.0
-        for start in range(cuda.blockIdx.z * T, k, split * T):
-            As[y, x] = A[row, start + x] if row < m and start + x < k else 0.0
-            Bs[y, x] = B[start + y, col] if start + y < k and col < n else 0.0
-            cuda.syncthreads()
-            for p in range(T):
-                acc += As[y, p] * Bs[p, x]
-            cuda.syncthreads()
-        if row < m and col < n:
-            W[cuda.blockIdx.z, row, col] = acc
-
-    return kernel
-
-
 RIGHT = {
-    "every split-th step": (every_split_th,),
+    # Part p takes the steps p, p + split, p + 2·split, …
+    "every split-th step": (edited(
+        build,
+        ("W[part, row, col] = acc", "W[cuda.blockIdx.z, row, col] = acc"),
+        ("x = cuda.threadIdx.x",
+         "Bs[y, x] = B[start + y, col] if start + y < k and col < n else float32(0)", """
+            x, y = cuda.threadIdx.x, cuda.threadIdx.y
+            row, col = cuda.blockIdx.y * T + y, cuda.blockIdx.x * T + x
+            acc = 0.0
+            for start in range(cuda.blockIdx.z * T, k, split * T):
+                As[y, x] = A[row, start + x] if row < m and start + x < k else 0.0
+                Bs[y, x] = B[start + y, col] if start + y < k and col < n else 0.0
+        """),
+    ),),
     "the first parts take one more": (
         edited(
             build,
@@ -85,8 +71,7 @@ WRONG = {
         (STORE, STORE.replace("col < n:", "col < n and begin < end:")),
     ),
     "always part 0": wrong(
-        build, "the sums go to one place", "two-writers",
-        ("W[part, row, col]", "W[0, row, col]"),
+        build, "the sums go to one place", "two-writers", ("W[part, row, col]", "W[0, row, col]"),
     ),
     "elements, not steps": wrong(
         build, "begin and end are elements", "right-in-part",
@@ -98,8 +83,7 @@ WRONG = {
         ("range(begin * T, end * T, T)", "range(begin, end, T)"),
     ),
     "no zeros beyond k": wrong(
-        build, "k is a multiple of T", "load-outside",
-        ("row < m and start + x < k", "row < m"),
+        build, "k is a multiple of T", "load-outside", ("row < m and start + x < k", "row < m"),
     ),
     "no second barrier": wrong(
         build, "one barrier a step is enough", "barrier-after-reading",

@@ -1,8 +1,5 @@
 """Answers to exercise 10.3."""
 
-from numpy import float32
-
-from gemmlab import cuda
 from gemmlab.course.ch10_split_k.q3_share_of_steps import build_stream_k as build
 from tests.course.answers import edited, fooling, wrong
 
@@ -12,39 +9,32 @@ LAST = "            last = min(steps, first + end - at)\n"
 ADD = "                cuda.atomic.add(C, (row, col), alpha * acc)\n"
 
 
-def step_by_step(T):
-    """Every step by itself, added where its tile ends or the share does."""
-
-    def kernel(alpha, A, B, C):
-        As = cuda.shared.array((T, T), float32)
-        Bs = cuda.shared.array((T, T), float32)
-        m, n = C.shape
-        k = A.shape[1]
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        across, steps = -(-n // T), -(-k // T)
-        total = -(-m // T) * across * steps
-        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-        acc = float32(0)
-        end = (block + 1) * total // blocks
-        for at in range(block * total // blocks, end):
-            tile, step = divmod(at, steps)
-            row, col, p = tile // across * T + y, tile % across * T + x, step * T
-            As[y, x] = A[row, p + x] if row < m and p + x < k else float32(0)
-            Bs[y, x] = B[p + y, col] if p + y < k and col < n else float32(0)
-            cuda.syncthreads()
-            for q in range(T):
-                acc += As[y, q] * Bs[q, x]
-            cuda.syncthreads()
-            if step == steps - 1 or at == end - 1:
-                if row < m and col < n:
-                    cuda.atomic.add(C, (row, col), alpha * acc)
-                acc = float32(0)
-
-    return kernel
-
-
 RIGHT = {
-    "step by step": (step_by_step,),
+    # Every step by itself, added where its tile ends or the share does.
+    "step by step": (edited(
+        build,
+        ("x = cuda.threadIdx.x", "at += last - first", """
+            x, y = cuda.threadIdx.x, cuda.threadIdx.y
+            across, steps = -(-n // T), -(-k // T)
+            total = -(-m // T) * across * steps
+            block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+            acc = float32(0)
+            end = (block + 1) * total // blocks
+            for at in range(block * total // blocks, end):
+                tile, step = divmod(at, steps)
+                row, col, p = tile // across * T + y, tile % across * T + x, step * T
+                As[y, x] = A[row, p + x] if row < m and p + x < k else float32(0)
+                Bs[y, x] = B[p + y, col] if p + y < k and col < n else float32(0)
+                cuda.syncthreads()
+                for q in range(T):
+                    acc += As[y, q] * Bs[q, x]
+                cuda.syncthreads()
+                if step == steps - 1 or at == end - 1:
+                    if row < m and col < n:
+                        cuda.atomic.add(C, (row, col), alpha * acc)
+                    acc = float32(0)
+        """),
+    ),),
     "the first shares have one more": (
         edited(
             build,

@@ -10,10 +10,6 @@ from gemmlab.numerics import fused_dot_add
 from tests.course.answers import Wrong, fooling, table, wrong
 
 
-def library(a, b, c):
-    return float(fused_dot_add(np.float16(a), np.float16(b), np.float32(c)))
-
-
 def whole_numbers(a, b, c):
     terms = [
         (Fraction(x) * Fraction(y), frexp(x)[1] + frexp(y)[1] - 2)
@@ -47,7 +43,9 @@ def in_two_passes(a, b, c):
 
 RIGHT = {
     "in two passes": (in_two_passes,),
-    "the library": (library,),
+    "the library": (
+        lambda a, b, c: float(fused_dot_add(np.float16(a), np.float16(b), np.float32(c))),
+    ),
     "whole numbers": (whole_numbers,),
 }
 
@@ -77,10 +75,6 @@ def c_last(a, b, c):
     return float(total)
 
 
-def nearest(a, b, c):
-    return float(np.float32(exact(a, b, c)))
-
-
 def cut_once(a, b, c):
     total = exact(a, b, c)
     place = 2.0 ** (frexp(total)[1] - 24) if total else 1.0
@@ -92,7 +86,10 @@ assert floor(-1.5) == -2  # what the wrong answer with // relies on
 WRONG = {
     "exact": Wrong("Tensor Cores are exact", "nothing-lost", (exact,)),
     "FMA by FMA": Wrong("a Tensor Core is many FMAs", "one-by-one", (cuda_core,)),
-    "rounded once": Wrong("one rounding, to nearest", "rounded-once-to-nearest", (nearest,)),
+    "rounded once": Wrong(
+        "one rounding, to nearest", "rounded-once-to-nearest",
+        (lambda a, b, c: float(np.float32(exact(a, b, c))),),
+    ),
     "cut once": Wrong("the sum is cut, the terms are not", "not-aligned", (cut_once,)),
     "to nearest at the end": of(
         "float32 is rounded to nearest", "last-to-nearest", (LAST, "place * round(total / place)")
@@ -105,14 +102,12 @@ WRONG = {
         "// cuts off", "terms-rounded-down", (CUT, CUT.replace("math.trunc", "math.floor"))
     ),
     "exponent of the product": of(
-        "products are normalised",
-        "products-normalised",
+        "products are normalised", "products-normalised",
         ("exponent(x) + exponent(y)", "exponent(x * y)"),
     ),
     "zeros": of("a zero is a term like others", "zeros-count", (" if x and y]", "]")),
     "c comes last": of(
-        "products are summed first",
-        "c-sets-no-exponent",
+        "products are summed first", "c-sets-no-exponent",
         ("[exponent(c)] if c else []", "[exponent(c)] if c and not largest else []"),
     ),
     "c whole": of("c is a float32 already", "c-not-cut", ("math.trunc(c / unit)", "c / unit")),
@@ -123,49 +118,38 @@ WRONG = {
     ),
     "no c": of("c is added by somebody else", "c-forgotten", ("math.trunc(c / unit) + sum", "sum")),
     "no c at all": of(
-        "c is added by somebody else",
-        "c-forgotten",
-        ("math.trunc(c / unit) + sum", "sum"),
+        "c is added by somebody else", "c-forgotten", ("math.trunc(c / unit) + sum", "sum"),
         ("    largest += [exponent(c)] if c else []\n", ""),
     ),
     "a c of zero": of(
-        "every number has an exponent",
-        "zeros-count",
+        "every number has an exponent", "zeros-count",
         ("[exponent(c)] if c else []", "[exponent(c)]"),
     ),
     "c last, in float32": Wrong("np.dot, and then c", "one-by-one", (c_last,)),
     "cut once, to units": of(
-        "the sum is cut, the terms are not",
-        "not-aligned",
+        "the sum is cut, the terms are not", "not-aligned",
         (CUT, "math.trunc((c + sum(x * y for x, y in pairs)) / unit)"),
     ),
     "c alone is cut": of(
-        "products are exact",
-        "products-not-cut",
+        "products are exact", "products-not-cut",
         (CUT, "math.trunc(c / unit) + sum(x * y / unit for x, y in pairs)"),
     ),
     "products in float16": of(
-        "a product has the format of its factors",
-        "products-rounded",
-        (
-            "    pairs =",
-            "    from gemmlab.numerics import round_to\n\n"
-            "    def rounded(x, y):\n"
-            "        return float(round_to(x * y, 'float16'))\n\n"
-            "    pairs =",
-        ),
+        "a product has the format of its factors", "products-rounded",
+        ("    pairs =",
+         "    from gemmlab.numerics import round_to\n\n" "    def rounded(x, y):\n"
+         "        return float(round_to(x * y, 'float16'))\n\n" "    pairs ="),
         (CUT, CUT.replace("x * y", "rounded(x, y)")),
     ),
     "units": of("the sum is in units", "in-units", ("total = unit * (", "total = (")),
     "23 bits": of("24 bits lie below the first", "other-bits-at-the-end", ("- 23)", "- 22)")),
     "25 bits": of("24 bits lie below the first", "other-bits-at-the-end", ("- 23)", "- 24)")),
     "exponents cut, not floored": of(
-        "int() is floor()",
-        "right-in-part",
+        "int() is floor()", "right-in-part",
         ("exponent(x) + exponent(y)", "int(math.log2(abs(x))) + int(math.log2(abs(y)))"),
     ),
     "nothing": of("nothing is a number", "wrong-type", (f"return {LAST}", "return None")),
-}
+}  # fmt: skip
 
 
 def appends(a, b, c):

@@ -7,11 +7,10 @@ from gemmlab.course.ch12_tcec.q1_corrected_product import (
     build_corrected,
     element_a,
     element_b,
-    element_c,
 )
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.tcec.shared.splitting import UNSCALE, split_two
-from tests.course.answers import wrong
+from tests.course.answers import edited, wrong
 
 CROSS_A = "cross = mma_m16n8k16_f32_f16(a_low, b_high, cross)"
 CROSS_B = "cross = mma_m16n8k16_f32_f16(a_high, b_low, cross)"
@@ -60,43 +59,30 @@ def tuples_everywhere():
     return kernel
 
 
-def corrections_outside():
-    """The corrections have a sum outside, too, and C takes both at the end."""
-
-    def kernel(A, B, C):
-        lane = cuda.threadIdx.x
-        ah, al = cuda.local.array(4, uint32), cuda.local.array(4, uint32)
-        bh, bl = cuda.local.array(2, uint32), cuda.local.array(2, uint32)
-        zero = (float32(0), float32(0), float32(0), float32(0))
-        main, small = cuda.local.array(4, float32), cuda.local.array(4, float32)
-        for x in range(4):
-            main[x] = 0
-            small[x] = 0
-        for p in range(0, A.shape[1], 16):
-            for r in range(4):
-                i, q = element_a(lane, 2 * r)
-                ah[r], al[r] = split_two(A[i, p + q], A[i, p + q + 1])
-            for r in range(2):
-                q, j = element_b(lane, 2 * r)
-                bh[r], bl[r] = split_two(B[p + q, j], B[p + q + 1, j])
-            a_high, a_low = (ah[0], ah[1], ah[2], ah[3]), (al[0], al[1], al[2], al[3])
+RIGHT = {
+    "the corrections last": (tuples_everywhere,),
+    # The corrections have a sum outside, too, and C takes both at the end.
+    "all sums outside": (edited(
+        build_corrected,
+        ("i, j = element_c(lane, x)", "C[i, j] = main[x] + cross[x] / float32(2048)", """
+            i, j = element_c(lane, x)
+            C[i, j] = main[x] + small[x] / float32(2048)
+        """),
+        ("b_high, b_low = (bh[0], bh[1]), (bl[0], bl[1])", "for x in range(4):", """
             left = mma_m16n8k16_f32_f16(a_low, (bh[0], bh[1]), zero)
             right = mma_m16n8k16_f32_f16(a_high, (bl[0], bl[1]), zero)
             part = mma_m16n8k16_f32_f16(a_high, (bh[0], bh[1]), zero)
             for x in range(4):
                 small[x] += left[x] + right[x]
-                main[x] += part[x]
-        for x in range(4):
-            i, j = element_c(lane, x)
-            C[i, j] = main[x] + small[x] / float32(2048)
-
-    return kernel
-
-
-RIGHT = {
-    "the corrections last": (tuples_everywhere,),
-    "all sums outside": (corrections_outside,),
-}
+        """),
+        ("main = cuda.local.array(4, float32)", "cross = zero", """
+            main, small = cuda.local.array(4, float32), cuda.local.array(4, float32)
+            for x in range(4):
+                main[x] = 0
+                small[x] = 0
+        """),
+    ),),
+}  # fmt: skip
 
 WRONG = {
     "high parts alone": of(

@@ -16,10 +16,6 @@ from tests.course.answers import Agrees, Wrong, edited, fooling, in_order, table
 BYTES, SUMS = "4 + 2 * 2 * 2 if stored else 4", "2 * m * n"
 
 
-def at_once(m, n, k, stored):
-    return (1 + 2 * bool(stored)) * 4 * k * (m + n)
-
-
 def in_words(m, n, k):
     return k * (m + n) / 32 + m * n / 16
 
@@ -30,7 +26,11 @@ def by_formula(flops, bandwidth, stored):
 
 
 RIGHT = {
-    "in one line": (at_once, in_words, by_formula),
+    "in one line": (
+        lambda m, n, k, stored: (1 + 2 * bool(stored)) * 4 * k * (m + n),
+        in_words,
+        by_formula,
+    ),
     "mixed": (passed, in_words, least),
 }
 
@@ -47,16 +47,8 @@ def of_least(misconception, diagnosis, *edits):
     return Wrong(misconception, diagnosis, (passed, held, edited(least, *edits)))
 
 
-def _gap(flops, bandwidth, stored):
-    return ...
-
-
 def _floor(flops, bandwidth, stored):
     return max(1, (12 if stored else 4) * flops // (48 * bandwidth)) * 16
-
-
-def _any(flops, bandwidth, stored):
-    return -(-(12 if stored else 4) * flops // (3 * bandwidth))
 
 
 WRONG = {
@@ -81,10 +73,15 @@ WRONG = {
     "all lanes": of_held("a lane is a warp", "of-the-warp", (") // 32", ")")),
     "one product": of_least("a product is a product", "one-product", ("3 * 2 * n**3", "2 * n**3")),
     "an FMA is one": of_least("an FMA is one", "two-flops", ("3 * 2 * n**3", "3 * n**3")),
-    "any n": Wrong("tiles have any size", "not-a-multiple", (passed, held, _any)),
+    "any n": Wrong("tiles have any size", "not-a-multiple", (
+        passed, held,
+        lambda flops, bandwidth, stored: -(-(12 if stored else 4) * flops // (3 * bandwidth)),
+    )),
     "down": Wrong("// is near enough", "rounded-down", (passed, held, _floor)),
     "one further": of_least("longer is longer", "beyond", ("/ flops <", "/ flops <=")),
-    "two are enough": Wrong("the last is hard", "half-done", (passed, held, _gap)),
+    "two are enough": Wrong(
+        "the last is hard", "half-done", (passed, held, lambda flops, bandwidth, stored: ...)
+    ),
     "a fraction": of_held("/ divides", "not-whole", (") // 32", ") / 32 + 0.5")),
 }  # fmt: skip
 

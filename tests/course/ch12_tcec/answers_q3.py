@@ -148,8 +148,7 @@ WRONG = {
     ),
     "row after row": of(
         "a row's registers lie side by side", "registers-exchanged",
-        (A2, "ah[1], al[1] = split_two(a[2], a[3])"),
-        (A1, "ah[2], al[2] = split_two(a[0], a[1])"),
+        (A2, "ah[1], al[1] = split_two(a[2], a[3])"), (A1, "ah[2], al[2] = split_two(a[0], a[1])"),
     ),
     "eight rows": of(
         "g counts to eight", "upper-half-twice", (SECOND, "a = load_v4(As, g, 4 * t)")
@@ -167,9 +166,7 @@ WRONG = {
                    "            " + PRODUCTS),
     ),
     "misaligned": of("fours begin anywhere", "wrong-values", (SECOND, "a = load_v4(As, g + 8, t)")),
-    "beyond the row": of(
-        "a quad a lane", "outside", (SECOND, "a = load_v4(As, g + 8, 4 * t + 4)")
-    ),
+    "beyond the row": of("a quad a lane", "outside", (SECOND, "a = load_v4(As, g + 8, 4 * t + 4)")),
 }  # fmt: skip
 
 FROM_GLOBAL = (

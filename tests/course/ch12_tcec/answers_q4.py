@@ -67,9 +67,7 @@ WRONG = {
     ),
     "signed": of_scaled("max is the largest", "sign-counts", (LARGEST, "largest = X.max(axis=1)"),
                         ("largest > 0, np.frexp(largest)", "largest != 0, np.frexp(largest)")),
-    "frexp's range": of_scaled(
-        "frexp has the exponent", "another-range", (" - 1, 0)", ", 0)")
-    ),
+    "frexp's range": of_scaled("frexp has the exponent", "another-range", (" - 1, 0)", ", 0)")),
     "Y alone": of_scaled("the exponents are in Y", "wrong-type", (BACK, Y)),
     "again": of_restored("scaling is scaling", "scaled-again", (SUM, "-rows[:, None] - columns")),
     "A alone": of_restored("C has A's rows", "rows-alone", (SUM, "rows[:, None]")),

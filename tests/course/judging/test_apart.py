@@ -12,9 +12,9 @@ import pytest
 
 from gemmlab import exercises
 from gemmlab.course.exercises import copy_of_process
-from gemmlab.course.judging import apart, guard, intact, matrices
+from gemmlab.course.judging import apart, guard, integrity, matrices
 from gemmlab.course.judging.apart import Ended, NotJudged
-from gemmlab.course.judging.plain import Other, difference, plain
+from gemmlab.course.judging.integrity import Other, difference, plain
 from tests.course.answers import answers_of
 
 forks = pytest.mark.skipif(not apart.copies(), reason="processes cannot be copied here")
@@ -52,18 +52,18 @@ def test_what_an_answer_does_stays_there():
 
 @forks
 def test_a_check_leaves_the_course_as_it_was():
-    parts = intact.parts()
+    parts = integrity.parts()
     names = answers_of("03.1")
     for label in ("simulator replaced", "NumPy replaced"):
         exercises.get("03.1").check(*names.FOOLING[label].answers)
-    assert intact.replaced(parts) == ""
+    assert integrity.replaced(parts) == ""
 
 
 def test_replaced_parts_are_found_and_put_back(monkeypatch):
-    before = intact.parts()
+    before = integrity.parts()
     monkeypatch.setattr(matrices, "explain", lambda *a: "passed")
-    assert intact.replaced(before) == "gemmlab.course.judging.matrices.explain"
-    assert intact.replaced(before) == ""
+    assert integrity.replaced(before) == "gemmlab.course.judging.matrices.explain"
+    assert integrity.replaced(before) == ""
 
 
 @forks
@@ -235,7 +235,7 @@ def no_copies(monkeypatch):
         return False
 
     monkeypatch.setattr(apart, "copies", never)
-    monkeypatch.setattr("gemmlab.course.judging.unreadable.copies", never)
+    monkeypatch.setattr("gemmlab.course.judging.integrity.copies", never)
 
 
 @pytest.mark.parametrize("name", exercises.names())
@@ -253,10 +253,10 @@ def test_solutions_pass_where_processes_cannot_be_copied(name, no_copies):
     ],
 )  # fmt: skip
 def test_verdicts_are_the_same_where_processes_cannot_be_copied(name, label, no_copies):
-    answers, parts = answers_of(name), intact.parts()
+    answers, parts = answers_of(name), integrity.parts()
     wrong = {**answers.WRONG, **answers.FOOLING}[label]
     assert exercises.get(name).check(*wrong.answers).diagnosis == wrong.diagnosis
-    assert intact.replaced(parts) == ""
+    assert integrity.replaced(parts) == ""
 
 
 class Agrees(float):

@@ -14,7 +14,7 @@ from gemmlab import exercises
 from gemmlab.course.ch01_what_is_gemm import q4_linear_layer as linear_layer
 from gemmlab.course.ch04_shared_memory_tiling import q3_barriers as barriers
 from gemmlab.course.judging import guard, matrices
-from gemmlab.course.judging.general_diagnoses import ERRORS, GENERAL
+from gemmlab.course.judging.diagnoses import ERRORS, GENERAL
 from tests.course import answers as edits
 from tests.course.kill_matrix import NOTEBOOKS, answers, checked, shown_by
 from tests.support.paths import ROOT

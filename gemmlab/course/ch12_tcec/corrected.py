@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import FAILING, Finding
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging.scaled import scaled
-from gemmlab.course.judging.verdict import FAILING, Finding
+from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul, forward_error, split
 from gemmlab.simt import Report
 
@@ -26,7 +26,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Corrected:
-    """What is asked of the kernel (A, B, C), which stores A·B in C, of 16×8 elements.
+    """An exercise that asks for a kernel (A, B, C), which stores A·B in C, of 16×8 elements.
 
     by_columns : B is handed over transposed, 8×k
     instead : (A, B) -> what C a mistake gives, by the name of its diagnosis
@@ -40,7 +40,7 @@ class Corrected:
 
 def judge(answer: Any, asked: Corrected) -> Finding:
     """The smallest case in which the kernel is wrong: hazards, then values; then what it costs."""
-    kernel = trial.built(answer, ["A", "B", "C"])
+    kernel = trial.Kernel(answer, ["A", "B", "C"])
     for k, values in (*CASES, ANEW):
         anew = (k, values) == ANEW
         a, b = operands(k, values, None if anew else k)
@@ -97,7 +97,7 @@ def _launched(
 def _wrong(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, case: str, asked: Corrected
 ) -> Finding | None:
-    """What is wrong with C; None where it is as exact as it can be."""
+    """Find what is wrong with C; None where it is as exact as it can be."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
     allowed = ALLOWED * forward_error(emulated_matmul(a, b), exact)
     error = forward_error(c, exact)
@@ -116,7 +116,7 @@ def _wrong(
 
 
 def _mistakes(a: np.ndarray, b: np.ndarray) -> Arrays:
-    """What C mistakes give that any such kernel can have."""
+    """The C that each mistake gives which any such kernel can have."""
     main, left, right = parts(a, b)
     last = a[:, -STEP:], b[-STEP:]
     of_last = parts(*last)

@@ -1,1 +1,0 @@
-"""Chapter 0, start here: its questions and its exercises."""

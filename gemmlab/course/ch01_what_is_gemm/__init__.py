@@ -1,1 +1,0 @@
-"""Chapter 1, what is gemm: its questions and its exercises."""

@@ -1,1 +1,0 @@
-"""Chapter 2, intensity and limiters: its questions and its exercises."""

@@ -1,1 +1,0 @@
-"""Chapter 3, threads warps blocks: its questions and its exercises."""

@@ -1,1 +1,0 @@
-"""Chapter 4, shared memory tiling: its questions and its exercises."""

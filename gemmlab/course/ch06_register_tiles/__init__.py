@@ -1,1 +1,0 @@
-"""Chapter 6, register tiles: its questions and its exercises."""

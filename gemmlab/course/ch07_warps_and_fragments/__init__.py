@@ -1,1 +1,0 @@
-"""Chapter 7, warps and fragments: its questions and its exercises."""

@@ -1,1 +1,0 @@
-"""Chapter 8, tensor core gemm: its questions and its exercises."""

@@ -1,1 +1,0 @@
-"""Chapter 9, software pipelining: its questions and its exercises."""

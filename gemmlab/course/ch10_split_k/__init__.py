@@ -1,1 +1,0 @@
-"""Chapter 10, split k: its questions and its exercises."""

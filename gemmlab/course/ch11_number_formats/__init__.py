@@ -1,1 +1,0 @@
-"""Chapter 11, number formats: its questions and its exercises."""

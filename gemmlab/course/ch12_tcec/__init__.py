@@ -1,1 +1,0 @@
-"""Chapter 12, tcec: its questions and its exercises."""
