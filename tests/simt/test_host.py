@@ -327,7 +327,7 @@ def test_every_name_of_the_manual_is_there():
 
 CHOICE = """
 import sys
-from gemmlab import driver
+from gemmlab.here import driver
 status = driver.GpuStatus({works}, "", "")
 driver.gpu_status = lambda: status
 from gemmlab import cuda
