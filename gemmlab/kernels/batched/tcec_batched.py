@@ -27,8 +27,14 @@ from gemmlab.kernels.kernel import Dim, on_device
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
+    DEPTH,
+    WORD,
+    along_k,
+    copying,
+    shape,
+    turning,
+)
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.simt import cuda

@@ -20,10 +20,10 @@ from gemmlab.kernels.kernel import Kernel, Launch, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
-from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
 from gemmlab.kernels.split_k.shared.workspace_tiles import (
     WARPS,
     added,
+    adding_pairs,
     for_adders,
     groups,
     stackable,

@@ -24,11 +24,11 @@ from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
 from gemmlab.kernels.split_k.shared.workspace_tiles import (
     WARPS,
     added,
     adders,
+    adding_pairs,
     for_adders,
     groups,
     placed,

@@ -44,15 +44,16 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import staying
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     DEPTH,
     WORD,
     along_k,
     carrying,
     copying,
+    multiplying,
     shape,
     tensor_maps,
+    turning,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.kernels.tensor_core.warp_specialised import (

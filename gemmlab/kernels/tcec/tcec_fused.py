@@ -15,12 +15,12 @@ to begin copies takes longer than it seems, and a thread of a fourth warpgroup d
 loads and splits a fragment of A while Tensor Cores multiply the one before, and the sums of one
 step are added while they correct its last products.
 
-Source of the products: see `sums`; of the roles: see *warp_specialised*.
+Source of the products: see `product_sums`; of the roles: see *warp_specialised*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from numpy import float16, float32, int32, uint32, uint64
 
@@ -42,9 +42,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.shared.four_groups import FEW, FEWEST, MANY, compile_options, launch
-from gemmlab.kernels.tcec.shared.held_sums import adding, clearing, joining
+from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
     carrying,
@@ -57,17 +55,41 @@ from gemmlab.kernels.tcec.shared.in_place import (
     split_shape,
     splitting,
     tensor_maps,
+    work_of,
 )
-from gemmlab.kernels.tcec.shared.in_place_work import work_of
 from gemmlab.kernels.tcec.shared.product_sums import variant
+from gemmlab.kernels.tcec.shared.warpgroup_tiles import adding, clearing, joining
 from gemmlab.kernels.tensor_core.shared.accumulators import updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing, turning
+from gemmlab.kernels.tensor_core.warp_specialised import launch as launch_of_three
+from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
+
+# A block has four warpgroups: two multiply tiles, one splits them, and one copies them.
+# Registers of a thread that multiplies, splits or copies: 2·224 + 40 + 24 is four times the 128
+# that all begin with.
+MANY, FEW, FEWEST = 224, 40, 24
+
+
+def threads(tiling: Tiling) -> int:
+    """Threads of a block: as in *warp_specialised*, and a warpgroup more."""
+    return threads_of_three(tiling) + WARPGROUP
+
+
+def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): as many blocks as *warp_specialised* has."""
+    grid, _ = launch_of_three(problem, tiling)
+    return grid, (threads(tiling), 1)
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM, which `setmaxnreg` deals out anew."""
+    return {"launch_bounds": (threads(tiling), 1)}
+
 
 HIGH, LOW = 0, 1  # parts of B, where its two boxes were
 BARRIERS = 2  # of a stage of A, and of one of B

@@ -30,8 +30,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.shared.fragment_rows import fragments, starting, walking
-from gemmlab.kernels.tcec.shared.product_sums import flops, joining
+from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking
 from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
     SPLIT,

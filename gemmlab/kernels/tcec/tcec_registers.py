@@ -17,15 +17,18 @@ from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tcec.shared.k_quads import (
+from gemmlab.kernels.tcec.shared.policy_products import (
     copied,
     copyable,
     copying,
     fragment_loads,
+    joining,
     loading,
+    multiplying,
+    parting,
     placed,
+    run_of,
 )
-from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, parting, run_of
 from gemmlab.kernels.tcec.shared.product_sums import variant
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import tile_shapes

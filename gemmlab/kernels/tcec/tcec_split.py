@@ -45,8 +45,14 @@ from gemmlab.kernels.tcec.shared.split_operands import (
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
+    DEPTH,
+    WORD,
+    along_k,
+    copying,
+    shape,
+    turning,
+)
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.model.work import together

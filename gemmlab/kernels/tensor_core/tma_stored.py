@@ -51,16 +51,17 @@ from gemmlab.kernels.tensor_core.shared.accumulators import (
 )
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
     WORD,
     along_k,
     copying,
+    multiplying,
     ring_bytes,
     shape,
     tensor_maps,
+    turning,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.kernels.tensor_core.warp_specialised import (

@@ -43,7 +43,6 @@ from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
@@ -52,9 +51,11 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     carried,
     carrying,
     copying,
+    multiplying,
     ring_bytes,
     shape,
     tensor_maps,
+    turning,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.model import traffic

@@ -31,13 +31,13 @@ from gemmlab.kernels.kernel import Dim, Kernel, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     BLOCK,
     DEPTH,
     along_k,
     carried,
     carrying,
+    multiplying,
     shape,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC

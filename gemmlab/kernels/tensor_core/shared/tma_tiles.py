@@ -1,4 +1,4 @@
-"""Tiles of A and B as they are copied for `wgmma`, and as it reads them, for every layout.
+"""Tiles of A and B in a ring of stages: copied for `wgmma`, and multiplied by it, for every layout.
 
 Rows of A or B, as they are stored, lie along k or across it. Along k, a tile is one box of the
 matrix, with 64 elements of k in a row; across it, blocks of 64 rows or columns of C, a row for each
@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from numpy import uint32
+
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.warpgroup import K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     PIECE,
@@ -107,6 +110,55 @@ def placing(along: bool) -> Callable:
         return block, q, 0
 
     return in_rows if along else in_blocks
+
+
+def turning(stages: int) -> tuple[Callable, Callable]:
+    """Device functions of the number of a step: its stage of the ring, and its turn's parity."""
+
+    @on_device
+    def stage_of(step):
+        """The stage of the ring that a step uses."""
+        return step % uint32(stages)
+
+    @on_device
+    def parity_of(step):
+        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
+        return step // uint32(stages) & uint32(1)
+
+    return stage_of, parity_of
+
+
+def multiplying_16(wgmma: Callable, layout: str) -> Callable:
+    """The device function by which a warpgroup multiplies 16 along k of a stage.
+
+    wgmma : the instruction, see `gemmlab.instructions.warpgroup`
+    layout : which operands are stored transposed, see `Gemm.layout`
+    """
+    in_a, in_b = map(placing, along_k(layout))
+
+    @on_device
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add the product from q of k on to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    return multiply_add
+
+
+def multiplying(wgmma: Callable, layout: str) -> Callable:
+    """The device function by which a warpgroup multiplies a stage: 64 along k."""
+    multiply_add = multiplying_16(wgmma, layout)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
+
+    return multiply
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
