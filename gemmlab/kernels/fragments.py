@@ -2,8 +2,8 @@
 
 A warp makes M anew for each matrix X of a batch. In the version `registers` of each use M is never
 in memory: its fragments are made from the rule. The baselines write M to shared memory and load the
-fragments from there: `shared` writes eight elements at a time, `shared, one by one` single elements,
-as one would at first. Where X holds matrices stored by columns, as LAPACK does, Y = X·M is Mᵀ times
+fragments from there: `shared` writes eight elements at a time, `shared, one by one` single ones, as
+one would at first. Where X holds matrices stored by columns, as LAPACK does, Y = X·M is Mᵀ times
 each of them, stored by columns too.
 
 X : (batch, m, m / 2) uint32, the m×m matrices of float16 in pairs; Y : (batch, m, m) float32
@@ -244,7 +244,7 @@ def vectors(rng: np.random.Generator, batch: int, m: int) -> np.ndarray:
 
 
 def householder_matrix(v: np.ndarray) -> np.ndarray:
-    """M = I − 2·v·vᵀ of each v, (batch, m, m) float16, in the order of operations of the kernels."""
+    """M = I − 2·v·vᵀ of each v, (batch, m, m) float16, in the kernels' order of operations."""
     wide = v.astype(float32)
     product = float32(-2) * (wide[:, :, None] * wide[:, None, :])
     one = np.eye(v.shape[1], dtype=float32)

@@ -28,6 +28,12 @@ def any_tiling(tiling: Tiling) -> None:
     """Accept every tiling."""
 
 
+def check_fit(fits: bool, tiling: Tiling, kernel: str, usual: Tiling) -> None:
+    """Raise ValueError for a tiling unless it fits: kernel : which one, and what it needs."""
+    if not fits:
+        raise ValueError(f"tiling {tiling} does not fit {kernel}, such as {usual!r}")
+
+
 def no_options(*arguments: object) -> Mapping[str, Any]:
     """No keyword arguments."""
     return {}

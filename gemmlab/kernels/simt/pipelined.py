@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.tile_copies import (
+    COPYABLE,
     aligned_by_fours,
     copied,
     copyable,
@@ -24,6 +25,7 @@ from gemmlab.kernels.simt.shared.tile_copies import (
 )
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import (
+    COMPUTABLE,
     apart,
     computable,
     first_element,
@@ -188,13 +190,12 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages >= 2):
-        raise ValueError(
-            f"tiling {tiling} does not fit the pipelined kernel, which needs warp tiles two or "
-            "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "
-            "two stages or more, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling) and tiling.stages >= 2,
+        tiling,
+        f"the pipelined kernel, which needs {COMPUTABLE}, two stages or more, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)

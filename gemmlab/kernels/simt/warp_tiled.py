@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 
 from numpy import float32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.tile_copies import (
+    COPYABLE,
     aligned_by_fours,
     copied,
     copyable,
@@ -25,6 +26,7 @@ from gemmlab.kernels.simt.shared.tile_copies import (
 )
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import (
+    COMPUTABLE,
     apart,
     computable,
     first_element,
@@ -113,13 +115,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the warp-tiled kernel, which needs warp tiles two or "
-            "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "
-            "one stage, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the warp-tiled kernel, which needs {COMPUTABLE}, one stage, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 16), warp=(64, 64), thread=(16, 8))

@@ -16,7 +16,7 @@ from numpy import float16, float32, int32, uint16, uint32
 
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, Launch, on_device
+from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
@@ -160,12 +160,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for what *mma_pipelined* does not take, or tiles that do not stack."""
     fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
-    if not (fits and stackable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit kernels that split k on Tensor Cores, which need what "
-            "mma_pipelined needs, two stages or more, and tiles of 32, 64 or a multiple of 128 "
-            f"columns, such as {DEFAULT!r}"
-        )
+    check_fit(
+        fits and stackable(tiling),
+        tiling,
+        "kernels that split k on Tensor Cores, which need what mma_pipelined needs, two stages or "
+        "more, and tiles of 32, 64 or a multiple of 128 columns",
+        DEFAULT,
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

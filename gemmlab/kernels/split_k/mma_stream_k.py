@@ -18,7 +18,6 @@ import numpy as np
 from numpy import float32, int32
 
 from gemmlab.device import Device
-from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
@@ -31,7 +30,7 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import (
     adding_pairs,
     for_adders,
     groups,
-    placed,
+    updated,
 )
 from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
 from gemmlab.kernels.tensor_core.shared.shared_layouts import shared_bytes, variant
@@ -131,14 +130,9 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
     wide = 2 if variant(problem, None)["paired"] else 1
     parts, longest = shares(problem, tiling)
-    shared, size = np.where(parts > 1, parts, 0), number_format(problem.out_dtype).bytes
-    update = stored(tiling, int(shared.sum()))
+    shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     lanes = pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
-    offset, whole = lanes.row * problem.n + lanes.col, np.flatnonzero(parts == 1)
-    for (start, rows, cols), count in placed(problem, tiling, whole, 1).items():
-        inside = [(start, rows, count)], [(0, cols, 1)]
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            update += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    update = stored(tiling, int(shared.sum())) + updated(problem, tiling, whole, lanes, wide)
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, barriers=every)
     warps = min(WARPS, int(parts.max()))

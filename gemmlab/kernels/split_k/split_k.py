@@ -16,7 +16,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.device import Device
-from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.tile_copies import copyable
@@ -123,12 +123,13 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that *pipelined* does not take, or whose sums do not stack."""
     fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
-    if not (fits and stackable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit kernels that split k, which need what the pipelined "
-            "kernel needs, and tiles of 32, 64 or a multiple of 128 columns, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        fits and stackable(tiling),
+        tiling,
+        "kernels that split k, which need what the pipelined kernel needs, and tiles of 32, 64 or "
+        "a multiple of 128 columns",
+        DEFAULT,
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

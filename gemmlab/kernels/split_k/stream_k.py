@@ -33,11 +33,11 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import (
     adding,
     for_adders,
     groups,
-    placed,
     stack,
     stored,
     storing,
     thread_groups,
+    updated,
 )
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
@@ -153,16 +153,9 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     """The traffic of *pipelined*, whose rings are filled once for each part of a tile."""
     aligned = variant(problem, capability)["aligned"]
     parts, longest = shares(problem, tiling)
-    shared = np.where(parts > 1, parts, 0)
+    shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     update = stored(tiling, int(shared.sum()))
-    lanes, wide = moved(thread_groups(tiling), aligned)
-    offset = lanes.row * problem.n + lanes.col
-    for (start, rows, cols), count in placed(
-        problem, tiling, np.flatnonzero(parts == 1), 1
-    ).items():
-        inside = [(start, rows, count)], [(0, cols, 1)]
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            update += traffic.global_access(op, FLOAT, lanes, offset, *inside, wide=wide)
+    update += updated(problem, tiling, whole, *moved(thread_groups(tiling), aligned))
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, capability, barriers=every)
     return together(product, added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned))

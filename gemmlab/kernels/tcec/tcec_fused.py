@@ -42,7 +42,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
     carrying,
@@ -277,11 +277,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_fused, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k a multiple of {DEPTH}, two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in (64, 128) and bk % DEPTH == 0 and tiling.stages >= 2,
+        tiling,
+        f"tcec_fused, which needs blocks of {2 * ROWS}×n×k with n 64 or 128 and k a multiple of "
+        f"{DEPTH}, two stages or more",
+        DEFAULT,
+    )
 
 
 def period(tiling: Tiling) -> int:

@@ -28,8 +28,8 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import MOST, ROW
-from gemmlab.kernels.kernel import Kernel, on_device
+from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device
 from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking
 from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
@@ -43,6 +43,7 @@ from gemmlab.kernels.tcec.shared.split_operands import (
 )
 from gemmlab.kernels.tensor_core.mma_tma import (
     CONSUMERS,
+    FITS,
     REGISTERS,
     STEPS,
     compile_options,
@@ -51,7 +52,7 @@ from gemmlab.kernels.tensor_core.mma_tma import (
 )
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     STEP,
     clearing,
@@ -206,12 +207,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
-    if not fits(tiling):
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_mma_tma, which needs 8 warps of 8×4 threads with "
-            f"tiles of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to "
-            f"{MOST}, steps of {DEPTH} along k, and two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(fits(tiling), tiling, f"tcec_mma_tma, which needs {FITS}", DEFAULT)
 
 
 DEFAULT = Tiling(block=(128, 128, DEPTH), warp=(64, 32), thread=(8, 8), stages=3)

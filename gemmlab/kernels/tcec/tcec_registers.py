@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.simt.shared.tile_copies import COPYABLE
 from gemmlab.kernels.tcec.shared.policy_products import (
     copied,
     copyable,
@@ -33,6 +34,7 @@ from gemmlab.kernels.tcec.shared.product_sums import variant
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import tile_shapes
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
@@ -233,13 +235,13 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
     fits = computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
-    if not (fits and tiling.stages >= 2):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel that splits in registers, which needs warps "
-            "of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 32 along "
-            "k, two stages or more, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        fits and tiling.stages >= 2,
+        tiling,
+        f"the kernel that splits in registers, which needs {COMPUTABLE}, steps of multiples of 32 "
+        f"along k, two stages or more, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)

@@ -30,7 +30,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, check_fit
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
 from gemmlab.kernels.tcec.shared.split_operands import (
     PARTS,
@@ -165,12 +165,13 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the rings cannot have."""
     bm, bn, bk = tiling.block
     whole = bk % DEPTH == 0 or bk in (K, 2 * K)
-    if bm != 2 * ROWS or bn not in (64, 128) or not whole or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_split, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k {K}, {2 * K} or a multiple of {DEPTH}, and two stages or more, such "
-            f"as {DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in (64, 128) and whole and tiling.stages >= 2,
+        tiling,
+        f"tcec_split, which needs blocks of {2 * ROWS}×n×k with n 64 or 128 and k {K}, {2 * K} or "
+        f"a multiple of {DEPTH}, and two stages or more",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)

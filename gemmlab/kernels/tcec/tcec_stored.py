@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from numpy import float16, float32, uint32
 
 from gemmlab.instructions import shared_view, store_v4
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
 from gemmlab.kernels.tcec.shared.product_sums import (
     are_aligned,
@@ -37,6 +37,7 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import (
 )
 from gemmlab.kernels.tensor_core.shared.shared_layouts import moved as pieces_moved
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
@@ -221,12 +222,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and pieces cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == TILES):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with stored parts, which needs warps of 8×4 "
-            "threads with tiles of powers of two from 16 on, steps of multiples of 16 along k, two "
-            f"stages, and blocks whose threads carry tiles without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling) and tiling.stages == TILES,
+        tiling,
+        f"the kernel with stored parts, which needs {COMPUTABLE}, steps of multiples of 16 along "
+        "k, two stages, and blocks whose threads carry tiles without a remainder",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=TILES)

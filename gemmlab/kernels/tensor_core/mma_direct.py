@@ -15,10 +15,11 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import layout as layout_of
 from gemmlab.instructions import pack_f16x2
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, zero_of
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
@@ -152,12 +153,13 @@ def _joined(parts: list[traffic.Lanes]) -> traffic.Lanes:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps cannot be made of, or whose steps are not of 16."""
-    if not (computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel without shared memory, which needs warps of "
-            "8×4 threads with tiles of powers of two from 16 on, steps of 16 along k and one "
-            f"stage, such as {DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1,
+        tiling,
+        f"the kernel without shared memory, which needs {COMPUTABLE}, steps of 16 along k and one "
+        "stage",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(64, 64, 16), warp=(32, 32), thread=(4, 8))

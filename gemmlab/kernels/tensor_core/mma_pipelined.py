@@ -13,10 +13,10 @@ from collections.abc import Callable
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
-    copied,
+    COPYABLE,
     copyable,
     copying,
     shared_bytes,
@@ -26,16 +26,15 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import (
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
     corner,
-    flops,
-    fragment_loads,
     fragment_shapes,
     loading,
     multiplying,
-    update_c,
+    staged,
     updating,
 )
 from gemmlab.model import traffic
@@ -123,31 +122,21 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps + ahead, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=steps if ahead else 2 * steps,
+    return staged(
+        problem, tiling, ahead=ahead, barriers=steps if ahead else 2 * steps,
         round_trips=-(-steps // max(1, ahead)),
-        flops=flops(problem, tiling),
-    )
+    )  # fmt: skip
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with rings, which needs warps of 8×4 threads "
-            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, and blocks "
-            f"that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling),
+        tiling,
+        f"the kernel with rings, which needs {COMPUTABLE}, steps of multiples of 16 along k, and "
+        f"{COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)

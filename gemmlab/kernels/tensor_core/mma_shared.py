@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    copied,
+    COPYABLE,
     copyable,
     copying,
     in_rows,
@@ -24,16 +24,15 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import (
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
     corner,
-    flops,
-    fragment_loads,
     fragment_shapes,
     loading,
     multiplying,
-    update_c,
+    staged,
     updating,
 )
 from gemmlab.model import traffic
@@ -101,32 +100,18 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """⌈k/bk⌉ tiles are copied; warps load fragments of all their rows, those beyond k as zeros."""
     steps = tiling.steps(problem)
-    loads, stores = copied(problem, tiling, in_rows)
-    fragments = fragment_loads(problem, tiling, in_rows)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=2 * steps,
-        round_trips=steps,
-        flops=flops(problem, tiling),
-    )
+    return staged(problem, tiling, in_rows, barriers=2 * steps, round_trips=steps)
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with tiles in shared memory, which needs "
-            "warps of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 16 "
-            "along k, one stage, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the kernel with tiles in shared memory, which needs {COMPUTABLE}, steps of multiples of "
+        f"16 along k, one stage, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8))

@@ -9,35 +9,33 @@ Counter to watch: shared bank conflicts, none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_shared import DEFAULT, mma_shared
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    copied,
+    COPYABLE,
     copyable,
     copying,
-    shared_bytes,
     swizzled,
     tile_shapes,
-    variant,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
     corner,
-    flops,
-    fragment_loads,
     fragment_shapes,
     loading,
     multiplying,
-    update_c,
+    staged,
     updating,
 )
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
@@ -101,50 +99,25 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_shared*, at other places."""
     steps = tiling.steps(problem)
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=2 * steps,
-        round_trips=steps,
-        flops=flops(problem, tiling),
-    )
+    return staged(problem, tiling, swizzled, barriers=2 * steps, round_trips=steps)
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the swizzled kernel, which needs warps of 8×4 threads "
-            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, one stage, "
-            f"and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        computable(tiling) and copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the swizzled kernel, which needs {COMPUTABLE}, steps of multiples of 16 along k, one "
+        f"stage, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
-DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8))
-
-mma_swizzled = Kernel(
+mma_swizzled = replace(
+    mma_shared,
     name="mma_swizzled",
     idea="pieces of rows in other banks",
-    default=DEFAULT,
     build=build,
-    launch=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
-    variant=variant,
-    tilings=(
-        DEFAULT,
-        Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8)),
-        Tiling(block=(64, 64, 32), warp=(32, 32), thread=(4, 8)),
-    ),
-    arithmetic=ARITHMETIC,
-    layouts=LAYOUTS,
 )

@@ -31,7 +31,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_maps import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
@@ -266,14 +266,15 @@ def fits(tiling: Tiling) -> bool:
             and tiling.stages >= 2)  # fmt: skip
 
 
+FITS = (
+    f"8 warps of 8×4 threads with tiles of powers of two from 16 to {BLOCK}, blocks of multiples "
+    f"of {BLOCK} up to {MOST}, steps of {DEPTH} along k, and two stages or more"
+)
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that does not fit."""
-    if not fits(tiling):
-        raise ValueError(
-            f"tiling {tiling} does not fit mma_tma, which needs 8 warps of 8×4 threads with tiles "
-            f"of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to {MOST}, "
-            f"steps of {DEPTH} along k, and two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(fits(tiling), tiling, f"mma_tma, which needs {FITS}", DEFAULT)
 
 
 DEFAULT = Tiling(block=(256, 128, DEPTH), warp=(64, 64), thread=(8, 16), stages=4)

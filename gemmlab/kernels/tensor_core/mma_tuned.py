@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     BYTES,
-    copied,
+    COPYABLE,
     copyable,
     copying,
     shared_bytes,
@@ -29,16 +29,15 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import (
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
     ARITHMETIC,
+    COMPUTABLE,
     STEP,
     clearing,
     computable,
     corner,
-    flops,
-    fragment_loads,
     fragment_shapes,
     loading,
     multiplying,
-    update_c,
+    staged,
     updating,
 )
 from gemmlab.model import traffic
@@ -175,35 +174,22 @@ def compile_options(tiling: Tiling) -> Mapping[str, object]:
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, and fragments of one step more, which nobody multiplies."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps + ahead, each) for each in stores),
-            (steps * tiling.block[2] // STEP + 1, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=steps + 1,
-        round_trips=-(-steps // ahead),
-        flops=flops(problem, tiling),
+    return staged(
+        problem, tiling, ahead=ahead, more=1, barriers=steps + 1, round_trips=-(-steps // ahead)
     )
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
-    if not (
-        computable(tiling) and steps > 0 and steps % 2 == 0 and tiling.stages >= 2
-        and copyable(tiling)
-    ):  # fmt: skip
-        raise ValueError(
-            f"tiling {tiling} does not fit the tuned kernel, which needs warps of 8×4 threads with "
-            "tiles of powers of two from 16 on, steps of multiples of 32 along k, two stages or "
-            f"more, and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    fits = computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
+    check_fit(
+        fits and tiling.stages >= 2,
+        tiling,
+        f"the tuned kernel, which needs {COMPUTABLE}, steps of multiples of 32 along k, two "
+        f"stages or more, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(256, 128, 64), warp=(64, 64), thread=(8, 16), stages=4)

@@ -39,8 +39,8 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW, STEP
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Kernel
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit
 from gemmlab.kernels.tensor_core.shared.accumulators import (
     SLAB,
     WARP_ROWS,
@@ -52,8 +52,8 @@ from gemmlab.kernels.tensor_core.shared.accumulators import (
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
     DEPTH,
+    WIDTHS,
     WORD,
     along_k,
     copying,
@@ -215,16 +215,15 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers, the ring and the slabs cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if (
-        bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2
-        or room(tiling) < bm * ROW
-    ):  # fmt: skip
-        raise ValueError(
-            f"tiling {tiling} does not fit tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} "
-            f"with n one of {', '.join(map(str, widths))}, two stages or more, and {bm * ROW} B of "
-            f"shared memory besides, such as {DEFAULT!r}"
-        )
+    fits = bm == 2 * ROWS and bn in WIDTHS and bk == DEPTH and tiling.stages >= 2
+    check_fit(
+        fits and room(tiling) >= bm * ROW,
+        tiling,
+        f"tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
+        f"{', '.join(map(str, WIDTHS))}, two stages or more, and {bm * ROW} B of shared memory "
+        "besides",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)

@@ -38,14 +38,14 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, variant
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
     DEPTH,
+    WIDTHS,
     WORD,
     along_k,
     carried,
@@ -232,13 +232,13 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit warp_specialised, which needs blocks of {2 * ROWS}×n×"
-            f"{DEPTH} with n one of {', '.join(map(str, widths))}, and two stages or more, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in WIDTHS and bk == DEPTH and tiling.stages >= 2,
+        tiling,
+        f"warp_specialised, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
+        f"{', '.join(map(str, WIDTHS))}, and two stages or more",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)

@@ -26,14 +26,14 @@ from gemmlab.instructions import (
     wgmma_fence,
 )
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
     DEPTH,
+    WIDTHS,
     along_k,
     carried,
     carrying,
@@ -162,13 +162,13 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warpgroups and the ring cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if bm not in (ROWS, 2 * ROWS) or bn not in widths or bk != DEPTH or tiling.stages < 3:
-        raise ValueError(
-            f"tiling {tiling} does not fit wgmma_pipelined, which needs blocks of {ROWS} or "
-            f"{2 * ROWS}×n×{DEPTH} with n one of {', '.join(map(str, widths))}, and three stages "
-            f"or more, such as {DEFAULT!r}"
-        )
+    check_fit(
+        bm in (ROWS, 2 * ROWS) and bn in WIDTHS and bk == DEPTH and tiling.stages >= 3,
+        tiling,
+        f"wgmma_pipelined, which needs blocks of {ROWS} or {2 * ROWS}×n×{DEPTH} with n one of "
+        f"{', '.join(map(str, WIDTHS))}, and three stages or more",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)

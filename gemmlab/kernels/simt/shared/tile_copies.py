@@ -135,6 +135,9 @@ def aligned_by_fours(problem: Gemm, asynchronous: bool = False) -> bool:
     return all(columns % FOUR == 0 for (_, columns), counts in shapes if counts)
 
 
+COPYABLE = "blocks that its threads copy without a remainder"
+
+
 def copyable(tiling: Tiling) -> bool:
     """Whether the threads of a block copy its tiles without a remainder, whatever the layout."""
     bm, bn, bk = tiling.block

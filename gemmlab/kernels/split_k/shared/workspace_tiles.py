@@ -197,14 +197,8 @@ def added(
             "load", FLOAT, rows, rows.row * bn + rows.col, *inside, wide=FOUR
         )
     wide = wide or (FOUR if aligned else 1)
-    lanes, size = rows.repeated([0], range(0, FOUR, wide)), number_format(problem.out_dtype).bytes
-    for (start, height, width), count in placed(problem, tiling, which, 1).items():
-        offset, inside = (
-            lanes.row * problem.n + lanes.col,
-            ([(start, height, count)], [(0, width, 1)]),
-        )
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            counters += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    counters += updated(problem, tiling, which, rows.repeated([0], range(0, FOUR, wide)), wide)
+    for (_, height, width), count in placed(problem, tiling, which, 1).items():
         for far in range(0, min(width, bn), WIDE):
             read = row._replace(valid=row.valid & (lane + far < width))
             each = traffic.shared_access("load", FLOAT, read, WIDE, FOUR)
@@ -213,6 +207,19 @@ def added(
     counters += times(traffic.shared_access("store", FLOAT, whole, WIDE, FOUR), warps * blocks)
     counters["barriers"] = blocks
     return moving(counters)
+
+
+def updated(
+    problem: Gemm, tiling: Tiling, tiles: np.ndarray, lanes: traffic.Lanes, wide: int
+) -> Counter[str]:
+    """The updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
+    offset, size = lanes.row * problem.n + lanes.col, number_format(problem.out_dtype).bytes
+    counters: Counter[str] = Counter()
+    for (start, rows, cols), count in placed(problem, tiling, tiles, 1).items():
+        inside = [(start, rows, count)], [(0, cols, 1)]
+        for op in ("store", "load") if problem.beta != 0 else ("store",):
+            counters += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    return counters
 
 
 def moving(counters: Counter[str]) -> traffic.Work:

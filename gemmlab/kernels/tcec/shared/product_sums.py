@@ -5,10 +5,10 @@
 Tensor Cores round sums toward zero. Corrections are small, so that theirs may stay inside. Main
 products begin with zero in each instruction and are added outside, in FP32 and to nearest.
 
-From tiles that the TMA has copied, a warp multiplies a *row* at a time: one fragment of A and all of
-B's, in a step of 16 along k; a stage has four steps. Each row first loads what the next one needs.
-A's fragments have two places, for this row and the next. B's serve all rows of a step; in the last
-row those of the next step take their places, one by one, as they are done with.
+From tiles that the TMA has copied, a warp multiplies a *row* at a time: one fragment of A and all
+of B's, in a step of 16 along k; a stage has four steps. Each row first loads what the next one
+needs. A's fragments have two places, for this row and the next. B's serve all rows of a step; in
+the last row those of the next step take their places, one by one, as they are done with.
 """
 
 from __future__ import annotations

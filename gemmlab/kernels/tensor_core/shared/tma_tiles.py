@@ -16,7 +16,7 @@ from numpy import uint32
 
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import K
+from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     PIECE,
@@ -34,6 +34,7 @@ from gemmlab.tiling import Tiling
 HALF = 2  # bytes of an element
 WORD = 8  # bytes of an mbarrier
 DEPTH = BLOCK = ROW // HALF  # elements of a row: of k, or of the rows or columns of C
+WIDTHS = tuple(n for n in COLUMNS if n % BLOCK == 0)  # columns of C that a tile may have
 
 
 def along_k(layout: str) -> tuple[bool, bool]:

@@ -26,7 +26,9 @@ from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     PIECE,
     Place,
+    copied,
     inside,
+    swizzled,
     tile_shapes,
     zero_of,
 )
@@ -223,6 +225,9 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
     return read, write
 
 
+COMPUTABLE = "warps of 8×4 threads with tiles of powers of two from 16 on"
+
+
 def computable(tiling: Tiling) -> bool:
     """Whether warps have tiles of whole fragments, each side a power of two, and steps fit."""
     if tiling.warp is None or tiling.warp_lanes != LANES or tiling.block[2] % STEP:
@@ -252,6 +257,33 @@ def fragment_loads(
             lanes = traffic.Lanes(np.zeros_like(flat), flat, np.ones_like(flat, bool))
             total += traffic.shared_access("load", 2, lanes, 0, PIECE)
     return total
+
+
+def staged(
+    problem: Gemm, tiling: Tiling, placed: Callable[[int], Place] = swizzled, ahead: int = 0,
+    more: int = 0, **waited: int,
+) -> traffic.Work:  # fmt: skip
+    """The work of a kernel that copies tiles to shared memory, and loads fragments from there.
+
+    placed : `in_rows` or `swizzled`; ahead : tiles of zeros beyond k; more : steps of fragments
+        that
+        nobody multiplies; waited : barriers and round trips, as `traffic.staged` takes them
+    """
+    steps = tiling.steps(problem)
+    loads, stores = copied(problem, tiling, placed)
+    fragments = fragment_loads(problem, tiling, placed)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps + ahead, each) for each in stores),
+            (steps * tiling.block[2] // STEP + more, fragments),
+        ],
+        update=update_c(problem, tiling),
+        flops=flops(problem, tiling),
+        **waited,
+    )
 
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
