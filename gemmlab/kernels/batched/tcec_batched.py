@@ -26,16 +26,9 @@ from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, on_device
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
+from gemmlab.kernels.tensor_core.shared import tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners, staying
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    DEPTH,
-    WORD,
-    along_k,
-    copying,
-    shape,
-    turning,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -53,9 +46,9 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
     HELD = BN // 2  # elements of C that a thread of a consumer has
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
     copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
     multiply_tile, store = multiplying_tiles(tiling, layout), storing(BN, paired)
 
@@ -117,7 +110,7 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
 
 def storing(columns: int, paired: bool) -> Callable:
     """The device function (C, row, col, back_a, back_b, acc) that stores a tile, unscaled."""
-    _, write = two_of("float32", paired)
+    _, write = warp_mma.two_of("float32", paired)
 
     @on_device
     def factor(back, line):

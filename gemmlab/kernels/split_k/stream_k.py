@@ -21,24 +21,10 @@ from gemmlab.device import Device
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
+from gemmlab.kernels.simt.shared import vector_access, warp_tiles
 from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.vector_access import moved, updating
-from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.shared.mainloop import summed, summing
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_tiles import (
-    WARPS,
-    added,
-    adders,
-    adding,
-    for_adders,
-    groups,
-    stack,
-    stored,
-    storing,
-    thread_groups,
-    updated,
-)
+from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared.workspace_tiles import adding, stored
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
@@ -54,11 +40,11 @@ def build(
     """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
-    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    first = on_device(first_element(tiling))
-    sum_part = summing(tiling, layout, aligned, asynchronous)
-    store, update_tile = storing(tiling), updating(aligned, *THREAD)
+    first = on_device(warp_tiles.first_element(tiling))
+    sum_part = mainloop.summing(tiling, layout, aligned, asynchronous)
+    store, update_tile = workspace_tiles.storing(tiling), vector_access.updating(aligned, *THREAD)
 
     @on_device
     def wait_for_all():
@@ -96,7 +82,7 @@ def build_fix_up(
     """The function that adds up the parts of each tile that several blocks share."""
     BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    GROUPS = groups(tiling)
+    GROUPS = workspace_tiles.groups(tiling)
 
     @on_device
     def slot(part, first):
@@ -141,12 +127,12 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_fix_up`."""
-    return adders(problem, tiling, int(shares(problem, tiling)[0].max()))
+    return workspace_tiles.adders(problem, tiling, int(shares(problem, tiling)[0].max()))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     """Two tiles of sums for each block: one that it did not begin, and one that it does not end."""
-    return (stack(tiling, 2 * blocks_of(problem, tiling)),)
+    return (workspace_tiles.stack(tiling, 2 * blocks_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
@@ -155,10 +141,17 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     update = stored(tiling, int(shared.sum()))
-    update += updated(problem, tiling, whole, *moved(thread_groups(tiling), aligned))
+    update += workspace_tiles.updated(
+        problem, tiling, whole, *vector_access.moved(workspace_tiles.thread_groups(tiling), aligned)
+    )
     every = int(parts.sum())
-    product = summed(problem, tiling, every, longest, update, capability, barriers=every)
-    return together(product, added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned))
+    product = mainloop.summed(problem, tiling, every, longest, update, capability, barriers=every)
+    return together(
+        product,
+        workspace_tiles.added(
+            problem, tiling, shared, min(workspace_tiles.WARPS, int(parts.max())), aligned
+        ),
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
@@ -171,7 +164,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
         adding = adding_up(stored, device) if stored else 0.0
         return predict(problem, device, stream_k, tiling).seconds + adding, tiling
 
-    return fastest(problem, device, stream_k.tilings, share)
+    return split_heuristics.fastest(problem, device, stream_k.tilings, share)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
@@ -192,7 +185,9 @@ stream_k = Kernel(
     variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),
     layouts=LAYOUTS,
-    after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
+    after=(
+        Launch(build_fix_up, launch_fix_up, variant=variant, compile=workspace_tiles.for_adders),
+    ),
     workspace=workspace,
     splits=True,
     suggest=suggest,

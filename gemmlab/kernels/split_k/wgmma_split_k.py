@@ -38,24 +38,12 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
+from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
-from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
+from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import staying
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    DEPTH,
-    WORD,
-    along_k,
-    carrying,
-    copying,
-    multiplying,
-    shape,
-    tensor_maps,
-    turning,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -90,15 +78,15 @@ def build(
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
     HELD = BN // 2  # sums that a thread of a consumer accumulates
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
-    stage_of, parity_of = turning(STAGES)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
-    carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    wgmma_wait, multiply = WGMMA_WAIT[BN], tma_tiles.multiplying(wgmma, layout)
+    stage_of, parity_of = tma_tiles.turning(STAGES)
+    copy_a, copy_b = tma_tiles.copying(BM, A_ALONG), tma_tiles.copying(BN, B_ALONG)
+    carry_a = tma_tiles.carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     OF_PRODUCER, OF_CONSUMERS = (FEW, MANY) if aligned else CARRYING
     store = updating(BN, "float32", paired=True)
@@ -247,16 +235,20 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     """The widest tile, with the split that `predict` and the model of sums choose for it, which no
     other outdoes.
     """
-    return fastest(
-        problem, device, TILINGS, partial(filled, problem, device, wgmma_split_k), shared_bytes
+    return split_heuristics.fastest(
+        problem,
+        device,
+        TILINGS,
+        partial(split_heuristics.filled, problem, device, wgmma_split_k),
+        shared_bytes,
     )
 
 
-DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
 TILINGS = (
     DEFAULT,
-    Tiling(block=(128, 128, DEPTH), stages=6),
-    Tiling(block=(128, 64, DEPTH), stages=8),
+    Tiling(block=(128, 128, tma_tiles.DEPTH), stages=6),
+    Tiling(block=(128, 64, tma_tiles.DEPTH), stages=8),
 )
 
 wgmma_split_k = Kernel(
@@ -269,13 +261,20 @@ wgmma_split_k = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
-    variant=variant,
+    operands=tma_tiles.tensor_maps,
+    variant=shared_layouts.variant,
     compile=compile_options,
     tilings=TILINGS,
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
-    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    after=(
+        Launch(
+            build_sum,
+            launch_sum,
+            variant=shared_layouts.variant,
+            compile=workspace_tiles.for_adders,
+        ),
+    ),
     workspace=workspace,
     splits=True,
     suggest=suggest,

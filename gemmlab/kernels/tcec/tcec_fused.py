@@ -43,21 +43,16 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
+from gemmlab.kernels.tcec.shared import in_place, product_sums
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
     carrying,
-    copying,
     fetching,
     fragment_row,
     halved,
-    in_turns,
-    shape,
-    split_shape,
     splitting,
-    tensor_maps,
     work_of,
 )
-from gemmlab.kernels.tcec.shared.product_sums import variant
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import adding, clearing, joining
 from gemmlab.kernels.tensor_core.shared.accumulators import updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
@@ -113,13 +108,13 @@ def build(
     FULL_B, DONE, EMPTY = (TILES + n * WORD for n in (STAGES, STAGES + MORE, STAGES + 2 * MORE))
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
-    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (MORE, *shape(BN, B_ALONG))
-    TURNS = (MORE, *in_turns(BN))
-    HALVES = (MORE, *split_shape(BN, B_ALONG))
+    A_SHAPE, B_SHAPE = (STAGES, *in_place.shape(BM, A_ALONG)), (MORE, *in_place.shape(BN, B_ALONG))
+    TURNS = (MORE, *in_place.in_turns(BN))
+    HALVES = (MORE, *in_place.split_shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     stage_of_b, parity_of_b = turning(MORE)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    copy_a, copy_b = in_place.copying(BM, A_ALONG), in_place.copying(BN, B_ALONG)
     carry_a, carry_b = carrying(BM, A_ALONG, COPIER), carrying(BN, B_ALONG, COPIER)
     split_b, fetch_a, in_b = splitting(BN, SPLITTER), fetching(A_ALONG), placing(B_ALONG)
     COPIERS = 1 if aligned else WARPGROUP
@@ -303,8 +298,8 @@ tcec_fused = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
-    variant=variant,
+    operands=in_place.tensor_maps,
+    variant=product_sums.variant,
     compile=compile_options,
     layouts=LAYOUTS,
     period=period,

@@ -31,28 +31,14 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, check_fit
+from gemmlab.kernels.tcec.shared import split_operands
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
-from gemmlab.kernels.tcec.shared.split_operands import (
-    PARTS,
-    SPLIT,
-    copying_parts,
-    rings,
-    shared_bytes,
-    split_work,
-    with_maps,
-    workspace,
-)
+from gemmlab.kernels.tcec.shared.split_operands import PARTS, copying_parts, split_work
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
+from gemmlab.kernels.tensor_core.shared import tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    DEPTH,
-    WORD,
-    along_k,
-    copying,
-    shape,
-    turning,
-)
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, launch
 from gemmlab.model import traffic
 from gemmlab.model.work import together
@@ -71,11 +57,11 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     STAGES = tiling.stages
     CONSUMERS = BM // ROWS
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
-    OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
+    OF_AH, OF_AL, OF_BH, OF_BL, TILES = split_operands.rings(tiling)
     HELD = BN // 2  # elements of C that a thread of a consumer has
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
     copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
     multiply_tile, update = multiplying_tiles(tiling, layout), updating(BN, "float32", paired)
 
@@ -195,13 +181,13 @@ tcec_split = Kernel(
     launch=launch,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=split_operands.shared_bytes,
     dynamic=True,
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
-    before=(SPLIT,),
-    workspace=workspace,
-    scratch=with_maps,
+    before=(split_operands.SPLIT,),
+    workspace=split_operands.workspace,
+    scratch=split_operands.with_maps,
     suggest=suggest,
 )

@@ -16,18 +16,13 @@ from numpy import float32, uint32
 from gemmlab.instructions import layout as layout_of
 from gemmlab.instructions import pack_f16x2
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, zero_of
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    COMPUTABLE,
     STEP,
     clearing,
-    computable,
     corner,
-    flops,
-    fragment_shapes,
     multiplying,
-    update_c,
     updating,
 )
 from gemmlab.model import traffic
@@ -51,7 +46,7 @@ def build(
     BM, BN, _ = tiling.block
     WM, WN = tiling.warp
     A_AS_IT_IS, B_AS_IT_IS, FLOAT16 = layout[0] == "n", layout[1] == "n", dtype == "float16"
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     of_a, of_b = A_LAYOUT.element, B_LAYOUT.element
 
     zero, warp_corner, clear = zero_of(dtype), on_device(corner(tiling)), clearing(tiling)
@@ -129,10 +124,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
             problem, tiling, a if left == "n" else a.turned(), b if right == "n" else b.turned()
         ),
         shared=[],
-        update=update_c(problem, tiling),
+        update=warp_mma.update_c(problem, tiling),
         barriers=0,
         round_trips=steps,
-        flops=flops(problem, tiling),
+        flops=warp_mma.flops(problem, tiling),
     )
 
 
@@ -154,10 +149,10 @@ def _joined(parts: list[traffic.Lanes]) -> traffic.Lanes:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps cannot be made of, or whose steps are not of 16."""
     check_fit(
-        computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1,
+        warp_mma.computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1,
         tiling,
-        f"the kernel without shared memory, which needs {COMPUTABLE}, steps of 16 along k and one "
-        "stage",
+        f"the kernel without shared memory, which needs {warp_mma.COMPUTABLE}, steps of 16 along "
+        "k and one stage",
         DEFAULT,
     )
 
@@ -174,6 +169,6 @@ mma_direct = Kernel(
     check=check,
     variant=variant,
     tilings=(DEFAULT, Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8))),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

@@ -38,14 +38,8 @@ from gemmlab.instructions import (
 )
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
+from gemmlab.kernels.tcec.shared import splitting
 from gemmlab.kernels.tcec.shared.product_sums import ZEROS, are_aligned
-from gemmlab.kernels.tcec.shared.splitting import (
-    round_one,
-    round_two,
-    split_one,
-    split_two,
-    split_unscaled,
-)
 from gemmlab.kernels.tensor_core.shared.shared_layouts import Place, inside, tile_shapes
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
@@ -67,7 +61,7 @@ def parting(policy: Policy) -> tuple[Callable, type]:
     """
     corrected = policy.products > 1
     if policy.mma.dtype == "tf32":
-        one = split_one if corrected else round_one
+        one = splitting.split_one if corrected else splitting.round_one
 
         @on_device
         def part_singles(v):
@@ -77,8 +71,8 @@ def parting(policy: Policy) -> tuple[Callable, type]:
 
         return part_singles, float32
 
-    split = split_two if policy.scale > 1 else split_unscaled
-    two = split if corrected else round_two
+    split = splitting.split_two if policy.scale > 1 else splitting.split_unscaled
+    two = split if corrected else splitting.round_two
 
     @on_device
     def part_pairs(v):

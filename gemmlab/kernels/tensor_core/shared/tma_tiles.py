@@ -18,14 +18,8 @@ from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_maps import ROW
 from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    PIECE,
-    are_aligned,
-    inside,
-    moved,
-    reading,
-    swizzled,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts
+from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, inside
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -80,7 +74,7 @@ def carrying(
     """
     BLOCKS, ROWS, _ = shape(size, along)
     DOWN = threads // (BLOCK // PIECE)  # rows that are carried at a time
-    read = reading(aligned, dtype)
+    read = shared_layouts.reading(aligned, dtype)
 
     @on_device
     def carry(tiles, stage, X, start, p):
@@ -167,7 +161,7 @@ def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any
 
     A and B stay as they are where the TMA cannot copy their rows.
     """
-    if not are_aligned(problem):
+    if not shared_layouts.are_aligned(problem):
         return A, B, problem.k
     of_a, of_b = box_rows(tiling, problem.layout)
     return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
@@ -184,11 +178,11 @@ def carried(
     for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
         blocks, rows, _ = shape(size, along)
         one = traffic.in_turn(threads, rows, BLOCK, PIECE)
-        store = moved("store", one, swizzled(BLOCK))
+        store = shared_layouts.moved("store", one, shared_layouts.swizzled(BLOCK))
         stores.append(Counter({name: n * blocks for name, n in store.items()}))
         loads.append(one.repeated([0], range(0, blocks * BLOCK, BLOCK)))
     wide = PIECE
-    if not are_aligned(problem):
+    if not shared_layouts.are_aligned(problem):
         wide, loads = 1, [each.repeated([0], range(PIECE)) for each in loads]
     return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])
 

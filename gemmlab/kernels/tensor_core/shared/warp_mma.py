@@ -23,15 +23,8 @@ from gemmlab.instructions import (
     unpack_bf16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    PIECE,
-    Place,
-    copied,
-    inside,
-    swizzled,
-    tile_shapes,
-    zero_of,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts
+from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, Place, inside, swizzled
 from gemmlab.model import traffic
 from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
@@ -185,7 +178,7 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
     and write(C, i, j, left, right), which leaves out what is outside.
     """
     BFLOAT16, FLOAT16 = out_dtype == "bfloat16", out_dtype == "float16"
-    zero = zero_of(out_dtype)
+    zero = shared_layouts.zero_of(out_dtype)
 
     @on_device
     def from_memory(two):
@@ -246,7 +239,7 @@ def fragment_loads(
 
     placed : `in_rows` or `swizzled`; widths : rows and columns of a warp's tile, if not all
     """
-    shapes, threads = tile_shapes(tiling, problem.layout), np.arange(tiling.threads)
+    shapes, threads = shared_layouts.tile_shapes(tiling, problem.layout), np.arange(tiling.threads)
     corners, total = corner(tiling)(threads), Counter()
     along = problem.layout[0] == "n", problem.layout[1] == "t"
     for side, ((_, length), along_k) in enumerate(zip(shapes, along, strict=True)):
@@ -270,7 +263,7 @@ def staged(
         nobody multiplies; waited : barriers and round trips, as `traffic.staged` takes them
     """
     steps = tiling.steps(problem)
-    loads, stores = copied(problem, tiling, placed)
+    loads, stores = shared_layouts.copied(problem, tiling, placed)
     fragments = fragment_loads(problem, tiling, placed)
     return traffic.staged(
         problem,
