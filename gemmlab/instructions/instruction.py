@@ -15,7 +15,15 @@ import numpy as np
 from gemmlab.architectures import Capability, architecture
 from gemmlab.formats import BY_PTX
 from gemmlab.instructions import words
-from gemmlab.instructions.kernel_function import KernelFunction
+
+
+class KernelFunction:
+    """A function that kernels call: an instruction, one of a layout, or a view of shared memory.
+
+    What it does is said without a compiler. How a compiler does it lies in a folder of its own:
+    `numba_cuda` for Numba-CUDA, which asks for the attribute `_numba_type_` that the package gives
+    to this class.
+    """
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device
 from gemmlab.kernels.tcec.shared import split_operands
 from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking

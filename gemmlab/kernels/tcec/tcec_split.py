@@ -28,7 +28,7 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, check_fit
 from gemmlab.kernels.tcec.shared import split_operands

@@ -38,7 +38,7 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW, STEP
+from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit
 from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles, warp_mma

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.instruction import (
     Accumulator,
     Box,
@@ -27,9 +28,8 @@ from gemmlab.instructions.instruction import (
     Tile,
     Valid,
 )
-from gemmlab.instructions.layout_functions import LayoutFunction
-from gemmlab.instructions.tensor_maps import TensorMap
-from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
+from gemmlab.instructions.memory import BASE_ALIGNMENT, SharedView
+from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.simt.builtins import asynchronous
 from gemmlab.simt.builtins.async_copies import Copy
 from gemmlab.simt.builtins.collective import collective

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.instructions.tensor_maps import ROW, STEP, TensorMap
+from gemmlab.instructions.tensor_copies import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.mbarriers import Barrier, barriers
 from gemmlab.simt.builtins.swizzle import PATTERN, swizzled
 from gemmlab.simt.builtins.under_way import UNIT, Operation, parts_of

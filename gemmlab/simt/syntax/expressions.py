@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.instructions.views import takes_constant
+from gemmlab.instructions.memory import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
 from gemmlab.simt.syntax.constants import Constants
 from gemmlab.simt.syntax.literals import folded, known_truth

@@ -18,7 +18,7 @@ from gemmlab.compiled.sass.execution.accesses import Cost, Watch, sum_of
 from gemmlab.compiled.sass.execution.memory import Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 from gemmlab.compiled.sass.operands import Register, parse
-from gemmlab.instructions.tensor_maps import ROW, TensorMap
+from gemmlab.instructions.tensor_copies import ROW, TensorMap
 from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
 

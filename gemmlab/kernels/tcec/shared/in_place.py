@@ -17,7 +17,7 @@ from typing import Any
 from numpy import int32, uint32
 
 from gemmlab.instructions import load_v2, load_v4, store_v4, tensor_map, tma_load
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading

@@ -14,7 +14,7 @@ from typing import Any
 from numpy import float16, float32
 
 from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned

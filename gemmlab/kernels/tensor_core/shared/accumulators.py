@@ -13,7 +13,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.instructions import fence_proxy_async, store_v2, tma_commit, tma_store, tma_wait_read
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic

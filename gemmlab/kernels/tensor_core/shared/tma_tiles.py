@@ -15,7 +15,7 @@ from typing import Any
 from numpy import uint32
 
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared import shared_layouts
