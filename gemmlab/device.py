@@ -13,12 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gemmlab.formats import FORMATS
+from gemmlab.formats import FORMATS, TENSOR_FORMATS
 
 FOLDER = Path(__file__).parent / "devices"
 RECORDED = "h200"  # the GPU whose measurements come with gemmlab
 LEVELS = ("dram", "l2", "l1", "shared")  # memories that have a bandwidth, the farthest first
-TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 
 class Source(NamedTuple):
@@ -117,7 +116,7 @@ class Device:
 
     def clock_of(self, dtype: str) -> float | None:
         """The boost clock at which the peak of ``dtype`` is stated [Hz]."""
-        if dtype in TENSOR_DTYPES and self.tensor_clock is not None:
+        if dtype in TENSOR_FORMATS and self.tensor_clock is not None:
             return self.tensor_clock
         return self.clock
 

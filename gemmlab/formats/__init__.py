@@ -8,13 +8,14 @@ Functions of arrays return arrays, and for a single number one NumPy number.
 """
 
 from gemmlab.formats.bits import Fields, decode, encode, fields, from_memory, to_memory
-from gemmlab.formats.format import BY_PTX, FORMATS, Format, number_format
+from gemmlab.formats.format import BY_PTX, FORMATS, TENSOR_FORMATS, Format, number_format
 from gemmlab.formats.rounding import ROUNDINGS, round_to, ulp
 
 __all__ = [
     "BY_PTX",
     "FORMATS",
     "ROUNDINGS",
+    "TENSOR_FORMATS",
     "Fields",
     "Format",
     "decode",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BY_PTX", "FORMATS", "Format", "number_format"]
+__all__ = ["BY_PTX", "FORMATS", "TENSOR_FORMATS", "Format", "number_format"]
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,14 @@ class Format:
 
     name: str
     ptx: str  # its name in PTX and in the names of instructions
+    library: str  # the CUDA data type by which cuBLAS knows its numbers in memory
     exponent_bits: int
     fraction_bits: int
     carrier: np.dtype  # the NumPy type that holds a value
     words: np.dtype  # the unsigned integer of `encode`
     padding: int = 0  # zero bits below the fraction in such an integer
+    # How `cvt` rounds float32 to it for Tensor Cores: "RN", or "RNA"; "" where they do not take it.
+    tensor: str = ""
 
     @property
     def bytes(self) -> int:
@@ -75,19 +78,24 @@ class Format:
         return 2.0 ** (self.emin - self.fraction_bits)
 
 
-# Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100 whitepaper, figure 9. A
-# register holds TF32 as float32 words whose low 13 bits do not count.
+# The only list of formats: what is said elsewhere of all of them, or of those of Tensor Cores,
+# follows from it. Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100 whitepaper,
+# figure 9. A register holds TF32 as float32 words whose low 13 bits do not count, and so does
+# memory. Rounding for Tensor Cores: cvt.rn exists for 16 bits, for TF32 only cvt.rna has been there
+# from the start (PTX ISA, section "cvt").
+F64, F32, F16, U64, U32, U16 = map(np.dtype, ("f8", "f4", "f2", "u8", "u4", "u2"))
 FORMATS = {
     f.name: f
     for f in (
-        Format("float64", "f64", 11, 52, np.dtype(np.float64), np.dtype(np.uint64)),
-        Format("float32", "f32", 8, 23, np.dtype(np.float32), np.dtype(np.uint32)),
-        Format("tf32", "tf32", 8, 10, np.dtype(np.float32), np.dtype(np.uint32), padding=13),
-        Format("bfloat16", "bf16", 8, 7, np.dtype(np.float32), np.dtype(np.uint16)),
-        Format("float16", "f16", 5, 10, np.dtype(np.float16), np.dtype(np.uint16)),
+        Format("float64", "f64", "CUDA_R_64F", 11, 52, F64, U64),
+        Format("float32", "f32", "CUDA_R_32F", 8, 23, F32, U32),
+        Format("tf32", "tf32", "CUDA_R_32F", 8, 10, F32, U32, padding=13, tensor="RNA"),
+        Format("bfloat16", "bf16", "CUDA_R_16BF", 8, 7, F32, U16, tensor="RN"),
+        Format("float16", "f16", "CUDA_R_16F", 5, 10, F16, U16, tensor="RN"),
     )
 }
 BY_PTX = {f.ptx: f for f in FORMATS.values()}
+TENSOR_FORMATS = tuple(f.name for f in FORMATS.values() if f.tensor)  # of A and B, on Tensor Cores
 
 
 def number_format(dtype: str, argument: str = "dtype") -> Format:

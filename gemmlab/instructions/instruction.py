@@ -56,8 +56,9 @@ class Registers:
         """The message for something else than these registers."""
         held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
-        pair = self.dtype.removesuffix(words.PAIR)
-        packed = f", {'a pair' if self.count == 1 else 'pairs'} of {pair}" * (pair != self.dtype)
+        of, many = words.of_one(self.dtype)
+        name = {1: "", 2: "pair", 4: "four"}[many]
+        packed = f", {f'a {name}' if self.count == 1 else f'{name}s'} of {of}" * (many > 1)
         return f"{text} {held}{packed}, not {given}"
 
 

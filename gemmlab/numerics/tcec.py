@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.arguments import whole_number
-from gemmlab.formats import FORMATS, Format, number_format, round_to
+from gemmlab.formats import FORMATS, TENSOR_FORMATS, Format, number_format, round_to
 from gemmlab.formats.values import doubles, exact
 from gemmlab.numerics.dot import tensor_core
 from gemmlab.numerics.fma import fma_chain
@@ -27,9 +27,8 @@ from gemmlab.numerics.tile import Mma, mma_named, products
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]
 
-# How each format is reached from float32: cvt.rn exists for 16 bits, for TF32 only cvt.rna has
-# been there from the start (PTX ISA, section "cvt").
-_ROUNDING = {"float16": "RN", "bfloat16": "RN", "tf32": "RNA"}
+# How each format is reached from float32, the narrowest first.
+_ROUNDING = {name: FORMATS[name].tensor for name in reversed(TENSOR_FORMATS)}
 
 
 class Split(NamedTuple):
