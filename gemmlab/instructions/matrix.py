@@ -26,7 +26,7 @@ from gemmlab.formats import BY_PTX, FORMATS, Format
 from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Registers, Tile
 from gemmlab.instructions.words import held, numbers, per_register, registers
-from gemmlab.numerics.tile import MMAS, Mma, mma
+from gemmlab.numerics.tensor_cores import MMAS, Mma, mma
 
 __all__ = [
     "mma_m8n8k4_col_col_f16_f16",

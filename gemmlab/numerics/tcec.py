@@ -19,11 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.arguments import whole_number
-from gemmlab.formats import FORMATS, TENSOR_FORMATS, Format, number_format, round_to
-from gemmlab.formats.values import doubles, exact
-from gemmlab.numerics.dot import tensor_core
+from gemmlab.formats import FORMATS, TENSOR_FORMATS, Format, doubles, exact, number_format, round_to
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.tile import Mma, mma_named, products
+from gemmlab.numerics.tensor_cores import Mma, mma_named, products, tensor_core
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]
 
