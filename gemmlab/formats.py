@@ -107,9 +107,9 @@ class Format:
 
 # The only list of formats: what is said elsewhere of all of them, or of those of Tensor Cores,
 # follows from it. Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100
-# whitepaper, figure 9. A register holds TF32 as float32 words whose low 13 bits do not count, and so does
-# memory. Rounding for Tensor Cores: cvt.rn exists for 16 bits, for TF32 only cvt.rna has been there
-# from the start (PTX ISA, section "cvt").
+# whitepaper, figure 9. A register holds TF32 as float32 words whose low 13 bits do not count, and
+# so does memory. Rounding for Tensor Cores: cvt.rn exists for 16 bits, for TF32 only cvt.rna has
+# been there from the start (PTX ISA, section "cvt").
 F64, F32, F16, U64, U32, U16 = map(np.dtype, ("f8", "f4", "f2", "u8", "u4", "u2"))
 FORMATS = {
     f.name: f
