@@ -15,8 +15,8 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
-from gemmlab.kernels.simt.shared import vector_access
 from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -32,10 +32,10 @@ def build(tiling: Tiling, aligned: bool = True) -> Callable:
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block
     THREADS = DOWN * ACROSS
-    A_SHAPE, B_SHAPE = vector_access.tile_shapes(tiling)
+    A_SHAPE, B_SHAPE = tile_shapes(tiling)
     A_FOURS, B_FOURS = BK // 4, BN // 4  # groups of four in a row of each tile
 
-    read_four, update_tile = vector_access.reading(aligned), vector_access.updating(aligned, TM, TN)
+    read_four, update_tile = reading(aligned), updating(aligned, TM, TN)
 
     def vectorised(alpha, A, B, beta, C):
         As = cuda.shared.array(A_SHAPE, float32, alignment=16)
@@ -95,21 +95,17 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """
     (bm, bn, bk), (tm, tn) = tiling.block, tiling.thread
     aligned, steps = variant(problem, None)["aligned"], tiling.steps(problem)
-    (_, words_a), (_, words_b) = vector_access.tile_shapes(tiling)
-    a = traffic.in_turn(tiling.threads, bm, bk, vector_access.FOUR)
-    b = traffic.in_turn(tiling.threads, bk, bn, vector_access.FOUR)
+    (_, words_a), (_, words_b) = tile_shapes(tiling)
+    a = traffic.in_turn(tiling.threads, bm, bk, FOUR)
+    b = traffic.in_turn(tiling.threads, bk, bn, FOUR)
     (load_a, wide), (load_b, _) = fours.moved(a, aligned), fours.moved(b, aligned)
     stores = (
-        traffic.shared_access(
-            "store", FLOAT, a.turned().repeated(range(vector_access.FOUR), [0]), words_a
-        ),
-        traffic.shared_access("store", FLOAT, b, words_b, vector_access.FOUR),
+        traffic.shared_access("store", FLOAT, a.turned().repeated(range(FOUR), [0]), words_a),
+        traffic.shared_access("store", FLOAT, b, words_b, FOUR),
     )
     threads = traffic.plane(bn // tn, bm // tm)
-    first = traffic.Lanes(
-        vector_access.FOUR * threads.row, vector_access.FOUR * threads.col, threads.valid
-    )
-    apart = vector_access.FOUR * bm // tm, vector_access.FOUR * bn // tn
+    first = traffic.Lanes(FOUR * threads.row, FOUR * threads.col, threads.valid)
+    apart = FOUR * bm // tm, FOUR * bn // tn
     loads = fours.fragment_loads(tiling, (words_a, words_b), first, apart)
     return traffic.staged(
         problem,

@@ -18,7 +18,7 @@ from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_ro
 from gemmlab.kernels.simt.shared import tile_copies, warp_tiles
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
-from gemmlab.kernels.simt.shared.warp_tiles import loading, multiplying
+from gemmlab.kernels.simt.shared.warp_tiles import COMPUTABLE, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -103,8 +103,7 @@ def check(tiling: Tiling) -> None:
     check_fit(
         warp_tiles.computable(tiling) and tile_copies.copyable(tiling) and tiling.stages == 1,
         tiling,
-        f"the warp-tiled kernel, which needs {warp_tiles.COMPUTABLE}, one stage, and "
-        f"{tile_copies.COPYABLE}",
+        f"the warp-tiled kernel, which needs {COMPUTABLE}, one stage, and {tile_copies.COPYABLE}",
         DEFAULT,
     )
 

@@ -17,8 +17,10 @@ from numpy import float16, float32, int32, uint16, uint32
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
-from gemmlab.kernels.split_k.shared import mainloop_mma, split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
+from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
+from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS
 from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
@@ -123,16 +125,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """
     (across, down), split = tiling.grid(problem), tiling.split
     tiles, longest = across * down, -(-tiling.steps(problem) // split)
-    multiplied = mainloop_mma.summed(
-        problem, tiling, tiles * split, longest, mainloop_mma.stored(tiling, tiles * split)
-    )
+    multiplied = summed(problem, tiling, tiles * split, longest, stored(tiling, tiles * split))
     paired = shared_layouts.variant(problem, None)["paired"]
     counts = np.full(tiles, split)
     return together(
         multiplied,
-        workspace_tiles.added(
-            problem, tiling, counts, min(workspace_tiles.WARPS, split), True, 2 if paired else 1
-        ),
+        workspace_tiles.added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1),
     )
 
 

@@ -23,7 +23,7 @@ from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
-from gemmlab.kernels.split_k.shared.workspace_tiles import adders
+from gemmlab.kernels.split_k.shared.workspace_tiles import adders, updated
 from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
@@ -118,9 +118,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     lanes = warp_mma.pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
-    update = stored(tiling, int(shared.sum())) + workspace_tiles.updated(
-        problem, tiling, whole, lanes, wide
-    )
+    update = stored(tiling, int(shared.sum())) + updated(problem, tiling, whole, lanes, wide)
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, barriers=every)
     warps = min(workspace_tiles.WARPS, int(parts.max()))

@@ -19,9 +19,8 @@ from numpy import float32
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.simt.shared import warp_tiles
-from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, updating
+from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, shared_bytes, updating
 from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
@@ -135,7 +134,7 @@ split_k_atomics = Kernel(
     launch=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=TILINGS,

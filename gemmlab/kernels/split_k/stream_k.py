@@ -24,7 +24,7 @@ from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access, warp_tiles
 from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
-from gemmlab.kernels.split_k.shared.workspace_tiles import adding, stored
+from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
@@ -148,9 +148,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     product = mainloop.summed(problem, tiling, every, longest, update, capability, barriers=every)
     return together(
         product,
-        workspace_tiles.added(
-            problem, tiling, shared, min(workspace_tiles.WARPS, int(parts.max())), aligned
-        ),
+        workspace_tiles.added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned),
     )
 
 
@@ -185,9 +183,7 @@ stream_k = Kernel(
     variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),
     layouts=LAYOUTS,
-    after=(
-        Launch(build_fix_up, launch_fix_up, variant=variant, compile=workspace_tiles.for_adders),
-    ),
+    after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
     workspace=workspace,
     splits=True,
     suggest=suggest,

@@ -19,7 +19,7 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.tile_copies import COPYABLE
 from gemmlab.kernels.tcec.shared import policy_products, product_sums
-from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, placed
+from gemmlab.kernels.tcec.shared.policy_products import copyable, joining, multiplying, placed
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
@@ -216,12 +216,7 @@ def work(problem: Gemm, tiling: Tiling, policy: Policy = CORRECTED) -> traffic.W
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
-    fits = (
-        warp_mma.computable(tiling)
-        and policy_products.copyable(tiling)
-        and steps > 0
-        and steps % 2 == 0
-    )
+    fits = warp_mma.computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
     check_fit(
         fits and tiling.stages >= 2,
         tiling,

@@ -20,6 +20,7 @@ from gemmlab.instructions import shared_view, store_v4
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
 from gemmlab.kernels.tcec.shared import product_sums
+from gemmlab.kernels.tcec.shared.product_sums import are_aligned
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import BYTES, PIECE, Place
@@ -175,9 +176,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """Loads in FP32, stores and fragments of two parts, and a tile of zeros beyond k."""
     steps, shapes = tiling.steps(problem), shared_layouts.tile_shapes(tiling, problem.layout)
     lanes = [traffic.in_turn(tiling.threads, *shape, PIECE) for shape in shapes]
-    loads = [
-        moved(each.repeated([0], (0, FOUR)), product_sums.are_aligned(problem)) for each in lanes
-    ]
+    loads = [moved(each.repeated([0], (0, FOUR)), are_aligned(problem)) for each in lanes]
     (a, wide), (b, _) = loads
     stores = [
         pieces_moved("store", each, shared_layouts.swizzled(length))

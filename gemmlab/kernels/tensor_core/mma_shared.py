@@ -14,6 +14,7 @@ from numpy import float16, float32, uint16, uint32
 
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
@@ -40,7 +41,7 @@ def build(
     ELEMENT = float16 if dtype == "float16" else uint16
     A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
-    place_a, place_b = shared_layouts.in_rows(A_TILE[1]), shared_layouts.in_rows(B_TILE[1])
+    place_a, place_b = in_rows(A_TILE[1]), in_rows(B_TILE[1])
     first_a, copy_a = shared_layouts.copying(tiling, A_TILE, place_a, aligned, dtype)
     first_b, copy_b = shared_layouts.copying(tiling, B_TILE, place_b, aligned, dtype)
     start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
@@ -80,9 +81,7 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """⌈k/bk⌉ tiles are copied; warps load fragments of all their rows, those beyond k as zeros."""
     steps = tiling.steps(problem)
-    return warp_mma.staged(
-        problem, tiling, shared_layouts.in_rows, barriers=2 * steps, round_trips=steps
-    )
+    return warp_mma.staged(problem, tiling, in_rows, barriers=2 * steps, round_trips=steps)
 
 
 def check(tiling: Tiling) -> None:

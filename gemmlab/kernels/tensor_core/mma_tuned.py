@@ -18,6 +18,7 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
+from gemmlab.kernels.tensor_core.shared.shared_layouts import copyable
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
@@ -161,12 +162,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
-    fits = (
-        warp_mma.computable(tiling)
-        and shared_layouts.copyable(tiling)
-        and steps > 0
-        and steps % 2 == 0
-    )
+    fits = warp_mma.computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
     check_fit(
         fits and tiling.stages >= 2,
         tiling,

@@ -45,7 +45,7 @@ from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
-from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -197,20 +197,18 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers, the ring and the slabs cannot have."""
     bm, bn, bk = tiling.block
-    fits = (
-        bm == 2 * ROWS and bn in tma_tiles.WIDTHS and bk == tma_tiles.DEPTH and tiling.stages >= 2
-    )
+    fits = bm == 2 * ROWS and bn in tma_tiles.WIDTHS and bk == DEPTH and tiling.stages >= 2
     check_fit(
         fits and room(tiling) >= bm * ROW,
         tiling,
-        f"tma_stored, which needs blocks of {2 * ROWS}×n×{tma_tiles.DEPTH} with n one of "
+        f"tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
         f"{', '.join(map(str, tma_tiles.WIDTHS))}, two stages or more, and {bm * ROW} B of shared "
         "memory besides",
         DEFAULT,
     )
 
 
-DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
 
 tma_stored = Kernel(
     name="tma_stored",
@@ -228,9 +226,9 @@ tma_stored = Kernel(
     compile=compile_options,
     tilings=(
         DEFAULT,
-        Tiling(block=(128, 256, tma_tiles.DEPTH), stages=3),
-        Tiling(block=(128, 128, tma_tiles.DEPTH), stages=6),
-        Tiling(block=(128, 64, tma_tiles.DEPTH), stages=8),
+        Tiling(block=(128, 256, DEPTH), stages=3),
+        Tiling(block=(128, 128, DEPTH), stages=6),
+        Tiling(block=(128, 64, DEPTH), stages=8),
     ),
     arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,

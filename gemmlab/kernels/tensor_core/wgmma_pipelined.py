@@ -30,7 +30,7 @@ from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tensor_core.shared import accumulators, shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
-from gemmlab.kernels.tensor_core.shared.tma_tiles import shape
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, shape
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -153,18 +153,15 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warpgroups and the ring cannot have."""
     bm, bn, bk = tiling.block
     check_fit(
-        bm in (ROWS, 2 * ROWS)
-        and bn in tma_tiles.WIDTHS
-        and bk == tma_tiles.DEPTH
-        and tiling.stages >= 3,
+        bm in (ROWS, 2 * ROWS) and bn in tma_tiles.WIDTHS and bk == DEPTH and tiling.stages >= 3,
         tiling,
-        f"wgmma_pipelined, which needs blocks of {ROWS} or {2 * ROWS}×n×{tma_tiles.DEPTH} with n "
+        f"wgmma_pipelined, which needs blocks of {ROWS} or {2 * ROWS}×n×{DEPTH} with n "
         f"one of {', '.join(map(str, tma_tiles.WIDTHS))}, and three stages or more",
         DEFAULT,
     )
 
 
-DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
+DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
 
 wgmma_pipelined = Kernel(
     name="wgmma_pipelined",
@@ -180,8 +177,8 @@ wgmma_pipelined = Kernel(
     compile=compile_options,
     tilings=(
         DEFAULT,
-        Tiling(block=(128, 256, tma_tiles.DEPTH), stages=3),
-        Tiling(block=(128, 128, tma_tiles.DEPTH), stages=3),
+        Tiling(block=(128, 256, DEPTH), stages=3),
+        Tiling(block=(128, 128, DEPTH), stages=3),
     ),
     arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
