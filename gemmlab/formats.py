@@ -58,7 +58,7 @@ class Format:
 
     @property
     def bytes(self) -> int:
-        """What an element takes in memory [B]."""
+        """The size of an element in memory [B]."""
         return self.words.itemsize
 
     @property

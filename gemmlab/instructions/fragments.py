@@ -56,7 +56,7 @@ class LayoutFunction(KernelFunction):
         return self.name
 
     def refusal(self, register: int) -> str | None:
-        """Why there is no register of this number, or None."""
+        """The message for a register that the layout does not have; None for one that it has."""
         if 0 <= register < self.layout.registers:
             return None
         last = self.layout.registers - 1
@@ -76,7 +76,7 @@ class LayoutFunction(KernelFunction):
 
 
 def place(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
-    """Where `register` of `lane` is along one axis: the sum of what each bit of the two adds."""
+    """The place of `register` of `lane` along one axis: the sum of what each bit adds."""
     total = (lane & 0) + (register & 0)
     for bit, step in enumerate(steps):
         number, shift = (lane, bit) if bit < 5 else (register, bit - 5)
@@ -145,12 +145,12 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """How often each element is held."""
+        """The number of registers that hold each element."""
         return 1 << (self.lane + self.register).count("-")
 
     @cached_property
     def steps(self) -> tuple[tuple[int, ...], ...]:
-        """What the lane's bits, then the register's, add to row, column and matrix."""
+        """The amounts that the lane's bits, then the register's, add to row, column and matrix."""
         bits = self.lane + self.register
         return tuple(tuple(int(b[1:]) if b[0] == axis else 0 for b in bits) for axis in "ijq")
 
@@ -173,7 +173,7 @@ class Layout:
         return LayoutFunction(self, "holds")
 
     def matrix(self, lane: Any, register: Any) -> Any:
-        """Which of the independent matrices `register` of `lane` belongs to."""
+        """The number of the independent matrix that `register` of `lane` belongs to."""
         return place(self.steps[2], lane, register)
 
     def map(self, i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

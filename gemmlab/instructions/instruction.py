@@ -53,7 +53,7 @@ class Registers:
         return "iu" if self.carrier == words.WORD else "if"
 
     def refusal(self, given: object) -> str:
-        """The message for something else than these registers."""
+        """The message for an argument that is something else than these registers."""
         held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
         of, many = words.of_one(self.dtype)
@@ -86,7 +86,7 @@ class Memory:
         return self.bytes or self.elements * itemsize
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """Why elements of `itemsize` bytes and of a NumPy kind cannot be accessed, or None."""
+        """The reason why elements of this size and NumPy kind cannot be accessed, or None."""
         if kind not in "iuf":
             return f"takes an array of integers or floats, not of {dtype}"
         size = self.width(itemsize)
@@ -129,7 +129,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Valid:
-    """How much of a copy is read; the rest becomes zero. The last operand, which may be left out.
+    """The last operand of a copy, which may be left out: how much is read; the rest becomes zero.
 
     True or False: all or nothing; an integer: that many elements, at most all.
     """
@@ -155,7 +155,7 @@ class Matrix:
     format: str = "f16"
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """Why elements of `itemsize` bytes and of a NumPy kind cannot be multiplied, or None."""
+        """The reason why elements of this size and NumPy kind cannot be multiplied, or None."""
         held = BY_PTX[self.format].memory
         if (kind, itemsize) == (held.kind, held.itemsize):
             return None
@@ -237,7 +237,7 @@ class Instruction(KernelFunction):
         )
 
     def refusal(self, capability: Capability) -> str | None:
-        """Why a GPU of this compute capability cannot execute it, or None.
+        """The reason why a GPU of this compute capability cannot execute it, or None.
 
         >>> from gemmlab.instructions import cp_async_16
         >>> cp_async_16.refusal((7, 5))

@@ -35,7 +35,7 @@ def source_hash(kernel: Kernel) -> str:
 
 
 def _asked(one: Kernel | Launch) -> list[FunctionType]:
-    """What the compiler and the launch are given of one launch."""
+    """The functions that the compiler and the driver ask about one launch."""
     options = [f for f in (one.compile, one.variant) if f is not no_options]
     return [one.build, *options, *([one.shared_bytes] if one.dynamic else [])]
 

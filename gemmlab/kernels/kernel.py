@@ -104,7 +104,7 @@ class Workspace(NamedTuple):
 
 
 class Launched:
-    """What is launched: the methods that `Launch` and `Kernel` have in common."""
+    """The methods that `Launch` and `Kernel` have in common."""
 
     def function(
         self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None

@@ -44,7 +44,7 @@ class Split(NamedTuple):
 
 
 def _check_scale(scale: float) -> None:
-    """ValueError but for a power of two that is, like its inverse, a normal float32."""
+    """Raise ValueError but for a power of two that is, like its inverse, a normal float32."""
     known = isinstance(scale, (int, float, np.integer, np.floating))
     if not known or not 2.0**-126 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
         raise ValueError(f"scale={scale!r} is not a power of two from 2^-126 to 2^126")
@@ -52,7 +52,7 @@ def _check_scale(scale: float) -> None:
 
 @dataclass(frozen=True)
 class Policy:
-    """How a product of float32 matrices is computed.
+    """A way to compute a product of float32 matrices.
 
     instruction : a name in `MMAS`, or "simt": one FMA after the other on the CUDA cores
     products : 1: operands are rounded; 3: corrected, low·low left out; 4: with it
@@ -120,7 +120,7 @@ def split(x: object, dtype: str = "float16", scale: float = 2.0**11) -> Split:
 
 
 def split_range(dtype: str = "float16", scale: float = 2.0**11) -> tuple[float, float]:
-    """Between which |x| `split` represents all x with a relative error of at most 2^-(2p).
+    """The range of |x| in which `split` has a relative error of at most 2^-(2p).
 
     p is the precision of `dtype`. Upwards the largest number of the high part sets the limit; with
     a scale of 2^(p + j), j > 0, the low part is 2^j times as large, and the limit as much lower.

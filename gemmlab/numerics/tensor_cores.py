@@ -53,7 +53,7 @@ _CHUNK = 1 << 12  # dot products at a time: the terms of as many stay in cache
 
 @dataclass(frozen=True)
 class TensorCore:
-    """How the Tensor Cores of one architecture add.
+    """The way in which the Tensor Cores of one architecture add.
 
     arch : its name in `ARCHITECTURES`
     fraction_bits : F, bits kept below the largest exponent when terms are aligned
@@ -148,7 +148,7 @@ def fused_dot_add(
     arch: str = "sm_90",
     out_dtype: str = "float32",
 ) -> np.ndarray:
-    """What a Tensor Core returns for c + Σ a_i·b_i, to the bit.
+    """The result of a Tensor Core for c + Σ a_i·b_i, to the bit.
 
     a, b : (…, K), numbers of format `dtype`; of a TF32 operand the low 13 bits are not read
     c : (…), numbers of format `out_dtype`; the leading axes of a, b and c broadcast
@@ -324,7 +324,7 @@ class Mma:
 
     @property
     def shape(self) -> str:
-        """As PTX writes it, after the family where that is not mma.
+        """The shape as PTX writes it, after the family where that is not mma.
 
         >>> MMAS["wmma.m16n16k8.f32.tf32"].shape
         'wmma.m16n16k8'
@@ -334,7 +334,7 @@ class Mma:
 
     @property
     def name(self) -> str:
-        """As in PTX, without what never varies: shape, format of C and D, format of A and B.
+        """The name as in PTX, without what never varies: shape, format of C and D, and of A and B.
 
         >>> MMAS["m16n8k8.f32.tf32"].name
         'm16n8k8.f32.tf32'
@@ -379,7 +379,7 @@ def mma_named(name: str) -> Mma:
 def mma(
     a: object, b: object, c: object, instruction: str = "m16n8k16.f32.f16", arch: str = "sm_90"
 ) -> np.ndarray:
-    """What `instruction` returns on `arch` for A·B + C, to the bit.
+    """The result of `instruction` on `arch` for A·B + C, to the bit.
 
     a : (…, m, k), b : (…, k, n), c : (…, m, n); leading axes broadcast
     instruction : a name in `MMAS`

@@ -172,7 +172,7 @@ def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
 
 
 def _named(name: str, places: range, operand: Operand | None = None) -> dict[str, str]:
-    """How the instruction's text names the registers in `places`."""
+    """The names that the instruction's text has for the registers in `places`."""
     if isinstance(operand, Literal) or not places:
         return {}
     text = [f"${i}" for i in places]
@@ -231,7 +231,7 @@ def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
 
 
 def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:
-    """Where the elements of an accumulator are."""
+    """The addresses of the elements of an accumulator."""
     _, view, _ = call.array(places)
     return [call.builder.gep(view.data, [ir.Constant(I32, i)]) for i in range(operand.count)]
 
@@ -302,7 +302,7 @@ def numba_type(instruction: Instruction) -> types.Function:
 
 
 def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list[int]]]:
-    """Which arguments belong to which operand; an array takes as many indices as dimensions."""
+    """Each operand with the positions of its arguments; an array has an index a dimension."""
     at = 0
     for operand in instruction.operands:
         if isinstance(operand, (Memory, Tile, Matrix, Accumulator, Box)):
@@ -324,7 +324,7 @@ def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list
 
 
 def _indices(operand: Operand, array: types.Array) -> int:
-    """How many indices follow an array."""
+    """The number of indices that follow an array."""
     if isinstance(operand, Box):
         return 2 if operand.placed else 0
     return 0 if isinstance(operand, Accumulator) else array.ndim
@@ -412,7 +412,7 @@ def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[t
 
 
 def _index(instruction: Instruction, operand: Memory | Tile, given: types.Type) -> types.Type:
-    """32 bits for an index that has no more, and for a constant that needs no more."""
+    """The type of an index: 32 bits where it has no more, or is a constant that needs no more."""
     index = types.unliteral(given)
     if not isinstance(index, types.Integer):
         raise TypingError(

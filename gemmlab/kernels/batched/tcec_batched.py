@@ -137,7 +137,7 @@ def storing(columns: int, paired: bool) -> Callable:
         return scale
 
     def stores(group):
-        """The same that stores (C, row, col, acc)."""
+        """A device function that stores (C, row, col, acc) from a group of 8 columns on."""
         others = stores(group + 1) if group + 1 < columns // 8 else nothing
         i, j = 4 * group, 8 * group
 

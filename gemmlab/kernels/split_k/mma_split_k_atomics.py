@@ -90,13 +90,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """As of *mma_split_k*, but instead of stores and loads the sums take additions in L2."""
+    """Suggest as *mma_split_k* does; the sums take additions in L2, no stores and loads."""
     split = partial(filled, problem, device, mma_split_k_atomics, sums=in_l2)
     return fastest(problem, device, TILINGS, split, shared_bytes)
 
 
 def in_l2(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """What the additions of all parts take [s], where the rate of L2 is known."""
+    """The time of the additions of all parts [s], where the rate of L2 is known."""
     additions = tiling.split * problem.m * problem.n
     return additions / device.l2_additions if device.l2_additions else 0.0
 

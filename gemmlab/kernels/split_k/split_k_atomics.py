@@ -115,7 +115,7 @@ def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """As of *split_k*, but instead of stores and loads the sums take additions in L2."""
+    """Suggest as *split_k* does; the sums take additions in L2, no stores and loads."""
 
     def split(tiling: Tiling) -> tuple[float, Tiling]:
         tiling = replace(tiling, split=choose_split(problem, device, tiling.block[:2]).split)

@@ -111,7 +111,7 @@ def blocks_of(problem: Gemm, tiling: Tiling) -> int:
 
 
 def shares(problem: Gemm, tiling: Tiling) -> tuple[np.ndarray, int]:
-    """How many blocks share each tile of C, and the steps of the longest share."""
+    """Count the blocks that share each tile of C, and the steps of the longest share."""
     across, down = tiling.grid(problem)
     steps, blocks = tiling.steps(problem), blocks_of(problem, tiling)
     total = across * down * steps

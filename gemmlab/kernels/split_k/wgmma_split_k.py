@@ -111,7 +111,7 @@ def build(
     # Divisions are of 32 bits: a unit begins with four, and those of 64 take twice as long.
     @on_device
     def share(unit, tiles, across, parts, k):
-        """Of a unit: where its tile begins in C; its part, and where that begins and ends in k."""
+        """The place of a unit: where its tile begins in C; its part, and its beginning and end in k."""
         tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
         row, col = int32(tile // across * BM), int32(tile % across * BN)
         steps = uint32((k + BK - 1) // BK)

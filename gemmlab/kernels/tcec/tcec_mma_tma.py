@@ -7,7 +7,7 @@ Corrections have sums of their own, so that a warp's tile is half of what it is 
 products of two parts make up for it: as many fragments are loaded for each `mma`.
 Counter to watch: `tensor_copy_bytes`, in place of all loads of the parts.
 
-Source of the loop: see *mma_tma*; of the products: see `sums`.
+Source of the loop: see *mma_tma*; of the products: see `product_sums`.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def build(
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes
     paired : rows of C have an even number of elements
-    policy : the parts, the products and where they are summed; see `products`
+    policy : the parts, the products and where they are summed; see `policy_products`
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp

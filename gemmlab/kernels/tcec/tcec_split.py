@@ -164,7 +164,7 @@ DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """Its default, which adds half as much at a time of a short sum.
+    """Suggest the default tiling, which adds half as much at a time of a short sum.
 
     There FP32 units, that add one product after the other, have rounded little, too.
     """

@@ -7,7 +7,7 @@ barrier.
 Counter to watch: shared stores; each element is stored by one thread, and loaded by every warp
 that needs it, as many bytes as in FP32.
 
-Source of the products: see `sums`.
+Source of the products: see `product_sums`.
 """
 
 from __future__ import annotations

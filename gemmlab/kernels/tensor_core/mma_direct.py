@@ -132,7 +132,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def fragments(tiling: Tiling) -> tuple[traffic.Lanes, traffic.Lanes]:
-    """Where in a block's tile of A, and in that of B, the lanes have their elements."""
+    """The elements that the lanes load, in a block's tile of A and in that of B."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     on = np.ones_like(threads, bool)
     (wm, wn), (i, j) = tiling.warp, corner(tiling)(threads)

@@ -160,7 +160,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
-    """What the kernel takes in place of C: its tensor map, if the TMA stores it, and C."""
+    """The arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
     boxed = variant(problem, None)["boxed"]
     return (tensor_map(C, WARP_ROWS), C) if boxed else (C,)
 

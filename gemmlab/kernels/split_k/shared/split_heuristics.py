@@ -39,7 +39,7 @@ def fastest(
 
 
 def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """What it takes to store parts, and to add them up in a launch of its own [s]."""
+    """The time to store parts, and to add them up in a launch of its own [s]."""
     return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
 
 

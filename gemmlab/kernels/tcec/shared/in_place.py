@@ -44,12 +44,12 @@ def shape(size: int, along: bool) -> tuple[int, int, int, int]:
 
 
 def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """The same tile in high and low halves, in the same place."""
+    """A tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
     return BOXES, *of_halves(size, along)
 
 
 def in_turns(size: int) -> tuple[int, int, int, int]:
-    """The same tile as it is split: each turn has sixteen rows of both boxes."""
+    """A tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
     return BOXES, size // DOWN, DOWN, BOX
 
 
@@ -129,7 +129,7 @@ def splitting(size: int, first: int) -> Callable:
         pass
 
     def splits(turn):
-        """The same from a turn on; now is what this turn splits."""
+        """A device function that splits from a turn on; now is what this turn splits."""
         others = splits(turn + 1) if turn + 1 < turns else nothing
         fetch = fetching(turn + 2)
 
@@ -209,7 +209,7 @@ def fetching(along: bool) -> Callable:
 
     @on_device
     def pair_of_column(As, stage, box, block, k, j):
-        """What is at column j of rows k, which is even, and k + 1."""
+        """The elements at column j of rows k, which is even, and k + 1."""
         swizzle = k % uint32(8) * uint32(4)
         return (
             As[stage, box, block, k, j ^ swizzle],
@@ -243,7 +243,7 @@ def halved(v):
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k.
+    """The arguments in place of A and B: their tensor maps, and k.
 
     A and B stay as they are where the TMA cannot copy their rows.
     """
@@ -278,7 +278,7 @@ def work_of(problem: Gemm, tiling: Tiling, blocks: int) -> traffic.Work:
 
 
 def brought(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """How all tiles come: bytes that the TMA copies, or the loads of `carrying`.
+    """Count how all tiles come: bytes that the TMA copies, or the loads of `carrying`.
 
     tiling : with steps of 64 along k
     """

@@ -242,7 +242,7 @@ def loading(
 
     @on_device
     def run(tile, start, s, f):
-        """That of row or column 8·f after the first one."""
+        """The run of row or column 8·f after the first one."""
         if along_k:
             return load_run(tile, (start ^ s * ALONG) + f * 8 * length)
         # In uint32 no index counts from the end.

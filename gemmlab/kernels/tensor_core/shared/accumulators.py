@@ -42,7 +42,7 @@ def updating(columns: int, out_dtype: str, paired: bool) -> Callable:
         pass
 
     def updates(group):
-        """The same from a group of eight columns on.
+        """A device function that updates C from a group of eight columns on.
 
         Nesting writes out what a loop would index, so that acc stays in registers.
         """
@@ -103,7 +103,7 @@ def storing(columns: int, held: int) -> Callable:
         pass
 
     def stores(slab):
-        """The same from a slab on."""
+        """A device function that fills and stores the slabs from one on."""
         others = stores(slab + 1) if (slab + 1) * SLAB < columns else none
         fill = puts(slab, slab * SLAB // 8)
 

@@ -157,7 +157,7 @@ def multiplying(wgmma: Callable, layout: str) -> Callable:
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k.
+    """The arguments in place of A and B: their tensor maps, and k.
 
     A and B stay as they are where the TMA cannot copy their rows.
     """
