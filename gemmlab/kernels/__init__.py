@@ -5,8 +5,8 @@ from __future__ import annotations
 from gemmlab.kernels.cpu.blocked import cpu_blocked
 from gemmlab.kernels.cpu.naive import cpu_naive
 from gemmlab.kernels.cpu.numpy import cpu_numpy
+from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.library.cublas import cublas
 from gemmlab.kernels.own import own
 from gemmlab.kernels.simt.coalesced import coalesced
 from gemmlab.kernels.simt.naive import naive

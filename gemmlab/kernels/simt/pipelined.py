@@ -14,8 +14,7 @@ from numpy import float32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
-from gemmlab.kernels.simt.shared import tile_copies, warp_tiles
-from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import loading, multiplying
 from gemmlab.model import traffic
@@ -161,13 +160,17 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, rows = warp_tiles.first_elements(tiling), steps * tiling.block[2] + 1
     loads, stores = tile_copies.copied(problem, tiling, frozen["asynchronous"])
-    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, warp_tiles.apart(tiling))
+    fragments = vector_access.fragment_loads(
+        tiling, (words_a, words_b), first, warp_tiles.apart(tiling)
+    )
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in fragments],
-        update=fours.update_c(problem, tiling, first, warp_tiles.apart(tiling), frozen["aligned"]),
+        update=vector_access.update_c(
+            problem, tiling, first, warp_tiles.apart(tiling), frozen["aligned"]
+        ),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
     )
@@ -194,7 +197,7 @@ pipelined = Kernel(
     launch=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=(

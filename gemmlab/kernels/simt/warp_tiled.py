@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
-from gemmlab.kernels.simt.shared import tile_copies, warp_tiles
-from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import COMPUTABLE, loading, multiplying
 from gemmlab.model import traffic
@@ -86,13 +85,15 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, aligned = warp_tiles.first_elements(tiling), tile_copies.aligned_by_fours(problem)
     loads, stores = tile_copies.copied(problem, tiling)
-    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, warp_tiles.apart(tiling))
+    fragments = vector_access.fragment_loads(
+        tiling, (words_a, words_b), first, warp_tiles.apart(tiling)
+    )
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in fragments],
-        update=fours.update_c(problem, tiling, first, warp_tiles.apart(tiling), aligned),
+        update=vector_access.update_c(problem, tiling, first, warp_tiles.apart(tiling), aligned),
         barriers=2 * steps,
         round_trips=steps,
     )
@@ -118,7 +119,7 @@ warp_tiled = Kernel(
     launch=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     variant=variant,
     tilings=(
         DEFAULT,

@@ -9,7 +9,6 @@ Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
@@ -17,9 +16,10 @@ from numpy import float16, float32, int32, uint16, uint32
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
-from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS
 from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
@@ -147,16 +147,10 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile, with the split that `predict` and the model of sums choose for it, which no
-    other outdoes.
+    """Suggest the largest tile that no other outdoes, with the split that `predict` and the model
+    of sums choose for it.
     """
-    return split_heuristics.fastest(
-        problem,
-        device,
-        TILINGS,
-        partial(split_heuristics.filled, problem, device, mma_split_k),
-        shared_layouts.shared_bytes,
-    )
+    return fastest(problem, device, mma_split_k, filled)
 
 
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)

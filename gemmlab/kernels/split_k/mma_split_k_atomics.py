@@ -22,7 +22,7 @@ from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.mainloop_mma import summed, summing
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
+from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest, filled
 from gemmlab.kernels.split_k.split_k import launch
 from gemmlab.kernels.split_k.split_k_atomics import build_scaling, launch_scaling, scaled
 from gemmlab.kernels.tensor_core.shared import warp_mma
@@ -91,14 +91,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest as *mma_split_k* does; the sums take additions in L2, no stores and loads."""
-    split = partial(filled, problem, device, mma_split_k_atomics, sums=in_l2)
-    return fastest(problem, device, TILINGS, split, shared_bytes)
-
-
-def in_l2(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """The time of the additions of all parts [s], where the rate of L2 is known."""
-    additions = tiling.split * problem.m * problem.n
-    return additions / device.l2_additions if device.l2_additions else 0.0
+    return fastest(problem, device, mma_split_k_atomics, partial(filled, sums=by_atomics))
 
 
 mma_split_k_atomics = Kernel(

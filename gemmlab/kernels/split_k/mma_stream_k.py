@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_wait
-from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
-from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.kernels.split_k.shared.workspace_tiles import adders, updated
-from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
+from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, workspace
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
-from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import adding_up
+from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -126,16 +125,8 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
-
-    def share(tiling: Tiling) -> tuple[float, Tiling]:
-        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
-        parts, _ = shares(problem, tiling)
-        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
-        adding = adding_up(stored, device) if stored else 0.0
-        return predict(problem, device, mma_stream_k, tiling).seconds + adding, tiling
-
-    return split_heuristics.fastest(problem, device, TILINGS, share, shared_layouts.shared_bytes)
+    """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
+    return fastest(problem, device, mma_stream_k, shared)
 
 
 mma_stream_k = Kernel(

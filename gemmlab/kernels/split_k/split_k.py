@@ -18,9 +18,9 @@ from numpy import float32
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import tile_copies, warp_tiles
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
@@ -127,17 +127,19 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile, with the split that the model chooses for it, which no other outdoes.
+    """Suggest the largest tile that no other outdoes, with the split that the model chooses for it.
 
     `predict` says what a tiling asks of a processor, the model of tiles what the sums take.
     """
 
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
+    def split(
+        problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling
+    ) -> tuple[float, Tiling]:
         found = choose_split(problem, device, tiling.block[:2])
         tiling = replace(tiling, split=found.split)
-        return predict(problem, device, split_k, tiling).seconds + found.reduction, tiling
+        return predict(problem, device, kernel, tiling).seconds + found.reduction, tiling
 
-    return split_heuristics.fastest(problem, device, TILINGS, split)
+    return fastest(problem, device, split_k, split)
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)
@@ -155,7 +157,7 @@ split_k = Kernel(
     launch=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=TILINGS,

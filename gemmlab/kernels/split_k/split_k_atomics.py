@@ -21,7 +21,8 @@ from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import warp_tiles
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, shared_bytes, updating
-from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
+from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
@@ -117,13 +118,14 @@ def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest as *split_k* does; the sums take additions in L2, no stores and loads."""
 
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
+    def split(
+        problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling
+    ) -> tuple[float, Tiling]:
         tiling = replace(tiling, split=choose_split(problem, device, tiling.block[:2]).split)
-        additions = tiling.split * problem.m * problem.n
-        adding = additions / device.l2_additions if device.l2_additions else 0.0
-        return predict(problem, device, split_k_atomics, tiling).seconds + adding, tiling
+        seconds = predict(problem, device, kernel, tiling).seconds
+        return seconds + by_atomics(problem, device, tiling), tiling
 
-    return split_heuristics.fastest(problem, device, TILINGS, split)
+    return fastest(problem, device, split_k_atomics, split)
 
 
 split_k_atomics = Kernel(

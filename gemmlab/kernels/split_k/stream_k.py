@@ -22,8 +22,8 @@ from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access, warp_tiles
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
@@ -152,17 +152,18 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     )
 
 
+def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
+    """(seconds, `tiling` with as many blocks as keep processors busy)."""
+    tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
+    parts, _ = shares(problem, tiling)
+    stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
+    adding = adding_up(stored, device) if stored else 0.0
+    return predict(problem, device, kernel, tiling).seconds + adding, tiling
+
+
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
-
-    def share(tiling: Tiling) -> tuple[float, Tiling]:
-        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
-        parts, _ = shares(problem, tiling)
-        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
-        adding = adding_up(stored, device) if stored else 0.0
-        return predict(problem, device, stream_k, tiling).seconds + adding, tiling
-
-    return split_heuristics.fastest(problem, device, stream_k.tilings, share)
+    """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
+    return fastest(problem, device, stream_k, shared)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
@@ -178,7 +179,7 @@ stream_k = Kernel(
     launch=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
@@ -38,7 +37,8 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
-from gemmlab.kernels.split_k.shared import split_heuristics, workspace_tiles
+from gemmlab.kernels.split_k.shared import workspace_tiles
+from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
 from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
@@ -111,7 +111,7 @@ def build(
     # Divisions are of 32 bits: a unit begins with four, and those of 64 take twice as long.
     @on_device
     def share(unit, tiles, across, parts, k):
-        """The place of a unit: where its tile begins in C; its part, and its beginning and end in k."""
+        """The place of a unit: where its tile begins in C, its part, and that part's ends in k."""
         tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
         row, col = int32(tile // across * BM), int32(tile % across * BN)
         steps = uint32((k + BK - 1) // BK)
@@ -232,16 +232,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The widest tile, with the split that `predict` and the model of sums choose for it, which no
-    other outdoes.
+    """Suggest the widest tile that no other outdoes, with the split that `predict` and the model of
+    sums choose for it.
     """
-    return split_heuristics.fastest(
-        problem,
-        device,
-        TILINGS,
-        partial(split_heuristics.filled, problem, device, wgmma_split_k),
-        shared_bytes,
-    )
+    return fastest(problem, device, wgmma_split_k, filled)
 
 
 DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)

@@ -56,7 +56,14 @@ from gemmlab.kernels.tcec.shared.in_place import (
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import adding, clearing, joining
 from gemmlab.kernels.tensor_core.shared.accumulators import updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing, turning
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
+    DEPTH,
+    WORD,
+    along_k,
+    placing,
+    tensor_maps,
+    turning,
+)
 from gemmlab.kernels.tensor_core.warp_specialised import launch as launch_of_three
 from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
 from gemmlab.model import traffic
@@ -298,7 +305,7 @@ tcec_fused = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=in_place.tensor_maps,
+    operands=tensor_maps,
     variant=product_sums.variant,
     compile=compile_options,
     layouts=LAYOUTS,

@@ -11,7 +11,7 @@ throughput on Tensor Cores and its flexible API extension library", HPC Asia 202
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float32, int32
 
@@ -181,11 +181,6 @@ def build(
     return tcec_registers
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """`stages` tiles of A and of B in FP32 [B]."""
     bm, bn, bk = tiling.block
@@ -239,6 +234,6 @@ tcec_registers = Kernel(
     shared_bytes=shared_bytes,
     dynamic=True,
     variant=product_sums.variant,
-    compile=compile_options,
+    compile=warp_mma.compile_options,
     layouts=LAYOUTS,
 )

@@ -12,7 +12,7 @@ Source of the products: see `product_sums`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint32
 
@@ -161,11 +161,6 @@ def carrying(
     return first, fetch, store
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Two tiles of A and of B, in two parts each [B]."""
     bm, bn, bk = tiling.block
@@ -222,6 +217,6 @@ tcec_stored = Kernel(
     shared_bytes=shared_bytes,
     dynamic=True,
     variant=product_sums.variant,
-    compile=compile_options,
+    compile=warp_mma.compile_options,
     layouts=LAYOUTS,
 )

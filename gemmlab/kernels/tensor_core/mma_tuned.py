@@ -10,7 +10,7 @@ more of A and B in L2. Counter to watch: none moves; the time does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
@@ -146,11 +146,6 @@ def build(
     return mma_tuned
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, and fragments of one step more, which nobody multiplies."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
@@ -185,7 +180,7 @@ mma_tuned = Kernel(
     shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
     variant=shared_layouts.variant,
-    compile=compile_options,
+    compile=warp_mma.compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, 64), warp=(64, 64), thread=(8, 16), stages=3),

@@ -16,7 +16,6 @@ from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
-from gemmlab.kernels.simt.shared import vector_access as fours
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -147,7 +146,7 @@ def summed(
     steps, ahead = across * down * tiling.steps(problem), tiling.stages - 1
     (_, words_a), (_, words_b) = vector_access.tile_shapes(tiling, problem.layout)
     loads, stores = tile_copies.copied(problem, tiling, frozen["asynchronous"])
-    fragments = fours.fragment_loads(
+    fragments = vector_access.fragment_loads(
         tiling, (words_a, words_b), warp_tiles.first_elements(tiling), warp_tiles.apart(tiling)
     )
     rows = steps * bk + parts

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from numpy import int32, uint32
 
-from gemmlab.instructions import load_v2, load_v4, store_v4, tensor_map, tma_load
+from gemmlab.instructions import load_v2, load_v4, store_v4, tma_load
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
@@ -24,7 +23,7 @@ from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, are_aligned, flops
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k, box_rows
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -240,17 +239,6 @@ def halved(v):
     h2, l2 = split_two(v[2][0], v[2][1])
     h3, l3 = split_two(v[3][0], v[3][1])
     return (h0, h1, h2, h3), (l0, l1, l2, l3)
-
-
-def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """The arguments in place of A and B: their tensor maps, and k.
-
-    A and B stay as they are where the TMA cannot copy their rows.
-    """
-    if not are_aligned(problem):
-        return A, B, problem.k
-    of_a, of_b = box_rows(tiling, problem.layout)
-    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
 
 
 def work_of(problem: Gemm, tiling: Tiling, blocks: int) -> traffic.Work:

@@ -14,8 +14,9 @@ from typing import Any
 
 from numpy import uint32
 
+from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
-from gemmlab.instructions.tensor_copies import ROW
+from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared import shared_layouts
@@ -161,7 +162,8 @@ def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any
 
     A and B stay as they are where the TMA cannot copy their rows.
     """
-    if not shared_layouts.are_aligned(problem):
+    size = number_format(problem.dtype).bytes
+    if any(columns * size % STEP for _, columns in problem.shapes[:2]):
         return A, B, problem.k
     of_a, of_b = box_rows(tiling, problem.layout)
     return tensor_map(A, of_a), tensor_map(B, of_b), problem.k

@@ -7,7 +7,7 @@ neighbours in a row, and the two below them by eight rows, as `layout("m16n8k16"
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import float16, float32, uint16, uint32
@@ -216,6 +216,11 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
                 C[i, j + 1] = new[1]
 
     return read, write
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM: all that its threads can have."""
+    return {"launch_bounds": (tiling.threads, 1)}
 
 
 COMPUTABLE = "warps of 8×4 threads with tiles of powers of two from 16 on"
