@@ -15,8 +15,8 @@ from numpy import float32
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
-from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
-from gemmlab.kernels.simt.shared.warp_tiles import loading, multiplying
+from gemmlab.kernels.simt.shared.vector_access import fragment_loads, tile_shapes, updating
+from gemmlab.kernels.simt.shared.warp_tiles import apart, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -34,7 +34,7 @@ def build(
     """
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
-    DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
+    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
     ROWS = tiling.stages * BK  # of the rings
     AHEAD = ROWS - BK  # rows between what is multiplied and what is copied
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
@@ -160,17 +160,13 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, rows = warp_tiles.first_elements(tiling), steps * tiling.block[2] + 1
     loads, stores = tile_copies.copied(problem, tiling, frozen["asynchronous"])
-    fragments = vector_access.fragment_loads(
-        tiling, (words_a, words_b), first, warp_tiles.apart(tiling)
-    )
+    fragments = fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in fragments],
-        update=vector_access.update_c(
-            problem, tiling, first, warp_tiles.apart(tiling), frozen["aligned"]
-        ),
+        update=vector_access.update_c(problem, tiling, first, apart(tiling), frozen["aligned"]),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
     )

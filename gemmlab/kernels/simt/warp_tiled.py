@@ -16,7 +16,7 @@ from numpy import float32
 
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
-from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
+from gemmlab.kernels.simt.shared.vector_access import fragment_loads, tile_shapes, updating
 from gemmlab.kernels.simt.shared.warp_tiles import COMPUTABLE, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
@@ -85,9 +85,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
     first, aligned = warp_tiles.first_elements(tiling), tile_copies.aligned_by_fours(problem)
     loads, stores = tile_copies.copied(problem, tiling)
-    fragments = vector_access.fragment_loads(
-        tiling, (words_a, words_b), first, warp_tiles.apart(tiling)
-    )
+    fragments = fragment_loads(tiling, (words_a, words_b), first, warp_tiles.apart(tiling))
     return traffic.staged(
         problem,
         tiling,
