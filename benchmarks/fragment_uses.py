@@ -29,17 +29,18 @@ from gemmlab.kernels.fragments import (
     SIZES,
     WARPS,
     WHERE,
+    angles,
     givens,
+    givens_matrix,
     householder,
+    householder_matrix,
     launch,
+    matrices,
+    multiplying,
     prefix_sum,
+    prefix_sum_matrix,
+    vectors,
 )
-from gemmlab.kernels.fragments.givens import angles
-from gemmlab.kernels.fragments.givens import matrix as givens_matrix
-from gemmlab.kernels.fragments.householder import matrix as householder_matrix
-from gemmlab.kernels.fragments.householder import vectors
-from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
-from gemmlab.kernels.fragments.product import matrices, multiplying
 from gemmlab.kernels.hashing import functions_hash
 from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import provenance as on_this_machine
@@ -67,7 +68,7 @@ def uses(rng: np.random.Generator, count: int, m: int) -> list[Use]:
     v, cs = vectors(rng, count, m), angles(rng, count)
     turned = givens_matrix(cs, m, *COLUMNS)
     return [
-        Use("prefix sum", lambda where: prefix_sum(m, where), v, triangle(m)[None]),
+        Use("prefix sum", lambda where: prefix_sum(m, where), v, prefix_sum_matrix(m)[None]),
         Use("householder", lambda where: householder(m, where), v, householder_matrix(v)),
         Use("givens, arguments", lambda where: givens(m, where), cs, turned),
         Use("givens, embedded", lambda where: givens(m, where, COLUMNS), cs, turned),

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gemmlab.formats import FORMATS
+from gemmlab.formats import FORMATS, TENSOR_FORMATS
 
 Capability = tuple[int, int]  # major, minor
 FMA_SOURCE = "CUDA C++ Programming Guide, Throughput of Native Arithmetic Instructions"
@@ -94,7 +94,6 @@ def of_capability(capability: Capability) -> Architecture | None:
 FOLDER = Path(__file__).parent / "devices"
 RECORDED = "h200"  # the GPU whose measurements come with gemmlab
 LEVELS = ("dram", "l2", "l1", "shared")  # memories that have a bandwidth, the farthest first
-TENSOR_DTYPES = ("tf32", "bfloat16", "float16")  # where a GPU has them, these run on Tensor Cores
 
 
 class Source(NamedTuple):
@@ -193,7 +192,7 @@ class Device:
 
     def clock_of(self, dtype: str) -> float | None:
         """The boost clock at which the peak of ``dtype`` is stated [Hz]."""
-        if dtype in TENSOR_DTYPES and self.tensor_clock is not None:
+        if dtype in TENSOR_FORMATS and self.tensor_clock is not None:
             return self.tensor_clock
         return self.clock
 

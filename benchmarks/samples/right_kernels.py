@@ -10,7 +10,7 @@ from benchmarks.hardware.probes import products
 from benchmarks.hardware.store import recorded
 from gemmlab import cuda, kernels
 from gemmlab.kernels import fragments
-from gemmlab.kernels.fragments.product import matrices
+from gemmlab.kernels.fragments import matrices
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

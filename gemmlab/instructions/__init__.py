@@ -14,7 +14,6 @@ memory
     cp_async_commit() makes one group of the copies since the last commit. cp_async_wait(n) waits
     until at most n groups of this thread are under way; n is a constant. What other threads copied
     is there after a barrier. From compute capability 8.0 on.
-views
     shared_view(shape, dtype, offset) is an array over the block's dynamic shared memory
     (`shared_bytes` of the launch), row-major, from byte `offset` on. Shape and dtype are constants,
     so that it compiles to nothing.
@@ -29,17 +28,15 @@ matrix
     has other orders too, as in mma_m8n8k4_col_row_f32_f16. A fragment is a tuple of registers:
     packed pairs of 16-bit numbers in uint32, tf32 and float32 in float32. No format is taken for
     another.
-wmma
     wmma_load_a_row(array, i, j), wmma_mma_row_col_f32(a, b, c) and wmma_store_d_f32(array, i, j, d)
     are WMMA for 16×16×16. The names tell how a and b are stored (row or col), and the format of c
     and d. A fragment holds elements of a and b twice; of one made by hand the first copy counts.
-mbarriers
+tensor_copies
     mbarrier_init(barriers, i, count), mbarrier_arrive(barriers, i), mbarrier_wait(barriers, i,
     parity) and mbarrier_arrive_expect(barriers, i, bytes) take an element of a shared array of
     uint64: a barrier whose phase is complete when `count` threads have arrived and all bytes have
     come that were expected. fence_mbarrier_init() lets copies see what was initialised,
     fence_proxy_async() lets copies and wgmma see what this thread has stored in shared memory.
-tensor_copies
     tma_load(shared, i, j, map, row, column, barriers, b) begins to copy a box of the matrix of
     `map`, from (row, column) on, to shared[i, j] …; its bytes arrive at barriers[b]. One thread
     does it, once it has executed fence_tensor_map(map). The host makes `map`, an argument of the
@@ -72,31 +69,26 @@ bits, for arrays of fewer than 2³¹ elements.
 `import gemmlab.instructions` needs NumPy alone; Numba loads when a kernel is compiled.
 """
 
+from functools import cache
+from typing import Any
+
 from gemmlab.instructions import (
     convert,
     fragments,
     ldmatrix,
     matrix,
-    mbarriers,
     memory,
     tensor_copies,
-    tensor_maps,
-    views,
     warpgroup,
-    wmma,
 )
 from gemmlab.instructions.convert import *
 from gemmlab.instructions.fragments import *
-from gemmlab.instructions.instruction import Instruction
+from gemmlab.instructions.instruction import Instruction, KernelFunction
 from gemmlab.instructions.ldmatrix import *
 from gemmlab.instructions.matrix import *
-from gemmlab.instructions.mbarriers import *
 from gemmlab.instructions.memory import *
 from gemmlab.instructions.tensor_copies import *
-from gemmlab.instructions.tensor_maps import *
-from gemmlab.instructions.views import *
 from gemmlab.instructions.warpgroup import *
-from gemmlab.instructions.wmma import *
 
 # Each module lists what kernels call in its own __all__.
 __all__ = ["Instruction", "fragments"]
@@ -104,10 +96,17 @@ __all__ += convert.__all__
 __all__ += fragments.__all__
 __all__ += ldmatrix.__all__
 __all__ += matrix.__all__
-__all__ += mbarriers.__all__
 __all__ += memory.__all__
 __all__ += tensor_copies.__all__
-__all__ += tensor_maps.__all__
-__all__ += views.__all__
 __all__ += warpgroup.__all__
-__all__ += wmma.__all__
+
+
+@cache  # a function has one type
+def _numba_type(function: KernelFunction) -> Any:
+    """The type by which Numba-CUDA knows a function, when it first meets its name in a kernel."""
+    from gemmlab.instructions.numba_cuda import numba_type
+
+    return numba_type(function)
+
+
+KernelFunction._numba_type_ = property(_numba_type)

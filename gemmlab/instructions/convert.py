@@ -17,7 +17,7 @@ import numpy as np
 from gemmlab.formats import BY_PTX, FORMATS, decode, encode, round_to
 from gemmlab.instructions.instruction import Instruction, Registers
 from gemmlab.instructions.words import numbers, packed
-from gemmlab.numerics.dot import nan_word
+from gemmlab.numerics.tensor_cores import nan_word
 
 __all__ = [
     "cvt_rn_bf16x2_f32",

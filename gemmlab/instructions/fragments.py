@@ -33,7 +33,56 @@ from typing import Any
 import numpy as np
 
 from gemmlab.device import architecture
-from gemmlab.instructions.layout_functions import LayoutFunction, place
+from gemmlab.instructions.instruction import KernelFunction
+
+ARGUMENTS = {"element": 2, "holds": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class LayoutFunction(KernelFunction):
+    """A function of a layout, called with integers or arrays of them.
+
+    Of the lane's number the lower five bits count. Raises TypeError for other arguments, IndexError
+    for a register that the layout does not have.
+    A kernel names it as a variable outside: `element = layout.element`. With constant registers, in
+    a loop that is unrolled, it costs a few operations on the lane's number, or none.
+    """
+
+    layout: Layout
+    name: str
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def refusal(self, register: int) -> str | None:
+        """The message for a register that the layout does not have; None for one that it has."""
+        if 0 <= register < self.layout.registers:
+            return None
+        last = self.layout.registers - 1
+        return f"{self.name}: register {register} of a fragment; use 0 to {last}"
+
+    def __call__(self, *args: Any) -> Any:
+        types = [getattr(a, "dtype", np.dtype(type(a))) for a in args]
+        if len(args) != ARGUMENTS[self.name] or any(t.kind not in "iu" for t in types):
+            given = ", ".join(map(str, types))
+            raise TypeError(f"{self.name} takes {ARGUMENTS[self.name]} integers, not ({given})")
+        lane, register, *ij = args
+        refusal = self.refusal(register) if np.ndim(register) == 0 else None
+        if refusal:
+            raise IndexError(refusal)
+        i, j = (place(self.layout.steps[axis], lane, register) for axis in range(2))
+        return (i, j) if self.name == "element" else (i == ij[0]) & (j == ij[1])
+
+
+def place(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
+    """The place of `register` of `lane` along one axis: the sum of what each bit adds."""
+    total = (lane & 0) + (register & 0)
+    for bit, step in enumerate(steps):
+        number, shift = (lane, bit) if bit < 5 else (register, bit - 5)
+        total = total + (number >> shift & 1) * step
+    return total
+
 
 __all__ = ["Layout", "layout"]
 
@@ -96,12 +145,12 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """How often each element is held."""
+        """The number of registers that hold each element."""
         return 1 << (self.lane + self.register).count("-")
 
     @cached_property
     def steps(self) -> tuple[tuple[int, ...], ...]:
-        """What the lane's bits, then the register's, add to row, column and matrix."""
+        """The amounts that the lane's bits, then the register's, add to row, column and matrix."""
         bits = self.lane + self.register
         return tuple(tuple(int(b[1:]) if b[0] == axis else 0 for b in bits) for axis in "ijq")
 
@@ -124,7 +173,7 @@ class Layout:
         return LayoutFunction(self, "holds")
 
     def matrix(self, lane: Any, register: Any) -> Any:
-        """Which of the independent matrices `register` of `lane` belongs to."""
+        """The number of the independent matrix that `register` of `lane` belongs to."""
         return place(self.steps[2], lane, register)
 
     def map(self, i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

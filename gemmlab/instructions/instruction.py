@@ -15,7 +15,15 @@ import numpy as np
 from gemmlab.device import Capability, architecture
 from gemmlab.formats import BY_PTX
 from gemmlab.instructions import words
-from gemmlab.instructions.kernel_function import KernelFunction
+
+
+class KernelFunction:
+    """A function that kernels call: an instruction, one of a layout, or a view of shared memory.
+
+    What it does is said without a compiler. How a compiler does it lies in a folder of its own:
+    `numba_cuda` for Numba-CUDA, which asks for the attribute `_numba_type_` that the package gives
+    to this class.
+    """
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,12 @@ class Registers:
         return "iu" if self.carrier == words.WORD else "if"
 
     def refusal(self, given: object) -> str:
-        """The message for something else than these registers."""
+        """The message for an argument that is something else than these registers."""
         held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
-        pair = self.dtype.removesuffix(words.PAIR)
-        packed = f", {'a pair' if self.count == 1 else 'pairs'} of {pair}" * (pair != self.dtype)
+        of, many = words.of_one(self.dtype)
+        name = {1: "", 2: "pair", 4: "four"}[many]
+        packed = f", {f'a {name}' if self.count == 1 else f'{name}s'} of {of}" * (many > 1)
         return f"{text} {held}{packed}, not {given}"
 
 
@@ -77,7 +86,7 @@ class Memory:
         return self.bytes or self.elements * itemsize
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """Why elements of `itemsize` bytes and of a NumPy kind cannot be accessed, or None."""
+        """The reason why elements of this size and NumPy kind cannot be accessed, or None."""
         if kind not in "iuf":
             return f"takes an array of integers or floats, not of {dtype}"
         size = self.width(itemsize)
@@ -120,7 +129,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Valid:
-    """How much of a copy is read; the rest becomes zero. The last operand, which may be left out.
+    """The last operand of a copy, which may be left out: how much is read; the rest becomes zero.
 
     True or False: all or nothing; an integer: that many elements, at most all.
     """
@@ -146,7 +155,7 @@ class Matrix:
     format: str = "f16"
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """Why elements of `itemsize` bytes and of a NumPy kind cannot be multiplied, or None."""
+        """The reason why elements of this size and NumPy kind cannot be multiplied, or None."""
         held = BY_PTX[self.format].memory
         if (kind, itemsize) == (held.kind, held.itemsize):
             return None
@@ -228,7 +237,7 @@ class Instruction(KernelFunction):
         )
 
     def refusal(self, capability: Capability) -> str | None:
-        """Why a GPU of this compute capability cannot execute it, or None.
+        """The reason why a GPU of this compute capability cannot execute it, or None.
 
         >>> from gemmlab.instructions import cp_async_16
         >>> cp_async_16.refusal((7, 5))

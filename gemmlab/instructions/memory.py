@@ -1,4 +1,4 @@
-"""Loads and stores of neighbouring elements, and asynchronous copies into shared memory.
+"""Loads and stores of neighbouring elements, asynchronous copies, and views of shared memory.
 
 Source: PTX ISA 9.0, sections "ld", "st", "cp.async", "cp.async.commit_group" and
 "cp.async.wait_group".
@@ -6,7 +6,16 @@ Source: PTX ISA 9.0, sections "ld", "st", "cp.async", "cp.async.commit_group" an
 
 from __future__ import annotations
 
-from gemmlab.instructions.instruction import Instruction, Literal, Memory, Registers, Valid
+from typing import Any
+
+from gemmlab.instructions.instruction import (
+    Instruction,
+    KernelFunction,
+    Literal,
+    Memory,
+    Registers,
+    Valid,
+)
 
 __all__ = [
     "cp_async_4",
@@ -17,6 +26,7 @@ __all__ = [
     "load_v2",
     "load_v4",
     "load_v8",
+    "shared_view",
     "store_v2",
     "store_v4",
     "store_v8",
@@ -74,3 +84,36 @@ cp_async_wait = Instruction(
     "cp_async_wait", "cp.async.wait_group {groups}", (Literal("groups", 63),), None, "sm_80",
     "async_wait",
 )  # fmt: skip
+
+
+BASE_ALIGNMENT = 1024  # bytes: what the strictest user of shared memory, wgmma, asks for
+
+
+class SharedView(KernelFunction):
+    """`shared_view(shape, dtype, offset)`: an array over the block's dynamic shared memory.
+
+    shape, dtype : constants, as `cuda.shared.array` takes them
+    offset : where it begins [B], a multiple of the size of an element; the memory itself begins at
+        a multiple of 1024
+
+    Its strides are constants, so that an index with constant parts costs nothing. Views may
+    overlap; how much memory there is, the launch says.
+    """
+
+    name = __name__ = "shared_view"
+
+    def __call__(self, *args: object) -> Any:
+        raise RuntimeError("shared_view has a meaning only inside a kernel")
+
+    def __repr__(self) -> str:
+        return "<shared_view>"
+
+
+shared_view = SharedView()
+
+
+def takes_constant(function: object) -> bool:
+    """Whether the first argument must be known when the kernel is compiled."""
+    if isinstance(function, Instruction):
+        return any(isinstance(operand, Literal) for operand in function.operands[:1])
+    return function is shared_view

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gemmlab.kernels.cpu.blocked import cpu_blocked
 from gemmlab.kernels.cpu.naive import cpu_naive
 from gemmlab.kernels.cpu.numpy import cpu_numpy
+from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.library.cublas import cublas
 from gemmlab.kernels.own import own
 from gemmlab.kernels.simt.coalesced import coalesced
 from gemmlab.kernels.simt.naive import naive
@@ -60,55 +60,10 @@ POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other pol
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
-__all__ = [
-    "CPU",
-    "GPU",
-    "HOPPER",
-    "HOPPER_SPLIT_K",
-    "LADDER",
-    "POLICIES",
-    "REFERENCE",
-    "SPLIT_K",
-    "TCEC",
-    "TENSOR_CORE",
-    "TENSOR_CORE_SPLIT_K",
-    "TENSOR_CORE_TMA",
-    "Kernel",
-    "coalesced",
-    "cpu_blocked",
-    "cpu_naive",
-    "cpu_numpy",
-    "cublas",
-    "get",
-    "mma_direct",
-    "mma_pipelined",
-    "mma_shared",
-    "mma_split_k",
-    "mma_split_k_atomics",
-    "mma_stream_k",
-    "mma_swizzled",
-    "mma_tma",
-    "mma_tuned",
-    "naive",
-    "own",
-    "pipelined",
-    "register_tiled",
-    "split_k",
-    "split_k_atomics",
-    "stream_k",
-    "tcec_fused",
-    "tcec_mma_tma",
-    "tcec_registers",
-    "tcec_split",
-    "tcec_stored",
-    "tiled",
-    "tma_stored",
-    "vectorised",
-    "warp_specialised",
-    "warp_tiled",
-    "wgmma_pipelined",
-    "wgmma_split_k",
-]
+__all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own"]
+__all__ += ["HOPPER", "HOPPER_SPLIT_K", "LADDER", "SPLIT_K", "TCEC"]
+__all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
+__all__ += [kernel.name for kernel in (*GPU, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:

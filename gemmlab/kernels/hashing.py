@@ -18,7 +18,8 @@ _LAYOUT = (*_LINE_STARTS, tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
 # Since Python 3.12; no token is of type -1.
 _FORMATTED = tuple(getattr(tokenize, f"FSTRING_{end}", -1) for end in ("START", "END"))
 
-HOME = "gemmlab.kernels."  # where the functions that a kernel is made of live
+HOME = "gemmlab.kernels."  # where the functions live that are followed
+MADE_OF = (HOME, "gemmlab.instructions")  # the modules of which `module.name` counts as `name`
 
 
 def source_hash(kernel: Kernel) -> str:
@@ -34,7 +35,7 @@ def source_hash(kernel: Kernel) -> str:
 
 
 def _asked(one: Kernel | Launch) -> list[FunctionType]:
-    """What the compiler and the launch are given of one launch."""
+    """The functions that the compiler and the driver ask about one launch."""
     options = [f for f in (one.compile, one.variant) if f is not no_options]
     return [one.build, *options, *([one.shared_bytes] if one.dynamic else [])]
 
@@ -43,7 +44,9 @@ def functions_hash(*functions: FunctionType) -> str:
     """SHA-256 of functions' source: its tokens, without comments, docstrings and layout.
 
     It covers the functions of `gemmlab.kernels` that these call, too, and the constants that any
-    of them mentions. Raises TypeError for a call through a module, which it could not follow.
+    of them mentions. `module.name` counts as `name`, for the modules that kernels are made of.
+    Raises TypeError for a mention of such a module alone, and AttributeError for a name that it
+    does not have.
     """
     to_do = list(functions)
     done: list[FunctionType] = []
@@ -53,18 +56,47 @@ def functions_hash(*functions: FunctionType) -> str:
         if function in done:
             continue
         done.append(function)
-        text.append(tokens(function))
-        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
-            value = function.__globals__[name]
+        code, mentioned = _read(function)
+        text.append(code)
+        for name, value in mentioned:
             value = getattr(value, "py_func", value)  # of what Numba makes of a device function
             if isinstance(value, (int, float, str, tuple)):
                 text.append(f"{name} = {value!r}")
             elif isinstance(value, FunctionType) and value.__module__.startswith(HOME):
                 to_do.append(value)
-            elif isinstance(value, ModuleType) and value.__name__.startswith(HOME):
-                where = f"{function.__module__}.{function.__name__}"
-                raise TypeError(f"{where} mentions the module {name}; import its functions by name")
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _read(function: FunctionType) -> tuple[str, list[tuple[str, object]]]:
+    """A function's tokens, and the globals that it mentions by name, both without modules."""
+    code = list(_tokens(textwrap.dedent(inspect.getsource(function))))
+    known = function.__globals__
+    mentioned = {name: known[name] for name in _names(function.__code__) & known.keys()}
+    modules = {name: mentioned.pop(name) for name in list(mentioned) if _is_home(mentioned[name])}
+    found = list(mentioned.items())
+    where, followed = f"{function.__module__}.{function.__name__}", set()
+    for at in reversed(range(len(code))):
+        name = code[at]
+        if name not in modules or code[max(0, at - 1)] == ".":
+            continue
+        if code[at + 1 : at + 2] != ["."]:
+            raise TypeError(f"{where} mentions the module {name}; mention what is in it")
+        inner = code[at + 2]
+        if not hasattr(modules[name], inner):
+            raise AttributeError(f"{where} mentions {name}.{inner}, which {name} does not have")
+        value = getattr(modules[name], inner)
+        if not any(inner == n and value is v for n, v in found):
+            found.append((inner, value))
+        del code[at : at + 2]
+        followed.add(name)
+    for name in modules.keys() - followed:  # within a formatted string, which is one token
+        raise TypeError(f"{where} mentions the module {name} where it cannot be followed")
+    return "\n".join(code), sorted(found, key=lambda one: one[0])
+
+
+def _is_home(value: object) -> bool:
+    """Whether a value is a module that kernels are made of."""
+    return isinstance(value, ModuleType) and value.__name__.startswith(MADE_OF)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -78,12 +110,12 @@ def tokens(of: FunctionType | ModuleType) -> str:
 
     A formatted string is one token, as in Python 3.11; later versions' `tokenize` takes it apart.
     """
-    return _tokens(textwrap.dedent(inspect.getsource(of)))
+    return "\n".join(_tokens(textwrap.dedent(inspect.getsource(of))))
 
 
 @lru_cache(maxsize=256)
-def _tokens(source: str) -> str:
-    """`tokens` of a text."""
+def _tokens(source: str) -> tuple[str, ...]:
+    """The tokens of a text, as `tokens` counts them."""
     code, previous, begun = [], tokenize.NEWLINE, []
     lines = source.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -101,7 +133,7 @@ def _tokens(source: str) -> str:
             code.append(token.string)
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             previous = token.type
-    return "\n".join(code)
+    return tuple(code)
 
 
 def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:

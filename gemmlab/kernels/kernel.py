@@ -28,6 +28,12 @@ def any_tiling(tiling: Tiling) -> None:
     """Accept every tiling."""
 
 
+def check_fit(fits: bool, tiling: Tiling, kernel: str, usual: Tiling) -> None:
+    """Raise ValueError for a tiling unless it fits: kernel : which one, and what it needs."""
+    if not fits:
+        raise ValueError(f"tiling {tiling} does not fit {kernel}, such as {usual!r}")
+
+
 def no_options(*arguments: object) -> Mapping[str, Any]:
     """No keyword arguments."""
     return {}
@@ -106,7 +112,7 @@ class Workspace(NamedTuple):
 
 
 class Launched:
-    """What is launched: the methods that `Launch` and `Kernel` have in common."""
+    """The methods that `Launch` and `Kernel` have in common."""
 
     def launch(self, problem: Gemm, tiling: Tiling, device: Device) -> tuple[Dim, Dim]:
         """(grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gemmlab.device import TENSOR_DTYPES, Device, architecture
-from gemmlab.formats import number_format
+from gemmlab.device import Device, architecture
+from gemmlab.formats import TENSOR_FORMATS, number_format
 from gemmlab.model.occupancy import SUBPARTITIONS
 from gemmlab.model.quantization import Tile
 from gemmlab.model.roofline import slopes
@@ -46,7 +46,7 @@ def feed(device: Device, dtype: str) -> Feed:
     Source: PTX ISA, `wgmma.mma_async` and `cp.async.bulk.tensor` (.multicast::cluster); clusters of
     two blocks are CUTLASS's default for sm_90.
     """
-    tensor = dtype in TENSOR_DTYPES and device.compute_capability == HOPPER
+    tensor = dtype in TENSOR_FORMATS and device.compute_capability == HOPPER
     return Feed(readers=4, cluster=2) if tensor else ALONE
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.tensor_maps import map_bytes
+from gemmlab.instructions.tensor_copies import map_bytes
 from gemmlab.multiplication import queue
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.queue import Call

@@ -17,29 +17,30 @@ from gemmlab.formats import (
     round_to,
     ulp,
 )
-from gemmlab.numerics.accumulate import (
+from gemmlab.numerics.errors import (
     ACCUMULATIONS,
     Accumulation,
     accumulation,
-    running_sums,
-)
-from gemmlab.numerics.dot import (
-    TENSOR_CORES,
-    TensorCore,
-    fused_dot_add,
-    tensor_core,
-    tensor_core_of,
-)
-from gemmlab.numerics.errors import (
     backward_error,
     fma_chain_bound,
     forward_error,
     max_relative_error,
+    running_sums,
     tensor_core_bound,
 )
 from gemmlab.numerics.fma import fma, fma_chain
 from gemmlab.numerics.tcec import POLICIES, Policy, Split, emulated_matmul, split, split_range
-from gemmlab.numerics.tile import MMAS, Mma, mma, mma_named
+from gemmlab.numerics.tensor_cores import (
+    MMAS,
+    TENSOR_CORES,
+    Mma,
+    TensorCore,
+    fused_dot_add,
+    mma,
+    mma_named,
+    tensor_core,
+    tensor_core_of,
+)
 
 __all__ = [
     "ACCUMULATIONS",

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.formats import FORMATS, round_to
-from gemmlab.formats.values import doubles, exact
+from gemmlab.formats import FORMATS, doubles, exact, round_to
 
 __all__ = ["fma", "fma_chain"]
 

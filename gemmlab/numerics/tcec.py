@@ -19,17 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.arguments import whole_number
-from gemmlab.formats import FORMATS, Format, number_format, round_to
-from gemmlab.formats.values import doubles, exact
-from gemmlab.numerics.dot import tensor_core
+from gemmlab.formats import FORMATS, TENSOR_FORMATS, Format, doubles, exact, number_format, round_to
 from gemmlab.numerics.fma import fma_chain
-from gemmlab.numerics.tile import Mma, mma_named, products
+from gemmlab.numerics.tensor_cores import Mma, mma_named, products, tensor_core
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]
 
-# How each format is reached from float32: cvt.rn exists for 16 bits, for TF32 only cvt.rna has
-# been there from the start (PTX ISA, section "cvt").
-_ROUNDING = {"float16": "RN", "bfloat16": "RN", "tf32": "RNA"}
+# How each format is reached from float32, the narrowest first.
+_ROUNDING = {name: FORMATS[name].tensor for name in reversed(TENSOR_FORMATS)}
 
 
 class Split(NamedTuple):
@@ -47,7 +44,7 @@ class Split(NamedTuple):
 
 
 def _check_scale(scale: float) -> None:
-    """ValueError but for a power of two that is, like its inverse, a normal float32."""
+    """Raise ValueError but for a power of two that is, like its inverse, a normal float32."""
     known = isinstance(scale, (int, float, np.integer, np.floating))
     if not known or not 2.0**-126 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
         raise ValueError(f"scale={scale!r} is not a power of two from 2^-126 to 2^126")
@@ -55,7 +52,7 @@ def _check_scale(scale: float) -> None:
 
 @dataclass(frozen=True)
 class Policy:
-    """How a product of float32 matrices is computed.
+    """A way to compute a product of float32 matrices.
 
     instruction : a name in `MMAS`, or "simt": one FMA after the other on the CUDA cores
     products : 1: operands are rounded; 3: corrected, low·low left out; 4: with it
@@ -123,7 +120,7 @@ def split(x: object, dtype: str = "float16", scale: float = 2.0**11) -> Split:
 
 
 def split_range(dtype: str = "float16", scale: float = 2.0**11) -> tuple[float, float]:
-    """Between which |x| `split` represents all x with a relative error of at most 2^-(2p).
+    """The range of |x| in which `split` has a relative error of at most 2^-(2p).
 
     p is the precision of `dtype`. Upwards the largest number of the high part sets the limit; with
     a scale of 2^(p + j), j > 0, the low part is 2^j times as large, and the limit as much lower.

@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
-from gemmlab.kernels.fragments import SIZES, WHERE, givens, householder, launch, prefix_sum
-from gemmlab.kernels.fragments.givens import angles
-from gemmlab.kernels.fragments.givens import matrix as givens_matrix
-from gemmlab.kernels.fragments.householder import matrix as householder_matrix
-from gemmlab.kernels.fragments.householder import vectors
-from gemmlab.kernels.fragments.prefix_sum import matrix as triangle
-from gemmlab.kernels.fragments.product import matrices
+from gemmlab.kernels.fragments import (
+    SIZES,
+    WHERE,
+    angles,
+    givens,
+    givens_matrix,
+    householder,
+    householder_matrix,
+    launch,
+    matrices,
+    prefix_sum,
+    prefix_sum_matrix,
+    vectors,
+)
 from tests.support.chained import chained
 from tests.support.ptx import compiled
 
@@ -31,7 +38,7 @@ def cases(m, rng):
     v, cs = vectors(rng, BATCH, m), angles(rng, BATCH)
     p, q = 3, m - 2
     return {
-        "prefix sum": (lambda w: prefix_sum(m, w), v, 0, 0, triangle(m)[None]),
+        "prefix sum": (lambda w: prefix_sum(m, w), v, 0, 0, prefix_sum_matrix(m)[None]),
         "householder": (lambda w: householder(m, w), v, 0, 0, householder_matrix(v)),
         "givens": (lambda w: givens(m, w), cs, p, q, givens_matrix(cs, m, p, q)),
         "givens, embedded": (

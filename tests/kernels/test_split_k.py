@@ -14,7 +14,7 @@ from gemmlab.kernels.kernel import Workspace
 from gemmlab.problem import LAYOUTS
 from gemmlab.simt import HazardError
 from gemmlab.tiling import Tiling
-from tests.support.changed import changed
+from tests.support.changed import changed, put
 from tests.support.rungs import check, simulated
 
 KERNELS = pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda k: k.name)
@@ -233,20 +233,24 @@ MUTANTS = {
         "stream_k", "if last > first:", "if last >= first:",
     ),
 }  # fmt: skip
+ALL_WARPS = """range(1, cuda.blockDim.y):
+                v = load_v4(of_warps, other, x)
+                for e in range(FOUR):
+                    sums[0, e]"""
 LONGER = {  # in modules that these are made of: also the name by which the kernel calls it
     "sums of warps are not waited for": (
-        "parts", "adding",
-        "        cuda.syncthreads()\n        if y", "        if y",
+        "shared.workspace_tiles", "adding",
+        "sums[0, 3]))\n        cuda.syncthreads()\n", "sums[0, 3]))\n",
     ),
     "only the first warp's parts": (
-        "parts", "adding", "range(1, cuda.blockDim.y)", "range(1, 1)",
+        "shared.workspace_tiles", "adding", ALL_WARPS, ALL_WARPS.replace("cuda.blockDim.y", "1"),
     ),
     "copies beyond the part": (
-        "along_k", "summing", "later = p + AHEAD if p + AHEAD < stop else BEYOND",
+        "shared.mainloop", "summing", "later = p + AHEAD if p + AHEAD < stop else BEYOND",
         "later = p + AHEAD",
     ),
     "sums that begin anywhere": (
-        "along_k", "summing", "acc[r, c] = float32(0)", "pass",
+        "shared.mainloop", "summing", "acc[r, c] = float32(0)", "pass",
     ),
 }  # fmt: skip
 WRONG = (AssertionError, HazardError)
@@ -275,6 +279,6 @@ def test_mutants_are_found(wrong):
 def test_mutants_of_what_kernels_share_are_found(wrong, monkeypatch):
     name, function, old, new = LONGER[wrong]
     module = sys.modules["gemmlab.kernels.split_k.split_k"]
-    monkeypatch.setattr(module, function, getattr(changed(name, old, new), function))
+    put(monkeypatch, module, function, getattr(changed(name, old, new), function))
     with pytest.raises(WRONG):
         try_all(kernels.split_k)

@@ -38,6 +38,7 @@ from gemmlab.numerics import (
 )
 from gemmlab.problem import LAYOUTS, Operands
 from gemmlab.simt import HazardError
+from tests.support.changed import put
 from tests.support.releases import under_way_at_the_release
 from tests.support.rungs import predicted as predicted_counters
 
@@ -315,7 +316,7 @@ MUTANTS = {
 def test_what_is_wrong_is_seen(monkeypatch, mutant):
     """Other bits than the emulator's, and an error above that of SGEMM wherever it has one."""
     module, name, wrong, times = MUTANTS[mutant]
-    monkeypatch.setattr(module, name, wrong)
+    put(monkeypatch, module, name, wrong)
     problem, operands, a, b = product("uniform", 64, 64, 512 if name == "multiplying" else 96)
     found, _ = simulated(REGISTERS, problem, operands, SMALL[REGISTERS][0])
     assert not np.array_equal(found, emulated_matmul(a, b))

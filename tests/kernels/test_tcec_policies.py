@@ -15,6 +15,7 @@ from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.simulator import launches
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul
 from gemmlab.problem import LAYOUTS, Operands
+from tests.support.changed import put
 
 SMALL = Tiling((64, 64, 32), (8, 8), 3, (64, 32))
 OTHER = Tiling((128, 64, 32), (4, 8), 2, (32, 32))
@@ -89,7 +90,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_what_is_wrong_is_seen(monkeypatch, mutant):
     name, what, wrong = MUTANTS[mutant]
-    monkeypatch.setattr(products, what, wrong)
+    put(monkeypatch, products, what, wrong)
     operands, a, b = drawn(Gemm(64, 64, 64))
     c, _ = simulated(KERNELS[name], Gemm(64, 64, 64), operands, SMALL)
     assert not np.array_equal(c, emulated_matmul(a, b, BY_NAME[name]))

@@ -20,7 +20,7 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     swizzled,
 )
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
-from gemmlab.numerics.tile import mma
+from gemmlab.numerics.tensor_cores import mma
 from gemmlab.problem import LAYOUTS
 from tests.support.rungs import arguments, check, simulated
 

@@ -151,7 +151,7 @@ def test_two_imports_lead_from_instructions_to_numba():
         for node in ast.walk(tree(path))
         if "gemmlab.instructions.numba_cuda" in (getattr(node, "module", None) or "")
     ]
-    assert leading == ["instructions/kernel_function.py", "instructions/tensor_maps.py"]
+    assert leading == ["instructions/__init__.py", "instructions/tensor_copies.py"]
 
 
 # ------------------------------------------------------------------------------------- what loads

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from gemmlab import simulate
-from gemmlab.instructions.tensor_maps import TensorMap
+from gemmlab.instructions.tensor_copies import TensorMap
 
 MAPS = {}  # what a tensor map says, by its bytes
 

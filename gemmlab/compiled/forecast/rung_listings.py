@@ -15,7 +15,7 @@ from gemmlab.compiled.sass.listing import Listing
 from gemmlab.device import Device, name_of
 from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
-from gemmlab.instructions.tensor_maps import TensorMap
+from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling

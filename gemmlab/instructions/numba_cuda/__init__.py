@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from numba.cuda import types
 
-from gemmlab.instructions.kernel_function import KernelFunction
-from gemmlab.instructions.layout_functions import LayoutFunction
-from gemmlab.instructions.numba_cuda import layouts, signatures, views
-from gemmlab.instructions.views import SharedView
+from gemmlab.instructions.fragments import LayoutFunction
+from gemmlab.instructions.instruction import KernelFunction
+from gemmlab.instructions.memory import SharedView
+from gemmlab.instructions.numba_cuda import calls, layouts, views
 
 
 def numba_type(function: KernelFunction) -> types.Function:
@@ -20,4 +20,4 @@ def numba_type(function: KernelFunction) -> types.Function:
         return views.numba_type()
     if isinstance(function, LayoutFunction):
         return layouts.numba_type(function)
-    return signatures.numba_type(function)
+    return calls.numba_type(function)

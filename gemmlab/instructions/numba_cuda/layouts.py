@@ -10,7 +10,7 @@ from numba.cuda.core.errors import TypingError
 from numba.cuda.extending import lower_builtin
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from gemmlab.instructions.layout_functions import ARGUMENTS, LayoutFunction
+from gemmlab.instructions.fragments import ARGUMENTS, LayoutFunction
 
 I32 = ir.IntType(32)
 

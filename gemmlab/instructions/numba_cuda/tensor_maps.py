@@ -10,11 +10,6 @@ from cuda.bindings import driver
 from numba import cuda
 
 BYTES = 128  # of a map
-FORMATS = {
-    "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-    "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-    "uint16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,  # words of bfloat16
-}
 
 
 def encoded(array: Any, rows: int, columns: int) -> Any:
@@ -30,7 +25,7 @@ def described(
     """The map of a matrix at an address of the GPU; pitch : from one row to the next [B]."""
     height, width = shape
     status, found = driver.cuTensorMapEncodeTiled(
-        FORMATS[dtype],
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{dtype.upper()}"),
         2,
         address,
         [driver.cuuint64_t(width), driver.cuuint64_t(height)],

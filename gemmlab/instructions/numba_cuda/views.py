@@ -12,7 +12,7 @@ from numba.cuda.extending import lower_builtin
 from numba.cuda.typing.npydecl import parse_dtype
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from gemmlab.instructions.views import BASE_ALIGNMENT, shared_view
+from gemmlab.instructions.memory import BASE_ALIGNMENT, shared_view
 
 SHARED = 3  # LLVM's number of the address space
 SYMBOL = "gemmlab_dynamic_shared"

@@ -27,10 +27,9 @@ from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import Dim, on_device, resident
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
+from gemmlab.kernels.tensor_core.shared import tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -48,9 +47,9 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
     HELD = BN // 2  # elements of C that a thread of a consumer has
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
     copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
     multiply_tile, store = multiplying_tiles(tiling, layout), storing(BN, paired)
 
@@ -112,7 +111,7 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
 
 def storing(columns: int, paired: bool) -> Callable:
     """The device function (C, row, col, back_a, back_b, acc) that stores a tile, unscaled."""
-    _, write = two_of("float32", paired)
+    _, write = warp_mma.two_of("float32", paired)
 
     @on_device
     def factor(back, line):
@@ -139,7 +138,7 @@ def storing(columns: int, paired: bool) -> Callable:
         return scale
 
     def stores(group):
-        """The same that stores (C, row, col, acc)."""
+        """A device function that stores (C, row, col, acc) from a group of 8 columns on."""
         others = stores(group + 1) if group + 1 < columns // 8 else nothing
         i, j = 4 * group, 8 * group
 

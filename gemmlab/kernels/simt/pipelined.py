@@ -13,24 +13,10 @@ from collections.abc import Callable, Mapping
 from numpy import float32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.tile_copies import (
-    aligned_by_fours,
-    copied,
-    copyable,
-    copying,
-    elements_held,
-)
-from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
-from gemmlab.kernels.simt.shared.warp_tiles import (
-    apart,
-    computable,
-    first_element,
-    first_elements,
-    loading,
-    multiplying,
-)
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
+from gemmlab.kernels.simt.shared.vector_access import fragment_loads, tile_shapes, updating
+from gemmlab.kernels.simt.shared.warp_tiles import apart, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -54,12 +40,12 @@ def build(
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
     A_BYTES = FLOAT * A_SHAPE[0] * A_SHAPE[1]
-    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
+    PART_A, PART_B = tile_copies.elements_held(tiling, BM), tile_copies.elements_held(tiling, BN)
     PENDING = tiling.stages - 2  # batches of copies that need not have arrived
 
-    first = on_device(first_element(tiling))
-    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
-    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
+    first = on_device(warp_tiles.first_element(tiling))
+    begin_a, end_a = tile_copies.copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
+    begin_b, end_b = tile_copies.copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     @on_device
@@ -157,7 +143,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
     asynchronous = capability is None or capability >= (8, 0)
     return {
         "layout": problem.layout,
-        "aligned": aligned_by_fours(problem, asynchronous),
+        "aligned": tile_copies.aligned_by_fours(problem, asynchronous),
         "asynchronous": asynchronous,
     }
 
@@ -172,15 +158,15 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     frozen = variant(problem, capability)
     steps, ahead = tiling.steps(problem), tiling.stages - 1
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
-    first, rows = first_elements(tiling), steps * tiling.block[2] + 1
-    loads, stores = copied(problem, tiling, frozen["asynchronous"])
-    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
+    first, rows = warp_tiles.first_elements(tiling), steps * tiling.block[2] + 1
+    loads, stores = tile_copies.copied(problem, tiling, frozen["asynchronous"])
+    fragments = fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps + ahead, each) for each in stores] + [(rows, each) for each in fragments],
-        update=fours.update_c(problem, tiling, first, apart(tiling), frozen["aligned"]),
+        update=vector_access.update_c(problem, tiling, first, apart(tiling), frozen["aligned"]),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
     )
@@ -188,13 +174,13 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages >= 2):
-        raise ValueError(
-            f"tiling {tiling} does not fit the pipelined kernel, which needs warp tiles two or "
-            "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "
-            "two stages or more, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        warp_tiles.computable(tiling) and tile_copies.copyable(tiling) and tiling.stages >= 2,
+        tiling,
+        f"the pipelined kernel, which needs {warp_tiles.COMPUTABLE}, two stages or more, and "
+        f"{tile_copies.COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)
@@ -207,7 +193,7 @@ pipelined = Kernel(
     configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=(

@@ -15,7 +15,7 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
-from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared import vector_access
 from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -98,7 +98,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     (_, words_a), (_, words_b) = tile_shapes(tiling)
     a = traffic.in_turn(tiling.threads, bm, bk, FOUR)
     b = traffic.in_turn(tiling.threads, bk, bn, FOUR)
-    (load_a, wide), (load_b, _) = fours.moved(a, aligned), fours.moved(b, aligned)
+    (load_a, wide), (load_b, _) = vector_access.moved(a, aligned), vector_access.moved(b, aligned)
     stores = (
         traffic.shared_access("store", FLOAT, a.turned().repeated(range(FOUR), [0]), words_a),
         traffic.shared_access("store", FLOAT, b, words_b, FOUR),
@@ -106,13 +106,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     threads = traffic.plane(bn // tn, bm // tm)
     first = traffic.Lanes(FOUR * threads.row, FOUR * threads.col, threads.valid)
     apart = FOUR * bm // tm, FOUR * bn // tn
-    loads = fours.fragment_loads(tiling, (words_a, words_b), first, apart)
+    loads = vector_access.fragment_loads(tiling, (words_a, words_b), first, apart)
     return traffic.staged(
         problem,
         tiling,
         copies=traffic.copied(problem, tiling, load_a, load_b, wide, wide),
         shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in loads],
-        update=fours.update_c(problem, tiling, first, apart, aligned),
+        update=vector_access.update_c(problem, tiling, first, apart, aligned),
         barriers=2 * steps,
         round_trips=steps,
     )
@@ -137,7 +137,7 @@ vectorised = Kernel(
     configure=threads_in_a_plane,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     variant=variant,
     tilings=tuple(
         Tiling(block=(16 * tm, 16 * tn, 8), thread=(tm, tn)) for tm, tn in ((4, 4), (8, 4), (8, 8))

@@ -14,24 +14,10 @@ from collections.abc import Callable, Mapping
 
 from numpy import float32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.tile_copies import (
-    aligned_by_fours,
-    copied,
-    copyable,
-    copying,
-    elements_held,
-)
-from gemmlab.kernels.simt.shared.vector_access import tile_shapes, updating
-from gemmlab.kernels.simt.shared.warp_tiles import (
-    apart,
-    computable,
-    first_element,
-    first_elements,
-    loading,
-    multiplying,
-)
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
+from gemmlab.kernels.simt.shared.vector_access import fragment_loads, tile_shapes, updating
+from gemmlab.kernels.simt.shared.warp_tiles import COMPUTABLE, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -46,14 +32,14 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
     """
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
-    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
 
-    first = on_device(first_element(tiling))
-    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned)
-    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned)
-    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
+    first = on_device(warp_tiles.first_element(tiling))
+    begin_a, end_a = tile_copies.copying(tiling, BM, layout[0] == "n", aligned)
+    begin_b, end_b = tile_copies.copying(tiling, BN, layout[1] == "t", aligned)
+    PART_A, PART_B = tile_copies.elements_held(tiling, BM), tile_copies.elements_held(tiling, BN)
     load, multiply, update_tile = loading(tiling), multiplying(tiling), updating(aligned, TM, TN)
 
     def warp_tiled(alpha, A, B, beta, C):
@@ -90,22 +76,22 @@ def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, object]:
     """Keyword arguments of `build` for a problem."""
-    return {"layout": problem.layout, "aligned": aligned_by_fours(problem)}
+    return {"layout": problem.layout, "aligned": tile_copies.aligned_by_fours(problem)}
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """For each p a thread loads tm/4 groups of As and tn/4 of Bs, which feed tm·tn FMAs."""
     steps, bk = tiling.steps(problem), tiling.block[2]
     (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
-    first, aligned = first_elements(tiling), aligned_by_fours(problem)
-    loads, stores = copied(problem, tiling)
-    fragments = fours.fragment_loads(tiling, (words_a, words_b), first, apart(tiling))
+    first, aligned = warp_tiles.first_elements(tiling), tile_copies.aligned_by_fours(problem)
+    loads, stores = tile_copies.copied(problem, tiling)
+    fragments = fragment_loads(tiling, (words_a, words_b), first, warp_tiles.apart(tiling))
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[(steps, each) for each in stores] + [(steps * bk, each) for each in fragments],
-        update=fours.update_c(problem, tiling, first, apart(tiling), aligned),
+        update=vector_access.update_c(problem, tiling, first, warp_tiles.apart(tiling), aligned),
         barriers=2 * steps,
         round_trips=steps,
     )
@@ -113,13 +99,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the warp-tiled kernel, which needs warp tiles two or "
-            "more threads high, thread tiles of multiples of 4, steps of multiples of 8 along k, "
-            "one stage, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        warp_tiles.computable(tiling) and tile_copies.copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the warp-tiled kernel, which needs {COMPUTABLE}, one stage, and {tile_copies.COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 16), warp=(64, 64), thread=(16, 8))
@@ -132,7 +117,7 @@ warp_tiled = Kernel(
     configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     variant=variant,
     tilings=(
         DEFAULT,

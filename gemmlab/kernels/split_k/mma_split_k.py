@@ -9,46 +9,22 @@ Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
 
 from gemmlab.device import Device
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, Launch, on_device
+from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
+from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
-from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
-from gemmlab.kernels.split_k.shared.workspace_tiles import (
-    WARPS,
-    added,
-    for_adders,
-    groups,
-    stackable,
-)
+from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS
 from gemmlab.kernels.split_k.split_k import launch, launch_sum, workspace
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    BYTES,
-    copyable,
-    copying,
-    shared_bytes,
-    swizzled,
-    tile_shapes,
-    variant,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    fragment_shapes,
-    loading,
-    multiplying,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
@@ -67,19 +43,19 @@ def build(
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
     K_AXIS = 1 if ALONG_A else 0  # of A
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    A_BYTES = BYTES * STAGES * A_SIZE
+    A_BYTES = shared_layouts.BYTES * STAGES * A_SIZE
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
-    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
     first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, asynchronous=True)
     first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, asynchronous=True)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, store = multiplying(tiling, dtype), updating(tiling, "float32", paired=True)
 
     @on_device
@@ -132,8 +108,8 @@ def build_sum(
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
     """The function that adds up the parts and updates C."""
-    GROUPS, BM = groups(tiling), tiling.block[0]
-    add = adding_pairs(tiling, out_dtype, paired)
+    GROUPS, BM = workspace_tiles.groups(tiling), tiling.block[0]
+    add = workspace_tiles.adding_pairs(tiling, out_dtype, paired)
 
     def add_parts(alpha, A, B, beta, C, W):
         split = W.shape[0] // (cuda.gridDim.x // GROUPS * BM)
@@ -150,31 +126,31 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     (across, down), split = tiling.grid(problem), tiling.split
     tiles, longest = across * down, -(-tiling.steps(problem) // split)
     multiplied = summed(problem, tiling, tiles * split, longest, stored(tiling, tiles * split))
-    paired = variant(problem, None)["paired"]
+    paired = shared_layouts.variant(problem, None)["paired"]
     counts = np.full(tiles, split)
     return together(
-        multiplied, added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1)
+        multiplied,
+        workspace_tiles.added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1),
     )
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for what *mma_pipelined* does not take, or tiles that do not stack."""
-    fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
-    if not (fits and stackable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit kernels that split k on Tensor Cores, which need what "
-            "mma_pipelined needs, two stages or more, and tiles of 32, 64 or a multiple of 128 "
-            f"columns, such as {DEFAULT!r}"
-        )
+    fits = warp_mma.computable(tiling) and shared_layouts.copyable(tiling) and tiling.stages >= 2
+    check_fit(
+        fits and workspace_tiles.stackable(tiling),
+        tiling,
+        "kernels that split k on Tensor Cores, which need what mma_pipelined needs, two stages or "
+        "more, and tiles of 32, 64 or a multiple of 128 columns",
+        DEFAULT,
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile, with the split that `predict` and the model of sums choose for it, which no
-    other outdoes.
+    """Suggest the largest tile that no other outdoes, with the split that `predict` and the model
+    of sums choose for it.
     """
-    return fastest(
-        problem, device, TILINGS, partial(filled, problem, device, mma_split_k), shared_bytes
-    )
+    return fastest(problem, device, mma_split_k, filled)
 
 
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
@@ -191,13 +167,20 @@ mma_split_k = Kernel(
     configure=launch,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=variant,
+    variant=shared_layouts.variant,
     tilings=TILINGS,
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
-    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    after=(
+        Launch(
+            build_sum,
+            launch_sum,
+            variant=shared_layouts.variant,
+            compile=workspace_tiles.for_adders,
+        ),
+    ),
     workspace=workspace,
     splits=True,
     suggest=suggest,

@@ -22,17 +22,12 @@ from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
 from gemmlab.kernels.split_k.shared.mainloop_mma import summed, summing
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
+from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest, filled
 from gemmlab.kernels.split_k.split_k import launch
 from gemmlab.kernels.split_k.split_k_atomics import build_scaling, launch_scaling, scaled
+from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    corner,
-    fragment_shapes,
-    pairs_of_sums,
-)
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
@@ -47,7 +42,7 @@ def build(
     """The function that multiplies, with all tile sizes frozen into it; see *mma_pipelined*."""
     BM, BN, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    ROWS, COLUMNS, _ = SUMS = fragment_shapes(tiling)[2]
+    ROWS, COLUMNS, _ = SUMS = warp_mma.fragment_shapes(tiling)[2]
     warp_corner, sum_part = on_device(corner(tiling)), summing(tiling, layout, aligned, dtype)
 
     @on_device
@@ -87,7 +82,7 @@ def by_fours(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, whose rings are filled once for each part, and that of C."""
     (across, down), split = tiling.grid(problem), tiling.split
-    each, shape = pairs_of_sums(tiling).repeated([0], range(2)), (problem.m, problem.n)
+    each, shape = warp_mma.pairs_of_sums(tiling).repeated([0], range(2)), (problem.m, problem.n)
     atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
     longest = -(-tiling.steps(problem) // split)
     product = summed(problem, tiling, across * down * split, longest, atomics)
@@ -95,15 +90,8 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """As of *mma_split_k*, but instead of stores and loads the sums take additions in L2."""
-    split = partial(filled, problem, device, mma_split_k_atomics, sums=in_l2)
-    return fastest(problem, device, TILINGS, split, shared_bytes)
-
-
-def in_l2(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """What the additions of all parts take [s], where the rate of L2 is known."""
-    additions = tiling.split * problem.m * problem.n
-    return additions / device.l2_additions if device.l2_additions else 0.0
+    """Suggest as *mma_split_k* does; the sums take additions in L2, no stores and loads."""
+    return fastest(problem, device, mma_split_k_atomics, partial(filled, sums=by_atomics))
 
 
 mma_split_k_atomics = Kernel(
@@ -118,7 +106,7 @@ mma_split_k_atomics = Kernel(
     dynamic=True,
     variant=variant,
     tilings=TILINGS,
-    arithmetic=tuple(formats for formats in ARITHMETIC if formats.out_dtype == "float32"),
+    arithmetic=tuple(formats for formats in warp_mma.ARITHMETIC if formats.out_dtype == "float32"),
     layouts=LAYOUTS,
     before=(Launch(build_scaling, launch_scaling, variant=by_fours),),
     splits=True,

@@ -12,38 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
 from gemmlab.device import Device
-from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_wait
-from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
+from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_pairs import adding_pairs
-from gemmlab.kernels.split_k.shared.workspace_tiles import (
-    WARPS,
-    added,
-    adders,
-    for_adders,
-    groups,
-    placed,
-)
-from gemmlab.kernels.split_k.stream_k import BUSY, blocks_of, launch, shares, workspace
-from gemmlab.kernels.tensor_core.shared.shared_layouts import shared_bytes, variant
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    corner,
-    fragment_shapes,
-    pairs_of_sums,
-    updating,
-)
-from gemmlab.model import predict, traffic
-from gemmlab.model.in_tiles import adding_up
+from gemmlab.kernels.split_k.shared.workspace_tiles import adders, updated
+from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, workspace
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
+from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -63,7 +47,7 @@ def build(
     """The function that multiplies, with all tile sizes frozen into it; see *mma_pipelined*."""
     BM, BN, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    SUMS = fragment_shapes(tiling)[2]
+    SUMS = warp_mma.fragment_shapes(tiling)[2]
     warp_corner, sum_part = on_device(corner(tiling)), summing(tiling, layout, aligned, dtype)
     store, update = updating(tiling, "float32", paired=True), updating(tiling, out_dtype, paired)
 
@@ -103,8 +87,8 @@ def build_fix_up(
     """
     BM, BN, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    GROUPS = groups(tiling)
-    add = adding_pairs(tiling, out_dtype, paired)
+    GROUPS = workspace_tiles.groups(tiling)
+    add = workspace_tiles.adding_pairs(tiling, out_dtype, paired)
 
     def fix_up(alpha, A, B, beta, C, W):
         blocks = W.shape[0] // (2 * BM)
@@ -124,38 +108,25 @@ def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_fix_up`."""
     (_, rows), block = adders(problem, tiling, int(shares(problem, tiling)[0].max()))
     looked_at = min(math.prod(tiling.grid(problem)), blocks_of(problem, tiling))
-    return (looked_at * groups(tiling), rows), block
+    return (looked_at * workspace_tiles.groups(tiling), rows), block
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
-    wide = 2 if variant(problem, None)["paired"] else 1
+    wide = 2 if shared_layouts.variant(problem, None)["paired"] else 1
     parts, longest = shares(problem, tiling)
-    shared, size = np.where(parts > 1, parts, 0), number_format(problem.out_dtype).bytes
-    update = stored(tiling, int(shared.sum()))
-    lanes = pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
-    offset, whole = lanes.row * problem.n + lanes.col, np.flatnonzero(parts == 1)
-    for (start, rows, cols), count in placed(problem, tiling, whole, 1).items():
-        inside = [(start, rows, count)], [(0, cols, 1)]
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            update += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
+    lanes = warp_mma.pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
+    update = stored(tiling, int(shared.sum())) + updated(problem, tiling, whole, lanes, wide)
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, barriers=every)
-    warps = min(WARPS, int(parts.max()))
-    return together(product, added(problem, tiling, shared, warps, True, wide))
+    warps = min(workspace_tiles.WARPS, int(parts.max()))
+    return together(product, workspace_tiles.added(problem, tiling, shared, warps, True, wide))
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
-
-    def share(tiling: Tiling) -> tuple[float, Tiling]:
-        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
-        parts, _ = shares(problem, tiling)
-        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
-        adding = adding_up(stored, device) if stored else 0.0
-        return predict(problem, device, mma_stream_k, tiling).seconds + adding, tiling
-
-    return fastest(problem, device, TILINGS, share, shared_bytes)
+    """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
+    return fastest(problem, device, mma_stream_k, shared)
 
 
 mma_stream_k = Kernel(
@@ -166,13 +137,20 @@ mma_stream_k = Kernel(
     configure=launch,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=variant,
+    variant=shared_layouts.variant,
     tilings=TILINGS,
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
-    after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
+    after=(
+        Launch(
+            build_fix_up,
+            launch_fix_up,
+            variant=shared_layouts.variant,
+            compile=workspace_tiles.for_adders,
+        ),
+    ),
     workspace=workspace,
     splits=True,
     suggest=suggest,

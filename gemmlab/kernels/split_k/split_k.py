@@ -16,25 +16,11 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.device import Device
-from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.tile_copies import copyable
-from gemmlab.kernels.simt.shared.warp_tiles import computable, first_element
-from gemmlab.kernels.split_k.shared.mainloop import summed, summing
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_tiles import (
-    WARPS,
-    added,
-    adders,
-    adding,
-    for_adders,
-    groups,
-    stack,
-    stackable,
-    stored,
-    storing,
-)
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
@@ -50,9 +36,9 @@ def build(
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    first = on_device(first_element(tiling))
-    sum_part = summing(tiling, layout, aligned, asynchronous)
-    store = storing(tiling)
+    first = on_device(warp_tiles.first_element(tiling))
+    sum_part = mainloop.summing(tiling, layout, aligned, asynchronous)
+    store = workspace_tiles.storing(tiling)
 
     def split_k(alpha, A, B, beta, C, W):
         part, split = cuda.blockIdx.z, cuda.gridDim.z
@@ -72,13 +58,13 @@ def build_sum(
 ) -> Callable:
     """The function that adds up the parts and updates C."""
     BM = tiling.block[0]
-    GROUPS = groups(tiling)
+    GROUPS = workspace_tiles.groups(tiling)
 
     @on_device
     def slot(part, first):
         return part
 
-    add = adding(tiling, aligned, slot)
+    add = workspace_tiles.adding(tiling, aligned, slot)
 
     def add_parts(alpha, A, B, beta, C, W):
         split = W.shape[0] // (cuda.gridDim.x // GROUPS * BM)
@@ -95,13 +81,13 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 
 def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_sum`."""
-    return adders(problem, tiling, tiling.split)
+    return workspace_tiles.adders(problem, tiling, tiling.split)
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     """The parts' sums, those of a tile one after the other."""
     across, down = tiling.grid(problem)
-    return (stack(tiling, across * down * tiling.split),)
+    return (workspace_tiles.stack(tiling, across * down * tiling.split),)
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
@@ -112,37 +98,48 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     (across, down), split = tiling.grid(problem), tiling.split
     tiles = across * down
     longest = -(-tiling.steps(problem) // split)
-    multiplied = summed(
-        problem, tiling, tiles * split, longest, stored(tiling, tiles * split), capability
+    multiplied = mainloop.summed(
+        problem,
+        tiling,
+        tiles * split,
+        longest,
+        workspace_tiles.stored(tiling, tiles * split),
+        capability,
     )
     aligned = variant(problem, capability)["aligned"]
     counts = np.full(tiles, split)
-    return together(multiplied, added(problem, tiling, counts, min(WARPS, split), aligned))
+    return together(
+        multiplied,
+        workspace_tiles.added(problem, tiling, counts, min(workspace_tiles.WARPS, split), aligned),
+    )
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that *pipelined* does not take, or whose sums do not stack."""
-    fits = computable(tiling) and copyable(tiling) and tiling.stages >= 2
-    if not (fits and stackable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit kernels that split k, which need what the pipelined "
-            "kernel needs, and tiles of 32, 64 or a multiple of 128 columns, such as "
-            f"{DEFAULT!r}"
-        )
+    fits = warp_tiles.computable(tiling) and tile_copies.copyable(tiling) and tiling.stages >= 2
+    check_fit(
+        fits and workspace_tiles.stackable(tiling),
+        tiling,
+        "kernels that split k, which need what the pipelined kernel needs, and tiles of 32, 64 or "
+        "a multiple of 128 columns",
+        DEFAULT,
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile, with the split that the model chooses for it, which no other outdoes.
+    """Suggest the largest tile that no other outdoes, with the split that the model chooses for it.
 
     `predict` says what a tiling asks of a processor, the model of tiles what the sums take.
     """
 
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
+    def split(
+        problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling
+    ) -> tuple[float, Tiling]:
         found = choose_split(problem, device, tiling.block[:2])
         tiling = replace(tiling, split=found.split)
-        return predict(problem, device, split_k, tiling).seconds + found.reduction, tiling
+        return predict(problem, device, kernel, tiling).seconds + found.reduction, tiling
 
-    return fastest(problem, device, TILINGS, split)
+    return fastest(problem, device, split_k, split)
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)
@@ -160,12 +157,12 @@ split_k = Kernel(
     configure=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=TILINGS,
     layouts=LAYOUTS,
-    after=(Launch(build_sum, launch_sum, variant=variant, compile=for_adders),),
+    after=(Launch(build_sum, launch_sum, variant=variant, compile=workspace_tiles.for_adders),),
     workspace=workspace,
     splits=True,
     suggest=suggest,

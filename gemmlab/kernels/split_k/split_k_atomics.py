@@ -19,12 +19,10 @@ from numpy import float32
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, updating
-from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.shared.mainloop import summed, summing
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_tiles import moving, thread_groups
+from gemmlab.kernels.simt.shared import warp_tiles
+from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, shared_bytes, updating
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
+from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
@@ -42,10 +40,10 @@ def build(
     """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = TM, TN = tiling.thread
-    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    first = on_device(first_element(tiling))
-    sum_part = summing(tiling, layout, aligned, asynchronous)
+    first = on_device(warp_tiles.first_element(tiling))
+    sum_part = mainloop.summing(tiling, layout, aligned, asynchronous)
 
     @on_device
     def add_tile(C, i, j, alpha, acc):
@@ -97,10 +95,10 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     """The traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
     (across, down), split = tiling.grid(problem), tiling.split
     shape = problem.m, problem.n
-    each = thread_groups(tiling).repeated([0], range(FOUR))
+    each = workspace_tiles.thread_groups(tiling).repeated([0], range(FOUR))
     atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
     longest = -(-tiling.steps(problem) // split)
-    product = summed(problem, tiling, across * down * split, longest, atomics, capability)
+    product = mainloop.summed(problem, tiling, across * down * split, longest, atomics, capability)
     aligned = variant(problem, capability)["aligned"]
     return together(product, scaled(problem, aligned))
 
@@ -114,19 +112,20 @@ def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
         counters += traffic.of_matrix(
             op, FLOAT, lanes, (problem.m, problem.n), (1, FOUR * WARP), wide=wide
         )
-    return moving(counters)
+    return workspace_tiles.moving(counters)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """As of *split_k*, but instead of stores and loads the sums take additions in L2."""
+    """Suggest as *split_k* does; the sums take additions in L2, no stores and loads."""
 
-    def split(tiling: Tiling) -> tuple[float, Tiling]:
+    def split(
+        problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling
+    ) -> tuple[float, Tiling]:
         tiling = replace(tiling, split=choose_split(problem, device, tiling.block[:2]).split)
-        additions = tiling.split * problem.m * problem.n
-        adding = additions / device.l2_additions if device.l2_additions else 0.0
-        return predict(problem, device, split_k_atomics, tiling).seconds + adding, tiling
+        seconds = predict(problem, device, kernel, tiling).seconds
+        return seconds + by_atomics(problem, device, tiling), tiling
 
-    return fastest(problem, device, TILINGS, split)
+    return fastest(problem, device, split_k_atomics, split)
 
 
 split_k_atomics = Kernel(
@@ -137,7 +136,7 @@ split_k_atomics = Kernel(
     configure=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=TILINGS,

@@ -21,24 +21,10 @@ from gemmlab.device import Device
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.vector_access import moved, updating
-from gemmlab.kernels.simt.shared.warp_tiles import apart, first_element
-from gemmlab.kernels.split_k.shared.mainloop import summed, summing
+from gemmlab.kernels.simt.shared import vector_access, warp_tiles
+from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
-from gemmlab.kernels.split_k.shared.workspace_tiles import (
-    WARPS,
-    added,
-    adders,
-    adding,
-    for_adders,
-    groups,
-    placed,
-    stack,
-    stored,
-    storing,
-    thread_groups,
-)
+from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
@@ -54,11 +40,11 @@ def build(
     """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
-    DOWN, ACROSS = apart(tiling)  # from each of a thread's groups of four to its next
+    DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    first = on_device(first_element(tiling))
-    sum_part = summing(tiling, layout, aligned, asynchronous)
-    store, update_tile = storing(tiling), updating(aligned, *THREAD)
+    first = on_device(warp_tiles.first_element(tiling))
+    sum_part = mainloop.summing(tiling, layout, aligned, asynchronous)
+    store, update_tile = workspace_tiles.storing(tiling), vector_access.updating(aligned, *THREAD)
 
     @on_device
     def wait_for_all():
@@ -96,7 +82,7 @@ def build_fix_up(
     """The function that adds up the parts of each tile that several blocks share."""
     BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
-    GROUPS = groups(tiling)
+    GROUPS = workspace_tiles.groups(tiling)
 
     @on_device
     def slot(part, first):
@@ -125,7 +111,7 @@ def blocks_of(problem: Gemm, tiling: Tiling) -> int:
 
 
 def shares(problem: Gemm, tiling: Tiling) -> tuple[np.ndarray, int]:
-    """How many blocks share each tile of C, and the steps of the longest share."""
+    """Count the blocks that share each tile of C, and the steps of the longest share."""
     across, down = tiling.grid(problem)
     steps, blocks = tiling.steps(problem), blocks_of(problem, tiling)
     total = across * down * steps
@@ -141,44 +127,43 @@ def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """(grid, block) of `build_fix_up`."""
-    return adders(problem, tiling, int(shares(problem, tiling)[0].max()))
+    return workspace_tiles.adders(problem, tiling, int(shares(problem, tiling)[0].max()))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     """Two tiles of sums for each block: one that it did not begin, and one that it does not end."""
-    return (stack(tiling, 2 * blocks_of(problem, tiling)),)
+    return (workspace_tiles.stack(tiling, 2 * blocks_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
     """The traffic of *pipelined*, whose rings are filled once for each part of a tile."""
     aligned = variant(problem, capability)["aligned"]
     parts, longest = shares(problem, tiling)
-    shared = np.where(parts > 1, parts, 0)
+    shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     update = stored(tiling, int(shared.sum()))
-    lanes, wide = moved(thread_groups(tiling), aligned)
-    offset = lanes.row * problem.n + lanes.col
-    for (start, rows, cols), count in placed(
-        problem, tiling, np.flatnonzero(parts == 1), 1
-    ).items():
-        inside = [(start, rows, count)], [(0, cols, 1)]
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            update += traffic.global_access(op, FLOAT, lanes, offset, *inside, wide=wide)
+    update += workspace_tiles.updated(
+        problem, tiling, whole, *vector_access.moved(workspace_tiles.thread_groups(tiling), aligned)
+    )
     every = int(parts.sum())
-    product = summed(problem, tiling, every, longest, update, capability, barriers=every)
-    return together(product, added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned))
+    product = mainloop.summed(problem, tiling, every, longest, update, capability, barriers=every)
+    return together(
+        product,
+        workspace_tiles.added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned),
+    )
+
+
+def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
+    """(seconds, `tiling` with as many blocks as keep processors busy)."""
+    tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
+    parts, _ = shares(problem, tiling)
+    stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
+    adding = adding_up(stored, device) if stored else 0.0
+    return predict(problem, device, kernel, tiling).seconds + adding, tiling
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The largest tile that no other outdoes, with as many blocks as keep processors busy."""
-
-    def share(tiling: Tiling) -> tuple[float, Tiling]:
-        tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
-        parts, _ = shares(problem, tiling)
-        stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
-        adding = adding_up(stored, device) if stored else 0.0
-        return predict(problem, device, stream_k, tiling).seconds + adding, tiling
-
-    return fastest(problem, device, stream_k.tilings, share)
+    """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
+    return fastest(problem, device, stream_k, shared)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
@@ -194,7 +179,7 @@ stream_k = Kernel(
     configure=launch,
     work=work,
     check=check,
-    shared_bytes=fours.shared_bytes,
+    shared_bytes=vector_access.shared_bytes,
     dynamic=True,
     variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),

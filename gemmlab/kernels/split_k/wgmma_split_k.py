@@ -12,7 +12,6 @@ watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
@@ -34,25 +33,18 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
-from gemmlab.kernels.split_k.shared.workspace_tiles import for_adders
+from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
 from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    DEPTH,
     WORD,
-    along_k,
-    carrying,
-    copying,
     shape,
-    tensor_maps,
 )
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -87,15 +79,15 @@ def build(
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
     HELD = BN // 2  # sums that a thread of a consumer accumulates
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
-    stage_of, parity_of = turning(STAGES)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
-    carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    wgmma_wait, multiply = WGMMA_WAIT[BN], tma_tiles.multiplying(wgmma, layout)
+    stage_of, parity_of = tma_tiles.turning(STAGES)
+    copy_a, copy_b = tma_tiles.copying(BM, A_ALONG), tma_tiles.copying(BN, B_ALONG)
+    carry_a = tma_tiles.carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     OF_PRODUCER, OF_CONSUMERS = (FEW, MANY) if aligned else CARRYING
     store = updating(BN, "float32", paired=True)
@@ -120,7 +112,7 @@ def build(
     # Divisions are of 32 bits: a unit begins with four, and those of 64 take twice as long.
     @on_device
     def share(unit, tiles, across, parts, k):
-        """Of a unit: where its tile begins in C; its part, and where that begins and ends in k."""
+        """The place of a unit: where its tile begins in C, its part, and that part's ends in k."""
         tile, part = uint32(uint32(unit) % tiles), uint32(uint32(unit) // tiles)
         row, col = int32(tile // across * BM), int32(tile % across * BN)
         steps = uint32((k + BK - 1) // BK)
@@ -240,19 +232,17 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """The widest tile, with the split that `predict` and the model of sums choose for it, which no
-    other outdoes.
+    """Suggest the widest tile that no other outdoes, with the split that `predict` and the model of
+    sums choose for it.
     """
-    return fastest(
-        problem, device, TILINGS, partial(filled, problem, device, wgmma_split_k), shared_bytes
-    )
+    return fastest(problem, device, wgmma_split_k, filled)
 
 
-DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
 TILINGS = (
     DEFAULT,
-    Tiling(block=(128, 128, DEPTH), stages=6),
-    Tiling(block=(128, 64, DEPTH), stages=8),
+    Tiling(block=(128, 128, tma_tiles.DEPTH), stages=6),
+    Tiling(block=(128, 64, tma_tiles.DEPTH), stages=8),
 )
 
 wgmma_split_k = Kernel(
@@ -266,13 +256,20 @@ wgmma_split_k = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
-    variant=variant,
+    operands=tma_tiles.tensor_maps,
+    variant=shared_layouts.variant,
     compile=compile_options,
     tilings=TILINGS,
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
-    after=(Launch(build_sum, configure_sum, variant=variant, compile=for_adders),),
+    after=(
+        Launch(
+            build_sum,
+            configure_sum,
+            variant=shared_layouts.variant,
+            compile=workspace_tiles.for_adders,
+        ),
+    ),
     workspace=workspace,
     splits=True,
     suggest=suggest,

@@ -15,12 +15,12 @@ to begin copies takes longer than it seems, and a thread of a fourth warpgroup d
 loads and splits a fragment of A while Tensor Cores multiply the one before, and the sums of one
 step are added while they correct its last products.
 
-Source of the products: see `sums`; of the roles: see *warp_specialised*.
+Source of the products: see `product_sums`; of the roles: see *warp_specialised*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from numpy import float16, float32, int32, uint32, uint64
 
@@ -40,34 +40,58 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.shared.four_groups import FEW, FEWEST, MANY, compile_options, configure
-from gemmlab.kernels.tcec.shared.held_sums import adding, clearing, joining
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
+from gemmlab.kernels.tcec.shared import in_place, product_sums
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
     carrying,
-    copying,
     fetching,
     fragment_row,
     halved,
-    in_turns,
-    shape,
-    split_shape,
     splitting,
-    tensor_maps,
+    work_of,
 )
-from gemmlab.kernels.tcec.shared.in_place_work import work_of
-from gemmlab.kernels.tcec.shared.product_sums import variant
+from gemmlab.kernels.tcec.shared.warpgroup_tiles import adding, clearing, joining
 from gemmlab.kernels.tensor_core.shared.accumulators import updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, placing
+from gemmlab.kernels.tensor_core.shared.tma_tiles import (
+    DEPTH,
+    WORD,
+    along_k,
+    placing,
+    tensor_maps,
+    turning,
+)
+from gemmlab.kernels.tensor_core.warp_specialised import configure as configure_three
+from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
+
+# A block has four warpgroups: two multiply tiles, one splits them, and one copies them.
+# Registers of a thread that multiplies, splits or copies: 2·224 + 40 + 24 is four times the 128
+# that all begin with.
+MANY, FEW, FEWEST = 224, 40, 24
+
+
+def threads(tiling: Tiling) -> int:
+    """Threads of a block: as in *warp_specialised*, and a warpgroup more."""
+    return threads_of_three(tiling) + WARPGROUP
+
+
+def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
+    """(grid, block): as many blocks as *warp_specialised* has."""
+    grid, _ = configure_three(problem, tiling)
+    return grid, (threads(tiling), 1)
+
+
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM, which `setmaxnreg` deals out anew."""
+    return {"launch_bounds": (threads(tiling), 1)}
+
 
 HIGH, LOW = 0, 1  # parts of B, where its two boxes were
 BARRIERS = 2  # of a stage of A, and of one of B
@@ -91,13 +115,13 @@ def build(
     FULL_B, DONE, EMPTY = (TILES + n * WORD for n in (STAGES, STAGES + MORE, STAGES + 2 * MORE))
     HELD = BN // 2  # elements of C that a thread of a consumer has
     A_ALONG, B_ALONG = along_k(layout)
-    A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (MORE, *shape(BN, B_ALONG))
-    TURNS = (MORE, *in_turns(BN))
-    HALVES = (MORE, *split_shape(BN, B_ALONG))
+    A_SHAPE, B_SHAPE = (STAGES, *in_place.shape(BM, A_ALONG)), (MORE, *in_place.shape(BN, B_ALONG))
+    TURNS = (MORE, *in_place.in_turns(BN))
+    HALVES = (MORE, *in_place.split_shape(BN, B_ALONG))
     wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     stage_of_b, parity_of_b = turning(MORE)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
+    copy_a, copy_b = in_place.copying(BM, A_ALONG), in_place.copying(BN, B_ALONG)
     carry_a, carry_b = carrying(BM, A_ALONG, COPIER), carrying(BN, B_ALONG, COPIER)
     split_b, fetch_a, in_b = splitting(BN, SPLITTER), fetching(A_ALONG), placing(B_ALONG)
     COPIERS = 1 if aligned else WARPGROUP
@@ -254,11 +278,13 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    if bm != 2 * ROWS or bn not in (64, 128) or bk % DEPTH or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_fused, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k a multiple of {DEPTH}, two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in (64, 128) and bk % DEPTH == 0 and tiling.stages >= 2,
+        tiling,
+        f"tcec_fused, which needs blocks of {2 * ROWS}×n×k with n 64 or 128 and k a multiple of "
+        f"{DEPTH}, two stages or more",
+        DEFAULT,
+    )
 
 
 def period(tiling: Tiling) -> int:
@@ -280,7 +306,7 @@ tcec_fused = Kernel(
     shared_bytes=shared_bytes,
     dynamic=True,
     operands=tensor_maps,
-    variant=variant,
+    variant=product_sums.variant,
     compile=compile_options,
     layouts=LAYOUTS,
     period=period,

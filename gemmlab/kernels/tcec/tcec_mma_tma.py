@@ -7,7 +7,7 @@ Corrections have sums of their own, so that a warp's tile is half of what it is 
 products of two parts make up for it: as many fragments are loaded for each `mma`.
 Counter to watch: `tensor_copy_bytes`, in place of all loads of the parts.
 
-Source of the loop: see *mma_tma*; of the products: see `sums`.
+Source of the loop: see *mma_tma*; of the products: see `product_sums`.
 """
 
 from __future__ import annotations
@@ -28,40 +28,25 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import MOST, ROW
-from gemmlab.kernels.kernel import Kernel, on_device
-from gemmlab.kernels.tcec.shared.fragment_rows import fragments, starting, walking
-from gemmlab.kernels.tcec.shared.product_sums import flops, joining
-from gemmlab.kernels.tcec.shared.split_operands import (
-    PARTS,
-    SPLIT,
-    copying_parts,
-    rings,
-    shared_bytes,
-    split_work,
-    with_maps,
-    workspace,
-)
+from gemmlab.instructions.tensor_copies import ROW
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device
+from gemmlab.kernels.tcec.shared import split_operands
+from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking
+from gemmlab.kernels.tcec.shared.split_operands import PARTS, split_work
 from gemmlab.kernels.tensor_core.mma_tma import (
     CONSUMERS,
+    FITS,
     REGISTERS,
     STEPS,
     compile_options,
     configure,
     fits,
 )
+from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    STEP,
-    clearing,
-    corner,
-    fragment_loads,
-    fragment_shapes,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, fragment_loads, update_c
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
@@ -83,14 +68,14 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_BOXES, B_BOXES = (STAGES, *shape(BM, ALONG_A)), (STAGES, *shape(BN, ALONG_B))
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
-    (A_WORDS, B_WORDS), SUMS = fragments(tiling), fragment_shapes(tiling)[2]
+    OF_AH, OF_AL, OF_BH, OF_BL, TILES = split_operands.rings(tiling)
+    (A_WORDS, B_WORDS), SUMS = fragments(tiling), warp_mma.fragment_shapes(tiling)[2]
 
-    copy = copying_parts(tiling, copying(BM, ALONG_A), copying(BN, ALONG_B))
-    tile_corner, warp_corner = corners(tiling), on_device(corner(tiling))
-    clear, join = clearing(tiling), joining(tiling)
+    copy = split_operands.copying_parts(tiling, copying(BM, ALONG_A), copying(BN, ALONG_B))
+    tile_corner, warp_corner = corners(tiling), on_device(warp_mma.corner(tiling))
+    clear, join = warp_mma.clearing(tiling), joining(tiling)
     start, (first_row, all_but_last, last_row) = starting(layout), walking(tiling, layout)
-    update = updating(tiling, "float32", paired)
+    update = warp_mma.updating(tiling, "float32", paired)
 
     @on_device
     def after(stage, turn):
@@ -209,12 +194,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, boxes and rings cannot be made of."""
-    if not fits(tiling):
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_mma_tma, which needs 8 warps of 8×4 threads with "
-            f"tiles of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to "
-            f"{MOST}, steps of {DEPTH} along k, and two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(fits(tiling), tiling, f"tcec_mma_tma, which needs {FITS}", DEFAULT)
 
 
 DEFAULT = Tiling(block=(128, 128, DEPTH), warp=(64, 32), thread=(8, 8), stages=3)
@@ -228,12 +208,12 @@ tcec_mma_tma = Kernel(
     persistent=True,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=split_operands.shared_bytes,
     dynamic=True,
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
-    before=(SPLIT,),
-    workspace=workspace,
-    scratch=with_maps,
+    before=(split_operands.SPLIT,),
+    workspace=split_operands.workspace,
+    scratch=split_operands.with_maps,
 )

@@ -11,33 +11,18 @@ throughput on Tensor Cores and its flexible API extension library", HPC Asia 202
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float32, int32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import FLOAT, Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tcec.shared.k_quads import (
-    copied,
-    copyable,
-    copying,
-    fragment_loads,
-    loading,
-    placed,
-)
-from gemmlab.kernels.tcec.shared.policy_products import joining, multiplying, parting, run_of
-from gemmlab.kernels.tcec.shared.product_sums import variant
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.simt.shared.tile_copies import COPYABLE
+from gemmlab.kernels.tcec.shared import policy_products, product_sums
+from gemmlab.kernels.tcec.shared.policy_products import copyable, joining, multiplying, placed
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
-from gemmlab.kernels.tensor_core.shared.shared_layouts import tile_shapes
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    STEP,
-    clearing,
-    computable,
-    corner,
-    fragment_shapes,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
 from gemmlab.problem import LAYOUTS, Gemm
@@ -59,7 +44,7 @@ def build(
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes
     paired : rows of C have an even number of elements
-    policy : the parts, the products and where they are summed; see `products`
+    policy : the parts, the products and where they are summed; see `policy_products`
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
@@ -68,22 +53,22 @@ def build(
     ROWS = WM // STEP  # of fragments of A, in a step along k
     ALL = BK // policy.mma.k * ROWS  # rows in a tile, and parts in which the next one is copied
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     LENGTH, A_SIZE, B_SIZE = A_TILE[1], BM * BK, BN * BK
     A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
     A_BYTES = FLOAT * tiling.stages * A_SIZE
-    _, B_WORDS, SUMS = fragment_shapes(tiling)
+    _, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, 1, 4), (2, *B_WORDS)  # of this row and the next; of this step and the next
 
-    RUN, (_, WORD) = run_of(policy), parting(policy)
+    RUN, (_, WORD) = policy_products.run_of(policy), policy_products.parting(policy)
     place_a, place_b = placed(A_TILE[1], ALONG_A, RUN), placed(B_TILE[1], ALONG_B, RUN)
-    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, ALL)
-    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, ALL)
-    start_a, load_a = loading(STEP, A_TILE[1], ALONG_A, True, place_a, policy)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b, policy)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    first_a, copy_a = policy_products.copying(tiling, A_TILE, place_a, aligned, ALL)
+    first_b, copy_b = policy_products.copying(tiling, B_TILE, place_b, aligned, ALL)
+    start_a, load_a = policy_products.loading(STEP, A_TILE[1], ALONG_A, True, place_a, policy)
+    start_b, load_b = policy_products.loading(WN, B_TILE[1], ALONG_B, False, place_b, policy)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply_row, join = multiplying(tiling, policy), joining(tiling, policy)
-    update = updating(tiling, "float32", paired)
+    update = warp_mma.updating(tiling, "float32", paired)
 
     @on_device
     def block_corner():
@@ -196,11 +181,6 @@ def build(
     return tcec_registers
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """`stages` tiles of A and of B in FP32 [B]."""
     bm, bn, bk = tiling.block
@@ -210,16 +190,18 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def work(problem: Gemm, tiling: Tiling, policy: Policy = CORRECTED) -> traffic.Work:
     """Copies in FP32, runs in place of fragments, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, policy)
+    loads, stores = policy_products.copied(problem, tiling, policy)
     return traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[
             *((steps + ahead, each) for each in stores),
-            *fragment_loads(problem, tiling, policy, steps * tiling.block[2] // policy.mma.k),
+            *policy_products.fragment_loads(
+                problem, tiling, policy, steps * tiling.block[2] // policy.mma.k
+            ),
         ],
-        update=update_c(problem, tiling),
+        update=warp_mma.update_c(problem, tiling),
         barriers=steps + 1,
         round_trips=-(-steps // ahead),
         flops={policy.mma.dtype: policy.products * tiling.padded_flops(problem)},
@@ -229,14 +211,14 @@ def work(problem: Gemm, tiling: Tiling, policy: Policy = CORRECTED) -> traffic.W
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
-    fits = computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
-    if not (fits and tiling.stages >= 2):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel that splits in registers, which needs warps "
-            "of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 32 along "
-            "k, two stages or more, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    fits = warp_mma.computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
+    check_fit(
+        fits and tiling.stages >= 2,
+        tiling,
+        f"the kernel that splits in registers, which needs {warp_mma.COMPUTABLE}, steps of "
+        f"multiples of 32 along k, two stages or more, and {COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)
@@ -251,7 +233,7 @@ tcec_registers = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    variant=variant,
-    compile=compile_options,
+    variant=product_sums.variant,
+    compile=warp_mma.compile_options,
     layouts=LAYOUTS,
 )

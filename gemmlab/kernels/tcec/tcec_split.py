@@ -28,26 +28,23 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import Kernel, check_fit
+from gemmlab.kernels.tcec.shared import split_operands
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
-from gemmlab.kernels.tcec.shared.split_operands import (
-    PARTS,
-    SPLIT,
-    copying_parts,
-    rings,
-    shared_bytes,
-    split_work,
-    with_maps,
-    workspace,
-)
+from gemmlab.kernels.tcec.shared.split_operands import PARTS, copying_parts, split_work
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
+from gemmlab.kernels.tensor_core.shared import tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.stages import turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    compile_options,
+    configure,
+)
 from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
@@ -65,11 +62,11 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     STAGES = tiling.stages
     CONSUMERS = BM // ROWS
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
-    OF_AH, OF_AL, OF_BH, OF_BL, TILES = rings(tiling)
+    OF_AH, OF_AL, OF_BH, OF_BL, TILES = split_operands.rings(tiling)
     HELD = BN // 2  # elements of C that a thread of a consumer has
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
     copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
     multiply_tile, update = multiplying_tiles(tiling, layout), updating(BN, "float32", paired)
 
@@ -159,19 +156,20 @@ def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the rings cannot have."""
     bm, bn, bk = tiling.block
     whole = bk % DEPTH == 0 or bk in (K, 2 * K)
-    if bm != 2 * ROWS or bn not in (64, 128) or not whole or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit tcec_split, which needs blocks of {2 * ROWS}×n×k with n "
-            f"64 or 128 and k {K}, {2 * K} or a multiple of {DEPTH}, and two stages or more, such "
-            f"as {DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in (64, 128) and whole and tiling.stages >= 2,
+        tiling,
+        f"tcec_split, which needs blocks of {2 * ROWS}×n×k with n 64 or 128 and k {K}, {2 * K} or "
+        f"a multiple of {DEPTH}, and two stages or more",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, DEPTH), stages=3)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """Its default, which adds half as much at a time of a short sum.
+    """Suggest the default tiling, which adds half as much at a time of a short sum.
 
     There FP32 units, that add one product after the other, have rounded little, too.
     """
@@ -189,13 +187,13 @@ tcec_split = Kernel(
     persistent=True,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=split_operands.shared_bytes,
     dynamic=True,
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
-    before=(SPLIT,),
-    workspace=workspace,
-    scratch=with_maps,
+    before=(split_operands.SPLIT,),
+    workspace=split_operands.workspace,
+    scratch=split_operands.with_maps,
     suggest=suggest,
 )

@@ -7,46 +7,25 @@ barrier.
 Counter to watch: shared stores; each element is stored by one thread, and loaded by every warp
 that needs it, as many bytes as in FP32.
 
-Source of the products: see `sums`.
+Source of the products: see `product_sums`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint32
 
 from gemmlab.instructions import shared_view, store_v4
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
-from gemmlab.kernels.tcec.shared.product_sums import (
-    are_aligned,
-    flops,
-    joining,
-    multiplying,
-    variant,
-)
+from gemmlab.kernels.tcec.shared import product_sums
+from gemmlab.kernels.tcec.shared.product_sums import are_aligned
 from gemmlab.kernels.tcec.shared.splitting import split_two
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    BYTES,
-    PIECE,
-    Place,
-    copyable,
-    swizzled,
-    tile_shapes,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import BYTES, PIECE, Place
 from gemmlab.kernels.tensor_core.shared.shared_layouts import moved as pieces_moved
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    STEP,
-    clearing,
-    computable,
-    corner,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -69,21 +48,21 @@ def build(
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK  # of one part
     A_ALL, B_ALL = TILES * PARTS * A_SIZE, TILES * PARTS * B_SIZE
     A_HALVES, A_PAIRS, B_HALVES, B_PAIRS = (A_ALL,), (A_ALL // 2,), (B_ALL,), (B_ALL // 2,)
     A_HELD, B_HELD = held(tiling, A_TILE), held(tiling, B_TILE)
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
-    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
     first_a, fetch_a, store_a = carrying(tiling, A_TILE, place_a, aligned)
     first_b, fetch_b, store_b = carrying(tiling, B_TILE, place_b, aligned)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
-    multiply_row, join = multiplying(tiling), joining(tiling)
-    update = updating(tiling, "float32", paired)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
+    multiply_row, join = product_sums.multiplying(tiling), product_sums.joining(tiling)
+    update = warp_mma.updating(tiling, "float32", paired)
 
     @on_device
     def fetch(A, B, row, col, p, of_a, of_b):
@@ -182,11 +161,6 @@ def carrying(
     return first, fetch, store
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Two tiles of A and of B, in two parts each [B]."""
     bm, bn, bk = tiling.block
@@ -195,15 +169,15 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """Loads in FP32, stores and fragments of two parts, and a tile of zeros beyond k."""
-    steps, shapes = tiling.steps(problem), tile_shapes(tiling, problem.layout)
+    steps, shapes = tiling.steps(problem), shared_layouts.tile_shapes(tiling, problem.layout)
     lanes = [traffic.in_turn(tiling.threads, *shape, PIECE) for shape in shapes]
     loads = [moved(each.repeated([0], (0, FOUR)), are_aligned(problem)) for each in lanes]
     (a, wide), (b, _) = loads
     stores = [
-        pieces_moved("store", each, swizzled(length))
+        pieces_moved("store", each, shared_layouts.swizzled(length))
         for each, (_, length) in zip(lanes, shapes, strict=True)
     ]
-    fragments = fragment_loads(problem, tiling, swizzled)
+    fragments = warp_mma.fragment_loads(problem, tiling, shared_layouts.swizzled)
     return traffic.staged(
         problem,
         tiling,
@@ -212,21 +186,22 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
             *((PARTS * (steps + 1), each) for each in stores),
             (PARTS * steps * tiling.block[2] // STEP, fragments),
         ],
-        update=update_c(problem, tiling),
+        update=warp_mma.update_c(problem, tiling),
         barriers=steps + 1,
         round_trips=steps + 1,
-        flops=flops(problem, tiling),
+        flops=product_sums.flops(problem, tiling),
     )
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and pieces cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == TILES):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with stored parts, which needs warps of 8×4 "
-            "threads with tiles of powers of two from 16 on, steps of multiples of 16 along k, two "
-            f"stages, and blocks whose threads carry tiles without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        warp_mma.computable(tiling) and shared_layouts.copyable(tiling) and tiling.stages == TILES,
+        tiling,
+        f"the kernel with stored parts, which needs {warp_mma.COMPUTABLE}, steps of multiples of "
+        "16 along k, two stages, and blocks whose threads carry tiles without a remainder",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=TILES)
@@ -241,7 +216,7 @@ tcec_stored = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    variant=variant,
-    compile=compile_options,
+    variant=product_sums.variant,
+    compile=warp_mma.compile_options,
     layouts=LAYOUTS,
 )

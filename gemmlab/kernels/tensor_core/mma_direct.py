@@ -15,18 +15,14 @@ from numpy import float32, uint32
 
 from gemmlab.instructions import layout as layout_of
 from gemmlab.instructions import pack_f16x2
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, zero_of
 from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
     STEP,
     clearing,
-    computable,
     corner,
-    flops,
-    fragment_shapes,
     multiplying,
-    update_c,
     updating,
 )
 from gemmlab.model import traffic
@@ -50,7 +46,7 @@ def build(
     BM, BN, _ = tiling.block
     WM, WN = tiling.warp
     A_AS_IT_IS, B_AS_IT_IS, FLOAT16 = layout[0] == "n", layout[1] == "n", dtype == "float16"
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     of_a, of_b = A_LAYOUT.element, B_LAYOUT.element
 
     zero, warp_corner, clear = zero_of(dtype), on_device(corner(tiling)), clearing(tiling)
@@ -128,15 +124,15 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
             problem, tiling, a if left == "n" else a.turned(), b if right == "n" else b.turned()
         ),
         shared=[],
-        update=update_c(problem, tiling),
+        update=warp_mma.update_c(problem, tiling),
         barriers=0,
         round_trips=steps,
-        flops=flops(problem, tiling),
+        flops=warp_mma.flops(problem, tiling),
     )
 
 
 def fragments(tiling: Tiling) -> tuple[traffic.Lanes, traffic.Lanes]:
-    """Where in a block's tile of A, and in that of B, the lanes have their elements."""
+    """The elements that the lanes load, in a block's tile of A and in that of B."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     on = np.ones_like(threads, bool)
     (wm, wn), (i, j) = tiling.warp, corner(tiling)(threads)
@@ -152,12 +148,13 @@ def _joined(parts: list[traffic.Lanes]) -> traffic.Lanes:
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps cannot be made of, or whose steps are not of 16."""
-    if not (computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel without shared memory, which needs warps of "
-            "8×4 threads with tiles of powers of two from 16 on, steps of 16 along k and one "
-            f"stage, such as {DEFAULT!r}"
-        )
+    check_fit(
+        warp_mma.computable(tiling) and tiling.block[2] == STEP and tiling.stages == 1,
+        tiling,
+        f"the kernel without shared memory, which needs {warp_mma.COMPUTABLE}, steps of 16 along "
+        "k and one stage",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(64, 64, 16), warp=(32, 32), thread=(4, 8))
@@ -172,6 +169,6 @@ mma_direct = Kernel(
     check=check,
     variant=variant,
     tilings=(DEFAULT, Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8))),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

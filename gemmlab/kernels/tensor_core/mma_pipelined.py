@@ -13,31 +13,10 @@ from collections.abc import Callable
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    BYTES,
-    copied,
-    copyable,
-    copying,
-    shared_bytes,
-    swizzled,
-    tile_shapes,
-    variant,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -60,19 +39,19 @@ def build(
     STAGES, AHEAD = tiling.stages, tiling.stages - 1  # AHEAD: of what is multiplied, in tiles
     PENDING = max(0, AHEAD - 1)  # batches of copies that need not have arrived
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    A_BYTES = BYTES * STAGES * A_SIZE
+    A_BYTES = shared_layouts.BYTES * STAGES * A_SIZE
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
-    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
     first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, asynchronous=True)
     first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, asynchronous=True)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
 
     @on_device
@@ -123,31 +102,21 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps + ahead, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=steps if ahead else 2 * steps,
+    return warp_mma.staged(
+        problem, tiling, ahead=ahead, barriers=steps if ahead else 2 * steps,
         round_trips=-(-steps // max(1, ahead)),
-        flops=flops(problem, tiling),
-    )
+    )  # fmt: skip
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling)):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with rings, which needs warps of 8×4 threads "
-            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, and blocks "
-            f"that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        warp_mma.computable(tiling) and shared_layouts.copyable(tiling),
+        tiling,
+        f"the kernel with rings, which needs {warp_mma.COMPUTABLE}, steps of multiples of 16 "
+        f"along k, and {shared_layouts.COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)
@@ -160,13 +129,13 @@ mma_pipelined = Kernel(
     configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=variant,
+    variant=shared_layouts.variant,
     tilings=(
         DEFAULT,
         *(Tiling(DEFAULT.block, DEFAULT.thread, stages, DEFAULT.warp) for stages in (1, 2, 3, 5)),
     ),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

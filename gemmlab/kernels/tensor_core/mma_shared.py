@@ -12,30 +12,10 @@ from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    copied,
-    copyable,
-    copying,
-    in_rows,
-    shared_bytes,
-    tile_shapes,
-    variant,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -56,17 +36,17 @@ def build(
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
     place_a, place_b = in_rows(A_TILE[1]), in_rows(B_TILE[1])
-    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype)
-    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    first_a, copy_a = shared_layouts.copying(tiling, A_TILE, place_a, aligned, dtype)
+    first_b, copy_b = shared_layouts.copying(tiling, B_TILE, place_b, aligned, dtype)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
 
     def mma_shared(alpha, A, B, beta, C):
@@ -101,32 +81,18 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """⌈k/bk⌉ tiles are copied; warps load fragments of all their rows, those beyond k as zeros."""
     steps = tiling.steps(problem)
-    loads, stores = copied(problem, tiling, in_rows)
-    fragments = fragment_loads(problem, tiling, in_rows)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=2 * steps,
-        round_trips=steps,
-        flops=flops(problem, tiling),
-    )
+    return warp_mma.staged(problem, tiling, in_rows, barriers=2 * steps, round_trips=steps)
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the kernel with tiles in shared memory, which needs "
-            "warps of 8×4 threads with tiles of powers of two from 16 on, steps of multiples of 16 "
-            "along k, one stage, and blocks that its threads copy without a remainder, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        warp_mma.computable(tiling) and shared_layouts.copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the kernel with tiles in shared memory, which needs {warp_mma.COMPUTABLE}, steps of "
+        f"multiples of 16 along k, one stage, and {shared_layouts.COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8))
@@ -139,13 +105,13 @@ mma_shared = Kernel(
     configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
-    variant=variant,
+    shared_bytes=shared_layouts.shared_bytes,
+    variant=shared_layouts.variant,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8)),
         Tiling(block=(64, 64, 32), warp=(32, 32), thread=(4, 8)),
     ),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

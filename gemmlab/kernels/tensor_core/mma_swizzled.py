@@ -9,35 +9,17 @@ Counter to watch: shared bank conflicts, none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    copied,
-    copyable,
-    copying,
-    shared_bytes,
-    swizzled,
-    tile_shapes,
-    variant,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_shared import DEFAULT, mma_shared
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
@@ -56,17 +38,17 @@ def build(
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
 
     place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
-    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype)
-    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    first_a, copy_a = shared_layouts.copying(tiling, A_TILE, place_a, aligned, dtype)
+    first_b, copy_b = shared_layouts.copying(tiling, B_TILE, place_b, aligned, dtype)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
 
     def mma_swizzled(alpha, A, B, beta, C):
@@ -101,50 +83,25 @@ def build(
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_shared*, at other places."""
     steps = tiling.steps(problem)
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps, each) for each in stores),
-            (steps * tiling.block[2] // STEP, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=2 * steps,
-        round_trips=steps,
-        flops=flops(problem, tiling),
-    )
+    return warp_mma.staged(problem, tiling, swizzled, barriers=2 * steps, round_trips=steps)
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps and copies cannot be made of."""
-    if not (computable(tiling) and copyable(tiling) and tiling.stages == 1):
-        raise ValueError(
-            f"tiling {tiling} does not fit the swizzled kernel, which needs warps of 8×4 threads "
-            "with tiles of powers of two from 16 on, steps of multiples of 16 along k, one stage, "
-            f"and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    check_fit(
+        warp_mma.computable(tiling) and shared_layouts.copyable(tiling) and tiling.stages == 1,
+        tiling,
+        f"the swizzled kernel, which needs {warp_mma.COMPUTABLE}, steps of multiples of 16 along "
+        f"k, one stage, and {shared_layouts.COPYABLE}",
+        DEFAULT,
+    )
 
 
-DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8))
-
-mma_swizzled = Kernel(
+mma_swizzled = replace(
+    mma_shared,
     name="mma_swizzled",
     idea="pieces of rows in other banks",
-    default=DEFAULT,
     build=build,
-    configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
-    variant=variant,
-    tilings=(
-        DEFAULT,
-        Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8)),
-        Tiling(block=(64, 64, 32), warp=(32, 32), thread=(4, 8)),
-    ),
-    arithmetic=ARITHMETIC,
-    layouts=LAYOUTS,
 )

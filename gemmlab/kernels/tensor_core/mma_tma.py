@@ -29,43 +29,20 @@ from gemmlab.instructions import (
     setmaxnreg_inc,
     shared_view,
 )
-from gemmlab.instructions.tensor_maps import MOST, ROW
+from gemmlab.instructions.tensor_copies import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
+from gemmlab.kernels.tensor_core.shared import tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
-    DEPTH,
-    WORD,
-    along_k,
-    carried,
-    carrying,
-    copying,
-    ring_bytes,
-    shape,
-    tensor_maps,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, carried, shape
+from gemmlab.kernels.tensor_core.shared.warp_mma import flops, fragment_loads, update_c
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
 
-STEPS = DEPTH // STEP  # along k, of a tile
+STEPS = DEPTH // warp_mma.STEP  # along k, of a tile
 CONSUMERS = 2 * WARPGROUP  # threads
 # Registers of a thread of the two groups of consumers, and of the producer's, by whether it lets
 # the TMA copy or carries: 2·240 + 24 and 2·224 + 56 are three times the 168 that all begin with.
@@ -87,27 +64,27 @@ def build(
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
     STAGES, LAST = tiling.stages, tiling.stages - 1
-    ALONG_A, ALONG_B = along_k(layout)
+    ALONG_A, ALONG_B = tma_tiles.along_k(layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_BOXES, B_BOXES = (STAGES, *shape(BM, ALONG_A)), (STAGES, *shape(BN, ALONG_B))
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, *A_WORDS), (2, *B_WORDS)  # of this step along k, and of the next
 
     place = swizzled(DEPTH)  # as the TMA places what it copies
-    copy_a, copy_b = copying(BM, ALONG_A), copying(BN, ALONG_B)
-    carry_a = carrying(BM, ALONG_A, WARPGROUP, CONSUMERS, False, dtype)
-    carry_b = carrying(BN, ALONG_B, WARPGROUP, CONSUMERS, False, dtype)
+    copy_a, copy_b = tma_tiles.copying(BM, ALONG_A), tma_tiles.copying(BN, ALONG_B)
+    carry_a = tma_tiles.carrying(BM, ALONG_A, WARPGROUP, CONSUMERS, False, dtype)
+    carry_b = tma_tiles.carrying(BN, ALONG_B, WARPGROUP, CONSUMERS, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     MANY, FEW = REGISTERS[aligned]
-    start_a, load_a = loading(WM, DEPTH, ALONG_A, True, place)
-    start_b, load_b = loading(WN, DEPTH, ALONG_B, False, place)
-    tile_corner, warp_corner = corners(tiling), on_device(corner(tiling))
-    clear, multiply = clearing(tiling), multiplying(tiling, dtype)
-    update = updating(tiling, out_dtype, paired)
+    start_a, load_a = warp_mma.loading(WM, DEPTH, ALONG_A, True, place)
+    start_b, load_b = warp_mma.loading(WN, DEPTH, ALONG_B, False, place)
+    tile_corner, warp_corner = corners(tiling), on_device(warp_mma.corner(tiling))
+    clear, multiply = warp_mma.clearing(tiling), warp_mma.multiplying(tiling, dtype)
+    update = warp_mma.updating(tiling, out_dtype, paired)
 
     @on_device
     def after(stage, turn):
@@ -257,25 +234,27 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Shared memory of a block [B]: the ring."""
-    return ring_bytes(tiling)
+    return tma_tiles.ring_bytes(tiling)
 
 
 def fits(tiling: Tiling) -> bool:
     """Whether warps, boxes and a ring can be made of a tiling."""
     bm, bn, bk = tiling.block
-    return (computable(tiling) and tiling.threads == CONSUMERS and max(tiling.warp) <= BLOCK
+    return (warp_mma.computable(tiling) and tiling.threads == CONSUMERS
+            and max(tiling.warp) <= BLOCK
             and bm % BLOCK == bn % BLOCK == 0 and max(bm, bn) <= MOST and bk == DEPTH
             and tiling.stages >= 2)  # fmt: skip
 
 
+FITS = (
+    f"8 warps of 8×4 threads with tiles of powers of two from 16 to {BLOCK}, blocks of multiples "
+    f"of {BLOCK} up to {MOST}, steps of {DEPTH} along k, and two stages or more"
+)
+
+
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that does not fit."""
-    if not fits(tiling):
-        raise ValueError(
-            f"tiling {tiling} does not fit mma_tma, which needs 8 warps of 8×4 threads with tiles "
-            f"of powers of two from 16 to {BLOCK}, blocks of multiples of {BLOCK} up to {MOST}, "
-            f"steps of {DEPTH} along k, and two stages or more, such as {DEFAULT!r}"
-        )
+    check_fit(fits(tiling), tiling, f"mma_tma, which needs {FITS}", DEFAULT)
 
 
 DEFAULT = Tiling(block=(256, 128, DEPTH), warp=(64, 64), thread=(8, 16), stages=4)
@@ -292,10 +271,10 @@ mma_tma = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
+    operands=tma_tiles.tensor_maps,
     variant=variant,
     compile=compile_options,
     tilings=(DEFAULT, ACROSS),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

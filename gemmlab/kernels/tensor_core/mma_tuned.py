@@ -10,37 +10,16 @@ more of A and B in L2. Counter to watch: none moves; the time does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    BYTES,
-    copied,
-    copyable,
-    copying,
-    shared_bytes,
-    swizzled,
-    tile_shapes,
-    variant,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    ARITHMETIC,
-    STEP,
-    clearing,
-    computable,
-    corner,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    update_c,
-    updating,
-)
+from gemmlab.kernels.tensor_core.shared.shared_layouts import copyable
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -64,20 +43,20 @@ def build(
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     PARTS = BK // STEP  # steps along k in a tile, and parts in which the next one is copied
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
-    A_BYTES = BYTES * tiling.stages * A_SIZE
+    A_BYTES = shared_layouts.BYTES * tiling.stages * A_SIZE
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, SUMS = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, *A_WORDS), (2, *B_WORDS)  # of this step along k, and of the next
 
-    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
-    first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, True, PARTS)
-    first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, True, PARTS)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    warp_corner, clear = on_device(corner(tiling)), clearing(tiling)
+    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
+    first_a, copy_a = shared_layouts.copying(tiling, A_TILE, place_a, aligned, dtype, True, PARTS)
+    first_b, copy_b = shared_layouts.copying(tiling, B_TILE, place_b, aligned, dtype, True, PARTS)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
 
     @on_device
@@ -167,43 +146,25 @@ def build(
     return mma_tuned
 
 
-def compile_options(tiling: Tiling) -> Mapping[str, object]:
-    """Registers for one block of an SM: all that its threads can have."""
-    return {"launch_bounds": (tiling.threads, 1)}
-
-
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """The traffic of *mma_pipelined*, and fragments of one step more, which nobody multiplies."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, swizzled)
-    fragments = fragment_loads(problem, tiling, swizzled)
-    return traffic.staged(
-        problem,
-        tiling,
-        copies=loads,
-        shared=[
-            *((steps + ahead, each) for each in stores),
-            (steps * tiling.block[2] // STEP + 1, fragments),
-        ],
-        update=update_c(problem, tiling),
-        barriers=steps + 1,
-        round_trips=-(-steps // ahead),
-        flops=flops(problem, tiling),
+    return warp_mma.staged(
+        problem, tiling, ahead=ahead, more=1, barriers=steps + 1, round_trips=-(-steps // ahead)
     )
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warps, copies and rings cannot be made of."""
     steps = tiling.block[2] // STEP
-    if not (
-        computable(tiling) and steps > 0 and steps % 2 == 0 and tiling.stages >= 2
-        and copyable(tiling)
-    ):  # fmt: skip
-        raise ValueError(
-            f"tiling {tiling} does not fit the tuned kernel, which needs warps of 8×4 threads with "
-            "tiles of powers of two from 16 on, steps of multiples of 32 along k, two stages or "
-            f"more, and blocks that its threads copy without a remainder, such as {DEFAULT!r}"
-        )
+    fits = warp_mma.computable(tiling) and copyable(tiling) and steps > 0 and steps % 2 == 0
+    check_fit(
+        fits and tiling.stages >= 2,
+        tiling,
+        f"the tuned kernel, which needs {warp_mma.COMPUTABLE}, steps of multiples of 32 along k, "
+        f"two stages or more, and {shared_layouts.COPYABLE}",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(256, 128, 64), warp=(64, 64), thread=(8, 16), stages=4)
@@ -216,15 +177,15 @@ mma_tuned = Kernel(
     configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_bytes,
+    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=variant,
-    compile=compile_options,
+    variant=shared_layouts.variant,
+    compile=warp_mma.compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, 64), warp=(64, 64), thread=(8, 16), stages=3),
         Tiling(block=(256, 128, 32), warp=(64, 64), thread=(8, 16), stages=4),
     ),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

@@ -38,31 +38,14 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW, STEP
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Kernel
-from gemmlab.kernels.tensor_core.shared.accumulators import (
-    SLAB,
-    WARP_ROWS,
-    slab_stores,
-    slabs,
-    storing,
-    update_c,
-)
+from gemmlab.instructions.tensor_copies import ROW, STEP
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit
+from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles, warp_mma
+from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
-    DEPTH,
-    WORD,
-    along_k,
-    copying,
-    ring_bytes,
-    shape,
-    tensor_maps,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
@@ -94,17 +77,17 @@ def build(
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
-    C_SHAPE = slabs(tiling, room(tiling))
+    C_SHAPE = accumulators.slabs(tiling, room(tiling))
     BARRIERS = TILES + FLOAT * prod(C_SHAPE)
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    store = storing(BN, C_SHAPE[1])
+    wgmma_wait, multiply = WGMMA_WAIT[BN], tma_tiles.multiplying(wgmma, layout)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
+    copy_a, copy_b = tma_tiles.copying(BM, A_ALONG), tma_tiles.copying(BN, B_ALONG)
+    store = accumulators.storing(BN, C_SHAPE[1])
 
     def tma_stored(alpha, A, B, k, beta, D, C):
         As = shared_view(A_SHAPE, ELEMENT, 0)
@@ -177,7 +160,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
-    """What the kernel takes in place of C: its tensor map, if the TMA stores it, and C."""
+    """The arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
     boxed = variant(problem, None)["boxed"]
     return (tensor_map(C, WARP_ROWS), C) if boxed else (C,)
 
@@ -187,12 +170,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     found = work_by_threads(problem, tiling)
     if not variant(problem, None)["boxed"]:
         return found
-    stores = update_c(replace(problem, beta=0), tiling)
+    stores = accumulators.update_c(replace(problem, beta=0), tiling)
     direct = stores.pop("l1_cycles")
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
     elements = across * down * bm * bn
-    times = elements // (WARP_ROWS * SLAB)
-    put = Counter({name: n * times for name, n in slab_stores().items()})
+    times = elements // (WARP_ROWS * accumulators.SLAB)
+    put = Counter({name: n * times for name, n in accumulators.slab_stores().items()})
     read = elements * FLOAT // ROW
     return replace(
         found,
@@ -203,27 +186,26 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 def room(tiling: Tiling) -> int:
     """Shared memory of an SM that the ring and its mbarriers leave [B]."""
-    return device("h200").shared_bytes_per_block - ring_bytes(tiling)
+    return device("h200").shared_bytes_per_block - tma_tiles.ring_bytes(tiling)
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Shared memory of a block [B]: the ring, and slabs of C."""
-    return ring_bytes(tiling) + FLOAT * prod(slabs(tiling, room(tiling)))
+    return tma_tiles.ring_bytes(tiling) + FLOAT * prod(accumulators.slabs(tiling, room(tiling)))
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers, the ring and the slabs cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if (
-        bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2
-        or room(tiling) < bm * ROW
-    ):  # fmt: skip
-        raise ValueError(
-            f"tiling {tiling} does not fit tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} "
-            f"with n one of {', '.join(map(str, widths))}, two stages or more, and {bm * ROW} B of "
-            f"shared memory besides, such as {DEFAULT!r}"
-        )
+    fits = bm == 2 * ROWS and bn in tma_tiles.WIDTHS and bk == DEPTH and tiling.stages >= 2
+    check_fit(
+        fits and room(tiling) >= bm * ROW,
+        tiling,
+        f"tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
+        f"{', '.join(map(str, tma_tiles.WIDTHS))}, two stages or more, and {bm * ROW} B of shared "
+        "memory besides",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
@@ -239,7 +221,7 @@ tma_stored = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
+    operands=tma_tiles.tensor_maps,
     result=result,
     variant=variant,
     compile=compile_options,
@@ -249,6 +231,6 @@ tma_stored = Kernel(
         Tiling(block=(128, 128, DEPTH), stages=6),
         Tiling(block=(128, 64, DEPTH), stages=8),
     ),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

@@ -37,26 +37,14 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
+from gemmlab.instructions.tensor_copies import ROW
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
+from gemmlab.kernels.tensor_core.shared import tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying, turning
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
-    DEPTH,
-    WORD,
-    along_k,
-    carried,
-    carrying,
-    copying,
-    ring_bytes,
-    shape,
-    tensor_maps,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, carried, shape
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -85,15 +73,15 @@ def build(
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
-    corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
-    copy_a, copy_b = copying(BM, A_ALONG), copying(BN, B_ALONG)
-    carry_a = carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
-    carry_b = carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    wgmma_wait, multiply = WGMMA_WAIT[BN], tma_tiles.multiplying(wgmma, layout)
+    corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
+    copy_a, copy_b = tma_tiles.copying(BM, A_ALONG), tma_tiles.copying(BN, B_ALONG)
+    carry_a = tma_tiles.carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
+    carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     update = updating(BN, out_dtype, paired)
 
@@ -225,22 +213,22 @@ def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str]) -> traffic.Wo
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Shared memory of a block [B]: the ring."""
-    return ring_bytes(tiling)
+    return tma_tiles.ring_bytes(tiling)
 
 
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if bm != 2 * ROWS or bn not in widths or bk != DEPTH or tiling.stages < 2:
-        raise ValueError(
-            f"tiling {tiling} does not fit warp_specialised, which needs blocks of {2 * ROWS}×n×"
-            f"{DEPTH} with n one of {', '.join(map(str, widths))}, and two stages or more, such as "
-            f"{DEFAULT!r}"
-        )
+    check_fit(
+        bm == 2 * ROWS and bn in tma_tiles.WIDTHS and bk == tma_tiles.DEPTH and tiling.stages >= 2,
+        tiling,
+        f"warp_specialised, which needs blocks of {2 * ROWS}×n×{tma_tiles.DEPTH} with n one of "
+        f"{', '.join(map(str, tma_tiles.WIDTHS))}, and two stages or more",
+        DEFAULT,
+    )
 
 
-DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
+DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
 
 warp_specialised = Kernel(
     name="warp_specialised",
@@ -253,9 +241,9 @@ warp_specialised = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    operands=tensor_maps,
+    operands=tma_tiles.tensor_maps,
     variant=variant,
     compile=compile_options,
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

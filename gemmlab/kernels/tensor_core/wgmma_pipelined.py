@@ -25,22 +25,12 @@ from gemmlab.instructions import (
     wgmma_commit,
     wgmma_fence,
 )
-from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import COLUMNS, ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, Kernel, on_device
-from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
+from gemmlab.instructions.tensor_copies import ROW
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
+from gemmlab.kernels.tensor_core.shared import accumulators, shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
-from gemmlab.kernels.tensor_core.shared.shared_layouts import variant
-from gemmlab.kernels.tensor_core.shared.stages import multiplying
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    BLOCK,
-    DEPTH,
-    along_k,
-    carried,
-    carrying,
-    shape,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, shape
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
@@ -64,15 +54,15 @@ def build(
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     THREADS = threads(tiling)
     HELD = BN // 2  # elements of C that a thread accumulates
-    A_ALONG, B_ALONG = along_k(layout)
+    A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     A_RING = STAGES * BM * ROW  # bytes
     ELEMENT = float16 if dtype == "float16" else uint16
     wgmma = (WGMMA if dtype == "float16" else WGMMA_BF16)[BN, layout]
-    wgmma_wait, multiply = WGMMA_WAIT[BN], multiplying(wgmma, layout)
-    carry_a = carrying(BM, A_ALONG, THREADS, 0, aligned, dtype)
-    carry_b = carrying(BN, B_ALONG, THREADS, 0, aligned, dtype)
-    update = updating(BN, out_dtype, paired)
+    wgmma_wait, multiply = WGMMA_WAIT[BN], tma_tiles.multiplying(wgmma, layout)
+    carry_a = tma_tiles.carrying(BM, A_ALONG, THREADS, 0, aligned, dtype)
+    carry_b = tma_tiles.carrying(BN, B_ALONG, THREADS, 0, aligned, dtype)
+    update = accumulators.updating(BN, out_dtype, paired)
 
     @on_device
     def copy(As, Bs, stage, A, B, row, col, p):
@@ -143,10 +133,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
     steps, ahead = tiling.steps(problem), tiling.stages - 2
-    loads, stores = carried(problem, tiling, threads(tiling))
+    loads, stores = tma_tiles.carried(problem, tiling, threads(tiling))
     found = traffic.staged(
         problem, tiling, loads, [(steps + ahead, each) for each in stores],
-        update_c(problem, tiling), barriers=steps, round_trips=-(-steps // ahead),
+        accumulators.update_c(problem, tiling), barriers=steps, round_trips=-(-steps // ahead),
         flops={problem.dtype: tiling.padded_flops(problem)},
     )  # fmt: skip
     read = across * down * steps * (bm // ROWS) * (ROWS + bn)
@@ -162,13 +152,13 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that warpgroups and the ring cannot have."""
     bm, bn, bk = tiling.block
-    widths = [n for n in COLUMNS if n % BLOCK == 0]
-    if bm not in (ROWS, 2 * ROWS) or bn not in widths or bk != DEPTH or tiling.stages < 3:
-        raise ValueError(
-            f"tiling {tiling} does not fit wgmma_pipelined, which needs blocks of {ROWS} or "
-            f"{2 * ROWS}×n×{DEPTH} with n one of {', '.join(map(str, widths))}, and three stages "
-            f"or more, such as {DEFAULT!r}"
-        )
+    check_fit(
+        bm in (ROWS, 2 * ROWS) and bn in tma_tiles.WIDTHS and bk == DEPTH and tiling.stages >= 3,
+        tiling,
+        f"wgmma_pipelined, which needs blocks of {ROWS} or {2 * ROWS}×n×{DEPTH} with n "
+        f"one of {', '.join(map(str, tma_tiles.WIDTHS))}, and three stages or more",
+        DEFAULT,
+    )
 
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
@@ -183,13 +173,13 @@ wgmma_pipelined = Kernel(
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
-    variant=variant,
+    variant=shared_layouts.variant,
     compile=compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, DEPTH), stages=3),
         Tiling(block=(128, 128, DEPTH), stages=3),
     ),
-    arithmetic=ARITHMETIC,
+    arithmetic=warp_mma.ARITHMETIC,
     layouts=LAYOUTS,
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.instruction import (
     Accumulator,
     Box,
@@ -27,9 +28,8 @@ from gemmlab.instructions.instruction import (
     Tile,
     Valid,
 )
-from gemmlab.instructions.layout_functions import LayoutFunction
-from gemmlab.instructions.tensor_maps import TensorMap
-from gemmlab.instructions.views import BASE_ALIGNMENT, SharedView
+from gemmlab.instructions.memory import BASE_ALIGNMENT, SharedView
+from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.simt.builtins import tensor_copies, warpgroups
 from gemmlab.simt.builtins.batch import BuiltinBatch

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.instructions.tensor_maps import ROW, STEP, TensorMap
+from gemmlab.instructions.tensor_copies import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.under_way import UNIT, Operation, memory_of, parts_of
 from gemmlab.simt.memory.access import put

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.tensor_maps import TensorMap
+from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers.values import like, number
 from gemmlab.simt.races.global_shadow import GlobalShadow

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
-from gemmlab.instructions.views import takes_constant
+from gemmlab.instructions.memory import takes_constant
 from gemmlab.simt.numbers.arithmetic import BINARY
 from gemmlab.simt.syntax import nodes
 from gemmlab.simt.syntax.assigned import unsure

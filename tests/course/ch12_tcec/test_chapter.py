@@ -12,7 +12,6 @@ from gemmlab import Gemm, device, kernels, numerics, predict, records
 from gemmlab.explorers import tcec
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME
-from gemmlab.kernels.tcec.shared import k_quads as quads
 from gemmlab.kernels.tcec.shared import policy_products as products
 from gemmlab.kernels.tcec.shared import warpgroup_tiles
 from gemmlab.measure.benchmarks import tcec_errors
@@ -146,7 +145,7 @@ def test_what_two_kernels_split_and_how_often():
     bm, bn, _ = tcec_registers.DEFAULT.block
     wm, wn = tcec_registers.DEFAULT.warp
     assert (bn // wn, bm // wm) == (4, 2)  # warps that load an element of A, and of B
-    assert "part(" in inspect.getsource(quads.loading)
+    assert "part(" in inspect.getsource(products.loading)
     assert "split_two" in inspect.getsource(products.parting)
 
 

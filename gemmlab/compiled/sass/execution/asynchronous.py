@@ -17,7 +17,7 @@ import numpy as np
 from gemmlab.compiled.sass.execution.memory import Cost, Memory, Watch, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 from gemmlab.compiled.sass.listing import Register, parse
-from gemmlab.instructions.tensor_maps import ROW, TensorMap
+from gemmlab.instructions.tensor_copies import ROW, TensorMap
 from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
 

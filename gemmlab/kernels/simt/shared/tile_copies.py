@@ -15,7 +15,7 @@ from numpy import int32, uint32
 
 from gemmlab.instructions import cp_async_4, cp_async_16, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
-from gemmlab.kernels.simt.shared import vector_access as fours
+from gemmlab.kernels.simt.shared import vector_access
 from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
@@ -135,6 +135,9 @@ def aligned_by_fours(problem: Gemm, asynchronous: bool = False) -> bool:
     return all(columns % FOUR == 0 for (_, columns), counts in shapes if counts)
 
 
+COPYABLE = "blocks that its threads copy without a remainder"
+
+
 def copyable(tiling: Tiling) -> bool:
     """Whether the threads of a block copy its tiles without a remainder, whatever the layout."""
     bm, bn, bk = tiling.block
@@ -184,12 +187,15 @@ def _accesses(
     if not asynchronous:
         groups = traffic.in_turn(tiling.threads, *stored_tile(tiling, width, transposing), FOUR)
         down_a_column = groups.turned().repeated(range(FOUR), [0])
-        return fours.moved(groups, aligned), (down_a_column, 1) if transposing else (groups, FOUR)
+        return vector_access.moved(groups, aligned), (down_a_column, 1) if transposing else (
+            groups,
+            FOUR,
+        )
     if transposing:
         run = traffic.Lanes(threads.col // RUN, threads.col % RUN, threads.valid)
         each = run.repeated(range(0, width, tiling.threads // RUN), range(0, bk, RUN))
         return (each, 1), (each.turned(), 1)
     across = tiling.threads // bk
     row = traffic.Lanes(threads.col // across, FOUR * (threads.col % across), threads.valid)
-    moved = fours.moved(row.repeated([0], range(0, width, FOUR * across)), aligned)
+    moved = vector_access.moved(row.repeated([0], range(0, width, FOUR * across)), aligned)
     return moved, moved

@@ -71,6 +71,12 @@ def multiplying(tiling: Tiling) -> Callable:
     return multiply
 
 
+COMPUTABLE = (
+    "warp tiles two or more threads high, thread tiles of multiples of 4, steps of multiples of 8 "
+    "along k"
+)
+
+
 def computable(tiling: Tiling) -> bool:
     """Whether warp tiles are an even number of threads high, and thread tiles made of fours."""
     return (

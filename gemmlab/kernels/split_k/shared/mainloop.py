@@ -15,10 +15,7 @@ from numpy import float32, int32
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.pipelined import variant
-from gemmlab.kernels.simt.shared import vector_access as fours
-from gemmlab.kernels.simt.shared.tile_copies import copied, copying, elements_held
-from gemmlab.kernels.simt.shared.vector_access import tile_shapes
-from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements, loading, multiplying
+from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -37,14 +34,14 @@ def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> C
     TM, TN = tiling.thread
     ROWS = tiling.stages * BK  # of the rings
     AHEAD = ROWS - BK  # rows between what is multiplied and what is copied
-    A_SHAPE, B_SHAPE = tile_shapes(tiling, layout)
+    A_SHAPE, B_SHAPE = vector_access.tile_shapes(tiling, layout)
     A_BYTES = FLOAT * A_SHAPE[0] * A_SHAPE[1]
-    PART_A, PART_B = elements_held(tiling, BM), elements_held(tiling, BN)
+    PART_A, PART_B = tile_copies.elements_held(tiling, BM), tile_copies.elements_held(tiling, BN)
     PENDING = tiling.stages - 2  # batches of copies that need not have arrived
 
-    begin_a, end_a = copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
-    begin_b, end_b = copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
-    load, multiply = loading(tiling), multiplying(tiling)
+    begin_a, end_a = tile_copies.copying(tiling, BM, layout[0] == "n", aligned, asynchronous)
+    begin_b, end_b = tile_copies.copying(tiling, BN, layout[1] == "t", aligned, asynchronous)
+    load, multiply = warp_tiles.loading(tiling), warp_tiles.multiplying(tiling)
 
     @on_device
     def commit():
@@ -147,10 +144,10 @@ def summed(
     frozen = variant(problem, capability)
     (across, down), bk = tiling.grid(problem), tiling.block[2]
     steps, ahead = across * down * tiling.steps(problem), tiling.stages - 1
-    (_, words_a), (_, words_b) = tile_shapes(tiling, problem.layout)
-    loads, stores = copied(problem, tiling, frozen["asynchronous"])
-    fragments = fours.fragment_loads(
-        tiling, (words_a, words_b), first_elements(tiling), apart(tiling)
+    (_, words_a), (_, words_b) = vector_access.tile_shapes(tiling, problem.layout)
+    loads, stores = tile_copies.copied(problem, tiling, frozen["asynchronous"])
+    fragments = vector_access.fragment_loads(
+        tiling, (words_a, words_b), warp_tiles.first_elements(tiling), warp_tiles.apart(tiling)
     )
     rows = steps * bk + parts
     work = traffic.staged(

@@ -15,23 +15,9 @@ from numpy import float16, int32, uint16, uint32
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    BYTES,
-    copied,
-    copying,
-    swizzled,
-    tile_shapes,
-)
-from gemmlab.kernels.tensor_core.shared.warp_mma import (
-    STEP,
-    clearing,
-    flops,
-    fragment_loads,
-    fragment_shapes,
-    loading,
-    multiplying,
-    pairs_of_sums,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
+from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
+from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -49,19 +35,19 @@ def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
     STAGES, AHEAD = tiling.stages, tiling.stages - 1  # AHEAD: of what is multiplied, in tiles
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = tile_shapes(tiling, layout)
+    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (STAGES * A_SIZE,), (STAGES * B_SIZE,)
-    A_BYTES = BYTES * STAGES * A_SIZE
+    A_BYTES = shared_layouts.BYTES * STAGES * A_SIZE
     ELEMENT = float16 if dtype == "float16" else uint16
-    A_WORDS, B_WORDS, _ = fragment_shapes(tiling)
+    A_WORDS, B_WORDS, _ = warp_mma.fragment_shapes(tiling)
 
-    place_a, place_b = swizzled(A_TILE[1]), swizzled(B_TILE[1])
+    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
     first_a, copy_a = copying(tiling, A_TILE, place_a, aligned, dtype, asynchronous=True)
     first_b, copy_b = copying(tiling, B_TILE, place_b, aligned, dtype, asynchronous=True)
-    start_a, load_a = loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = loading(WN, B_TILE[1], ALONG_B, False, place_b)
-    clear, multiply = clearing(tiling), multiplying(tiling, dtype)
+    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
+    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    clear, multiply = warp_mma.clearing(tiling), warp_mma.multiplying(tiling, dtype)
 
     @on_device
     def copy(As, Bs, to_a, to_b, slot, A, B, row, col, p, end):
@@ -117,19 +103,19 @@ def summed(
     """
     (across, down), bk = tiling.grid(problem), tiling.block[2]
     steps, ahead = across * down * tiling.steps(problem), tiling.stages - 1
-    loads, stores = copied(problem, tiling, swizzled)
+    loads, stores = shared_layouts.copied(problem, tiling, shared_layouts.swizzled)
     work = traffic.staged(
         problem,
         tiling,
         copies=loads,
         shared=[
             *((steps + ahead * parts, each) for each in stores),
-            (steps * bk // STEP, fragment_loads(problem, tiling, swizzled)),
+            (steps * bk // STEP, warp_mma.fragment_loads(problem, tiling, shared_layouts.swizzled)),
         ],
         update=update,
         barriers=steps + barriers,
         round_trips=-(-longest // ahead),
-        flops=flops(problem, tiling),
+        flops=warp_mma.flops(problem, tiling),
         blocks=1,  # everything above is of the whole grid
     )
     return replace(work, chain=(work.chain[0], longest * bk))
@@ -137,7 +123,7 @@ def summed(
 
 def stored(tiling: Tiling, tiles: int) -> Counter[str]:
     """Stores of so many tiles of sums to a workspace, by pairs."""
-    (bm, bn, _), sums = tiling.block, pairs_of_sums(tiling)
+    (bm, bn, _), sums = tiling.block, warp_mma.pairs_of_sums(tiling)
     offset = sums.row * bn + sums.col
     return traffic.global_access(
         "store", FLOAT, sums, offset, [(0, bm, tiles)], [(0, bn, 1)], wide=2

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.simt.shared.vector_access import shared_bytes
 from gemmlab.model import predict
 from gemmlab.model.in_tiles import RESOLUTION, in_tiles
 from gemmlab.problem import Gemm
@@ -20,27 +19,34 @@ FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that 
 def fastest(
     problem: Gemm,
     device: Device,
-    tilings: Iterable[Tiling],
-    predicted: Callable[[Tiling], tuple[float, Tiling]],
-    shared: Callable[[Gemm, Tiling], int] = shared_bytes,
+    kernel: Kernel,
+    predicted: Callable[[Gemm, Device, Kernel, Tiling], tuple[float, Tiling]],
 ) -> Tiling:
-    """The first of those that take least time within `RESOLUTION`; the first if no rate is known.
+    """Choose the first tiling that takes least time within `RESOLUTION`; the first if no rate is
+    known.
 
-    tilings : the largest tiles first; those that a block of `device` cannot hold are left out
-    predicted : tiling -> (seconds, the same tiling with its split); shared : memory of a block [B]
+    The kernel's tilings have the largest tiles first; those are left out that a block of `device`
+    cannot hold.
+    predicted : (problem, device, kernel, tiling) -> (seconds, the same tiling with its split)
     """
     most = device.shared_bytes_per_block
-    fit = [t for t in tilings if most is None or shared(problem, t) <= most]
+    fit = [t for t in kernel.tilings if most is None or kernel.shared_bytes(problem, t) <= most]
     if problem.accumulate not in device.peak:
         return fit[0]
-    found = [predicted(tiling) for tiling in fit]
+    found = [predicted(problem, device, kernel, tiling) for tiling in fit]
     least = min(seconds for seconds, _ in found)
     return next(tiling for seconds, tiling in found if seconds <= (1 + RESOLUTION) * least)
 
 
 def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """What it takes to store parts, and to add them up in a launch of its own [s]."""
+    """The time to store parts, and to add them up in a launch of its own [s]."""
     return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
+
+
+def by_atomics(problem: Gemm, device: Device, tiling: Tiling) -> float:
+    """The time in which L2 adds all parts to C [s]; 0 where its rate is not known."""
+    additions = tiling.split * problem.m * problem.n
+    return additions / device.l2_additions if device.l2_additions else 0.0
 
 
 def filled(

@@ -20,6 +20,7 @@ from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, moved, updating
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements
+from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.problem import Gemm
@@ -83,6 +84,51 @@ def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
                 for e in range(FOUR):
                     sums[0, e] += v[e]
             update_tile(C, i, j, 0, 0, alpha, sums, beta)
+
+    return add
+
+
+def adding_pairs(tiling: Tiling, out_dtype: str, paired: bool) -> Callable:
+    """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
+
+    It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
+    slots `first` to `last` - 1 of the workspace.
+    paired : whether pairs of C are moved at once
+    """
+    BM, BN, _ = tiling.block
+    GROUPS = groups(tiling)
+    read, write = two_of(out_dtype, paired)
+
+    @on_device
+    def update_two(C, i, j, alpha, left, right, beta):
+        old = (float32(0), float32(0)) if beta == 0 else read(C, i, j)
+        write(C, i, j, alpha * left + beta * old[0], alpha * right + beta * old[1])
+
+    @on_device
+    def add(C, W, tile, first, last, alpha, beta):
+        of_warps = cuda.shared.array((WARPS, WIDE), float32, alignment=16)
+        sums = cuda.local.array(FOUR, float32)
+        x, y = cuda.threadIdx.x * FOUR, cuda.threadIdx.y
+        across = (C.shape[1] + BN - 1) // BN
+        r, c = cuda.blockIdx.y, cuda.blockIdx.x % GROUPS * WIDE + x  # in the tile
+        i, j = tile // across * BM + r, tile % across * BN + c
+        inside = c < BN and i < C.shape[0] and j < C.shape[1]
+
+        for e in range(FOUR):
+            sums[e] = float32(0)
+        for part in range(first + y, last, cuda.blockDim.y):
+            v = load_v4(W, part * BM + r, c) if inside else ZEROS
+            for e in range(FOUR):
+                sums[e] += v[e]
+        store_v4(of_warps, y, x, (sums[0], sums[1], sums[2], sums[3]))
+        cuda.syncthreads()
+        if y == 0 and inside:
+            for other in range(1, cuda.blockDim.y):
+                v = load_v4(of_warps, other, x)
+                for e in range(FOUR):
+                    sums[e] += v[e]
+            update_two(C, i, j, alpha, sums[0], sums[1], beta)
+            update_two(C, i, j + 2, alpha, sums[2], sums[3], beta)
 
     return add
 
@@ -151,14 +197,8 @@ def added(
             "load", FLOAT, rows, rows.row * bn + rows.col, *inside, wide=FOUR
         )
     wide = wide or (FOUR if aligned else 1)
-    lanes, size = rows.repeated([0], range(0, FOUR, wide)), number_format(problem.out_dtype).bytes
-    for (start, height, width), count in placed(problem, tiling, which, 1).items():
-        offset, inside = (
-            lanes.row * problem.n + lanes.col,
-            ([(start, height, count)], [(0, width, 1)]),
-        )
-        for op in ("store", "load") if problem.beta != 0 else ("store",):
-            counters += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    counters += updated(problem, tiling, which, rows.repeated([0], range(0, FOUR, wide)), wide)
+    for (_, height, width), count in placed(problem, tiling, which, 1).items():
         for far in range(0, min(width, bn), WIDE):
             read = row._replace(valid=row.valid & (lane + far < width))
             each = traffic.shared_access("load", FLOAT, read, WIDE, FOUR)
@@ -167,6 +207,19 @@ def added(
     counters += times(traffic.shared_access("store", FLOAT, whole, WIDE, FOUR), warps * blocks)
     counters["barriers"] = blocks
     return moving(counters)
+
+
+def updated(
+    problem: Gemm, tiling: Tiling, tiles: np.ndarray, lanes: traffic.Lanes, wide: int
+) -> Counter[str]:
+    """The updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
+    offset, size = lanes.row * problem.n + lanes.col, number_format(problem.out_dtype).bytes
+    counters: Counter[str] = Counter()
+    for (start, rows, cols), count in placed(problem, tiling, tiles, 1).items():
+        inside = [(start, rows, count)], [(0, cols, 1)]
+        for op in ("store", "load") if problem.beta != 0 else ("store",):
+            counters += traffic.global_access(op, size, lanes, offset, *inside, wide=wide)
+    return counters
 
 
 def moving(counters: Counter[str]) -> traffic.Work:

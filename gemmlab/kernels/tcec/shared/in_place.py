@@ -1,6 +1,6 @@
 """Tiles of A and B in FP32 in shared memory, and how their halves take their places.
 
-A row of a tile has 64 elements, as in `boxes`, and lies in two boxes of 32: tiles[stage, box,
+A row of a tile has 64 elements, as in `tma_tiles`, and lies in two boxes of 32: tiles[stage, box,
 block, row], 128 bytes each and in the 128-byte swizzle. A row of high halves takes 128 bytes, and
 so does one of low halves. So B is split in place: its first boxes become the tile of high parts,
 its second ones that of low parts, just as `wgmma` reads them. A is split on its way to registers,
@@ -9,20 +9,23 @@ because each of its elements goes to one thread alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 from numpy import int32, uint32
 
-from gemmlab.instructions import load_v2, load_v4, store_v4, tensor_map, tma_load
-from gemmlab.instructions.tensor_maps import ROW
-from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.instructions import load_v2, load_v4, store_v4, tma_load
+from gemmlab.instructions.tensor_copies import ROW
+from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading
-from gemmlab.kernels.tcec.shared.product_sums import are_aligned
+from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, are_aligned, flops
 from gemmlab.kernels.tcec.shared.splitting import split_two
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, box_rows
+from gemmlab.kernels.tensor_core.shared.accumulators import update_c
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
+from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -40,12 +43,12 @@ def shape(size: int, along: bool) -> tuple[int, int, int, int]:
 
 
 def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """The same tile in high and low halves, in the same place."""
+    """A tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
     return BOXES, *of_halves(size, along)
 
 
 def in_turns(size: int) -> tuple[int, int, int, int]:
-    """The same tile as it is split: each turn has sixteen rows of both boxes."""
+    """A tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
     return BOXES, size // DOWN, DOWN, BOX
 
 
@@ -125,7 +128,7 @@ def splitting(size: int, first: int) -> Callable:
         pass
 
     def splits(turn):
-        """The same from a turn on; now is what this turn splits."""
+        """A device function that splits from a turn on; now is what this turn splits."""
         others = splits(turn + 1) if turn + 1 < turns else nothing
         fetch = fetching(turn + 2)
 
@@ -205,7 +208,7 @@ def fetching(along: bool) -> Callable:
 
     @on_device
     def pair_of_column(As, stage, box, block, k, j):
-        """What is at column j of rows k, which is even, and k + 1."""
+        """The elements at column j of rows k, which is even, and k + 1."""
         swizzle = k % uint32(8) * uint32(4)
         return (
             As[stage, box, block, k, j ^ swizzle],
@@ -238,12 +241,62 @@ def halved(v):
     return (h0, h1, h2, h3), (l0, l1, l2, l3)
 
 
-def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k.
+def work_of(problem: Gemm, tiling: Tiling) -> traffic.Work:
+    """The work of persistent blocks.
 
-    A and B stay as they are where the TMA cannot copy their rows.
+    Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
+    each consumer reads all of B for each of three products.
     """
-    if not are_aligned(problem):
-        return A, B, problem.k
-    of_a, of_b = box_rows(tiling, problem.layout)
-    return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
+    (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+    by_depth = replace(tiling, block=(bm, bn, DEPTH))
+    steps = by_depth.steps(problem)
+    bringing = brought(problem, by_depth)
+    copied = bringing.pop("tensor_copy_bytes", 0)
+    found = traffic.staged(
+        problem, by_depth, bringing, [(steps, each) for each in moved_in_shared(problem, tiling)],
+        update_c(problem, tiling), barriers=0, round_trips=1, flops=flops(problem, by_depth),
+    )  # fmt: skip
+    read = across * down * steps * PRODUCTS * bm // ROWS * bn
+    return replace(
+        found,
+        counters=found.counters + Counter(tensor_copy_bytes=copied),
+        l1_wavefronts=found.l1_wavefronts + read + copied // ROW,
+        chain=(1, 0),
+        block_counters=Counter(barriers=1),
+    )
+
+
+def brought(problem: Gemm, tiling: Tiling) -> Counter[str]:
+    """Count how all tiles come: bytes that the TMA copies, or the loads of `carrying`.
+
+    tiling : with steps of 64 along k
+    """
+    if are_aligned(problem):
+        (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
+        copies = across * down * tiling.steps(problem)
+        return Counter(tensor_copy_bytes=copies * BOXES * (bm + bn) * ROW)
+    lanes = []
+    for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
+        _, blocks, rows, _ = shape(size, along)
+        one = traffic.in_turn(WARPGROUP, rows, BOX, FOUR)
+        every = one.repeated([0], range(0, blocks * BLOCK, BOX))
+        lanes.append(every.repeated([0], range(FOUR)))
+    return traffic.copied(problem, tiling, *lanes)
+
+
+def moved_in_shared(problem: Gemm, tiling: Tiling) -> list[Counter[str]]:
+    """A block's loads and stores in a step of 64 along k, all of them without bank conflicts."""
+    (bm, bn, _), (along, _) = tiling.block, along_k(problem.layout)
+    of_a = whole_lines("load", bm, 2 if along else 1)
+    of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, FOUR)
+    carried = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
+    return [of_a, *of_b, *carried]
+
+
+def whole_lines(op: str, rows: int, wide: int) -> Counter[str]:
+    """Accesses of so many words a lane to both boxes of rows: a wavefront for each."""
+    lines = BOXES * rows
+    return Counter({
+        f"shared_{op}_requests": lines * BOX // (WARP * wide),
+        f"shared_{op}_wavefronts": lines,
+    })  # fmt: skip

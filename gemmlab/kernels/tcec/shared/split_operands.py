@@ -14,7 +14,7 @@ from typing import Any
 from numpy import float16, float32
 
 from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned
@@ -101,7 +101,7 @@ def with_maps(problem: Gemm, tiling: Tiling, *parts: Any) -> tuple:
 
 
 def rings(tiling: Tiling) -> tuple[int, ...]:
-    """Where the rings of A's high and low parts begin, of B's, and their mbarriers [B]."""
+    """Offsets [B] of the rings of A's high and low parts, of those of B's, and of mbarriers."""
     a, b = (tiling.stages * size * ROW for size in tiling.block[:2])
     return 0, a, 2 * a, 2 * a + b, 2 * (a + b)
 
@@ -114,7 +114,8 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callable:
     """The device function that lets the TMA copy both parts of tiles of A and B to a stage.
 
-    copy_a, copy_b : (ring, stage, map, row or column of C, k, mbarrier), such as `boxes.copying`
+    copy_a, copy_b : (ring, stage, map, row or column of C, k, mbarrier), such as
+        `tma_tiles.copying`
     """
     bm, bn, _ = tiling.block
     STAGE_BYTES = PARTS * (bm + bn) * ROW
@@ -132,7 +133,7 @@ def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callabl
 
 
 def split_work(problem: Gemm) -> traffic.Work:
-    """What the launch asks of memory."""
+    """The transactions of the launch that splits A and B."""
     fours = traffic.in_turn(THREADS, HEIGHT, WIDTH, FOUR)
     lanes, wide = moved(fours, are_aligned(problem))
     tile, counters = (HEIGHT, WIDTH), Counter()

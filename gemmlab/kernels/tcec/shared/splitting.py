@@ -28,7 +28,7 @@ def split_two(x, y):
 
 @on_device
 def split_unscaled(x, y):
-    """The same with low parts as they are: small ones underflow."""
+    """Two parts of two numbers, the low ones not scaled: small ones underflow."""
     high = cvt_rn_f16x2_f32(x, y)
     a, b = unpack_f16x2(high)
     return high, cvt_rn_f16x2_f32(x - a, y - b)

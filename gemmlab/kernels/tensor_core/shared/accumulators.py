@@ -13,7 +13,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab.instructions import fence_proxy_async, store_v2, tma_commit, tma_store, tma_wait_read
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
@@ -42,7 +42,7 @@ def updating(columns: int, out_dtype: str, paired: bool) -> Callable:
         pass
 
     def updates(group):
-        """The same from a group of eight columns on.
+        """A device function that updates C from a group of eight columns on.
 
         Nesting writes out what a loop would index, so that acc stays in registers.
         """
@@ -103,7 +103,7 @@ def storing(columns: int, held: int) -> Callable:
         pass
 
     def stores(slab):
-        """The same from a slab on."""
+        """A device function that fills and stores the slabs from one on."""
         others = stores(slab + 1) if (slab + 1) * SLAB < columns else none
         fill = puts(slab, slab * SLAB // 8)
 

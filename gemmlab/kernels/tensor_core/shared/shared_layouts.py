@@ -156,6 +156,9 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
     }
 
 
+COPYABLE = "blocks that its threads copy without a remainder"
+
+
 def copyable(tiling: Tiling) -> bool:
     """Whether a block's threads copy its tiles without a remainder, for every layout, and the
     pieces of a thread lie in rows that are swizzled alike.

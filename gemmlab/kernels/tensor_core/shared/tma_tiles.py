@@ -1,4 +1,4 @@
-"""Tiles of A and B as they are copied for `wgmma`, and as it reads them, for every layout.
+"""Tiles of A and B in a ring of stages: copied for `wgmma`, and multiplied by it, for every layout.
 
 Rows of A or B, as they are stored, lie along k or across it. Along k, a tile is one box of the
 matrix, with 64 elements of k in a row; across it, blocks of 64 rows or columns of C, a row for each
@@ -12,17 +12,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from numpy import uint32
+
+from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
-from gemmlab.instructions.tensor_maps import ROW
+from gemmlab.instructions.tensor_copies import ROW, STEP
+from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    PIECE,
-    are_aligned,
-    inside,
-    moved,
-    reading,
-    swizzled,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts
+from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, inside
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -31,6 +29,7 @@ from gemmlab.tiling import Tiling
 HALF = 2  # bytes of an element
 WORD = 8  # bytes of an mbarrier
 DEPTH = BLOCK = ROW // HALF  # elements of a row: of k, or of the rows or columns of C
+WIDTHS = tuple(n for n in COLUMNS if n % BLOCK == 0)  # columns of C that a tile may have
 
 
 def along_k(layout: str) -> tuple[bool, bool]:
@@ -76,7 +75,7 @@ def carrying(
     """
     BLOCKS, ROWS, _ = shape(size, along)
     DOWN = threads // (BLOCK // PIECE)  # rows that are carried at a time
-    read = reading(aligned, dtype)
+    read = shared_layouts.reading(aligned, dtype)
 
     @on_device
     def carry(tiles, stage, X, start, p):
@@ -109,12 +108,62 @@ def placing(along: bool) -> Callable:
     return in_rows if along else in_blocks
 
 
+def turning(stages: int) -> tuple[Callable, Callable]:
+    """Device functions of the number of a step: its stage of the ring, and its turn's parity."""
+
+    @on_device
+    def stage_of(step):
+        """The stage of the ring that a step uses."""
+        return step % uint32(stages)
+
+    @on_device
+    def parity_of(step):
+        """The parity of the phase of its barriers: 0 in the first turn of the ring, then 1, 0 …"""
+        return step // uint32(stages) & uint32(1)
+
+    return stage_of, parity_of
+
+
+def multiplying_16(wgmma: Callable, layout: str) -> Callable:
+    """The device function by which a warpgroup multiplies 16 along k of a stage.
+
+    wgmma : the instruction, see `gemmlab.instructions.warpgroup`
+    layout : which operands are stored transposed, see `Gemm.layout`
+    """
+    in_a, in_b = map(placing, along_k(layout))
+
+    @on_device
+    def multiply_add(acc, As, Bs, stage, group, q, more):
+        """Add the product from q of k on to acc, or begin with it."""
+        a, i, j = in_a(group, q)
+        b, x, y = in_b(0, q)
+        wgmma(acc, As, stage, a, i, j, Bs, stage, b, x, y, more)
+
+    return multiply_add
+
+
+def multiplying(wgmma: Callable, layout: str) -> Callable:
+    """The device function by which a warpgroup multiplies a stage: 64 along k."""
+    multiply_add = multiplying_16(wgmma, layout)
+
+    @on_device
+    def multiply(acc, As, Bs, stage, group, more):
+        """Add the product of a stage to acc, or begin with it."""
+        multiply_add(acc, As, Bs, stage, group, 0, more)
+        multiply_add(acc, As, Bs, stage, group, K, True)
+        multiply_add(acc, As, Bs, stage, group, 2 * K, True)
+        multiply_add(acc, As, Bs, stage, group, 3 * K, True)
+
+    return multiply
+
+
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """What the kernel takes in place of A and B: their tensor maps, and k.
+    """The arguments in place of A and B: their tensor maps, and k.
 
     A and B stay as they are where the TMA cannot copy their rows.
     """
-    if not are_aligned(problem):
+    size = number_format(problem.dtype).bytes
+    if any(columns * size % STEP for _, columns in problem.shapes[:2]):
         return A, B, problem.k
     of_a, of_b = box_rows(tiling, problem.layout)
     return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
@@ -131,11 +180,11 @@ def carried(
     for size, along in zip(tiling.block, along_k(problem.layout), strict=False):
         blocks, rows, _ = shape(size, along)
         one = traffic.in_turn(threads, rows, BLOCK, PIECE)
-        store = moved("store", one, swizzled(BLOCK))
+        store = shared_layouts.moved("store", one, shared_layouts.swizzled(BLOCK))
         stores.append(Counter({name: n * blocks for name, n in store.items()}))
         loads.append(one.repeated([0], range(0, blocks * BLOCK, BLOCK)))
     wide = PIECE
-    if not are_aligned(problem):
+    if not shared_layouts.are_aligned(problem):
         wide, loads = 1, [each.repeated([0], range(PIECE)) for each in loads]
     return traffic.copied(problem, tiling, *loads, wide, wide), (stores[0], stores[1])
 

@@ -7,7 +7,7 @@ neighbours in a row, and the two below them by eight rows, as `layout("m16n8k16"
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import float16, float32, uint16, uint32
@@ -23,13 +23,8 @@ from gemmlab.instructions import (
     unpack_bf16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tensor_core.shared.shared_layouts import (
-    PIECE,
-    Place,
-    inside,
-    tile_shapes,
-    zero_of,
-)
+from gemmlab.kernels.tensor_core.shared import shared_layouts
+from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, Place, inside, swizzled
 from gemmlab.model import traffic
 from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
@@ -183,7 +178,7 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
     and write(C, i, j, left, right), which leaves out what is outside.
     """
     BFLOAT16, FLOAT16 = out_dtype == "bfloat16", out_dtype == "float16"
-    zero = zero_of(out_dtype)
+    zero = shared_layouts.zero_of(out_dtype)
 
     @on_device
     def from_memory(two):
@@ -223,6 +218,14 @@ def two_of(out_dtype: str, paired: bool) -> tuple[Callable, Callable]:
     return read, write
 
 
+def compile_options(tiling: Tiling) -> Mapping[str, object]:
+    """Registers for one block of an SM: all that its threads can have."""
+    return {"launch_bounds": (tiling.threads, 1)}
+
+
+COMPUTABLE = "warps of 8×4 threads with tiles of powers of two from 16 on"
+
+
 def computable(tiling: Tiling) -> bool:
     """Whether warps have tiles of whole fragments, each side a power of two, and steps fit."""
     if tiling.warp is None or tiling.warp_lanes != LANES or tiling.block[2] % STEP:
@@ -241,7 +244,7 @@ def fragment_loads(
 
     placed : `in_rows` or `swizzled`; widths : rows and columns of a warp's tile, if not all
     """
-    shapes, threads = tile_shapes(tiling, problem.layout), np.arange(tiling.threads)
+    shapes, threads = shared_layouts.tile_shapes(tiling, problem.layout), np.arange(tiling.threads)
     corners, total = corner(tiling)(threads), Counter()
     along = problem.layout[0] == "n", problem.layout[1] == "t"
     for side, ((_, length), along_k) in enumerate(zip(shapes, along, strict=True)):
@@ -252,6 +255,33 @@ def fragment_loads(
             lanes = traffic.Lanes(np.zeros_like(flat), flat, np.ones_like(flat, bool))
             total += traffic.shared_access("load", 2, lanes, 0, PIECE)
     return total
+
+
+def staged(
+    problem: Gemm, tiling: Tiling, placed: Callable[[int], Place] = swizzled, ahead: int = 0,
+    more: int = 0, **waited: int,
+) -> traffic.Work:  # fmt: skip
+    """The work of a kernel that copies tiles to shared memory, and loads fragments from there.
+
+    placed : `in_rows` or `swizzled`; ahead : tiles of zeros beyond k; more : steps of fragments
+        that
+        nobody multiplies; waited : barriers and round trips, as `traffic.staged` takes them
+    """
+    steps = tiling.steps(problem)
+    loads, stores = shared_layouts.copied(problem, tiling, placed)
+    fragments = fragment_loads(problem, tiling, placed)
+    return traffic.staged(
+        problem,
+        tiling,
+        copies=loads,
+        shared=[
+            *((steps + ahead, each) for each in stores),
+            (steps * tiling.block[2] // STEP + more, fragments),
+        ],
+        update=update_c(problem, tiling),
+        flops=flops(problem, tiling),
+        **waited,
+    )
 
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:

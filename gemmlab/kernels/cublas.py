@@ -6,18 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from gemmlab.formats import FORMATS
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
 
-# Formats and the names of their CUDA data types; TF32 lies in memory as float32.
-TYPES = (
-    ("float64", "CUDA_R_64F"),
-    ("float32", "CUDA_R_32F"),
-    ("tf32", "CUDA_R_32F"),
-    ("bfloat16", "CUDA_R_16BF"),
-    ("float16", "CUDA_R_16F"),
-)
+# Formats and the names of their CUDA data types.
+TYPES = tuple((form.name, form.library) for form in FORMATS.values())
 # The format of A and B that makes cuBLAS compute in another way than in float32.
 COMPUTE = (("float64", "CUBLAS_COMPUTE_64F"), ("tf32", "CUBLAS_COMPUTE_32F_FAST_TF32"))
 
@@ -62,6 +57,8 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, s
     return {"layout": problem.layout, "dtype": problem.dtype, "out_dtype": problem.out_dtype}
 
 
+HALVES = [form.name for form in FORMATS.values() if form.bytes == 2]
+
 cublas = Kernel(
     name="cublas",
     idea="NVIDIA's library, the yardstick",
@@ -70,7 +67,7 @@ cublas = Kernel(
     variant=variant,
     arithmetic=(
         *(Gemm(1, 1, 1, dtype=name).arithmetic for name, _ in TYPES[1:]),
-        *(Gemm(1, 1, 1, dtype=x, out_dtype="float32").arithmetic for x in ("bfloat16", "float16")),
+        *(Gemm(1, 1, 1, dtype=x, out_dtype="float32").arithmetic for x in HALVES),
         Gemm(1, 1, 1, dtype="float64").arithmetic,
     ),
     layouts=LAYOUTS,

@@ -1,7 +1,13 @@
-"""Kernels of Y = X·M for a batch, a warp each: for any rule of M, and any place where it is made.
+"""Three uses of fragments: rows times a matrix that follows a rule, Y = X·M, on Tensor Cores.
+
+A warp makes M anew for each matrix X of a batch. In the version `registers` of each use M is never
+in memory: its fragments are made from the rule. The baselines write M to shared memory and load the
+fragments from there: `shared` writes eight elements at a time, `shared, one by one` single ones, as
+one would at first. Where X holds matrices stored by columns, as LAPACK does, Y = X·M is Mᵀ times
+each of them, stored by columns too.
 
 X : (batch, m, m / 2) uint32, the m×m matrices of float16 in pairs; Y : (batch, m, m) float32
-M : m×m float16 (m = 16 or 32), made anew by each warp
+M : m×m float16 (m = 16 or 32)
 
 A fragment of M stands in registers b[s, t, w]: the 16 rows from 16·s on, the 8 columns from 8·t on,
 word w of two.
@@ -189,3 +195,147 @@ def _through_shared(m: int, write: Callable) -> Callable:
             multiply(X, one, b, Y, lane)
 
     return shared
+
+
+# ------------------------------------------------------------------------------------- prefix sums
+
+
+@on_device
+def _triangle(data, one, p, q, i, j):
+    return float32(1) if i <= j else float32(0)
+
+
+def prefix_sum(m: int, where: str) -> Callable:
+    """The kernel (X, data, p, q, Y): Y[b, r, c] = Σ X[b, r, 0 … c]; data, p and q are not read.
+
+    m : one of SIZES, where : one of WHERE, where M is made
+    Raises ValueError for other m or where.
+    """
+    return built(m, where, from_rule(m, _triangle), writing(m, _triangle, where))
+
+
+def prefix_sum_matrix(m: int) -> np.ndarray:
+    """M, (m, m) float16."""
+    return np.triu(np.ones((m, m), np.float16))
+
+
+# ---------------------------------------------------------------------- Householder transformations
+
+
+@on_device
+def _reflection(v, one, p, q, i, j):
+    product = float32(-2) * (float32(v[one, i]) * float32(v[one, j]))
+    return float32(1) + product if i == j else product
+
+
+def householder(m: int, where: str) -> Callable:
+    """The kernel (X, v, p, q, Y): Y[b] = X[b]·(I − 2·v[b]·v[b]ᵀ); p and q are not read.
+
+    v : (batch, m) float16; m : one of SIZES, where : one of WHERE, where M is made
+    Raises ValueError for other m or where.
+    """
+    return built(m, where, from_rule(m, _reflection), writing(m, _reflection, where))
+
+
+def vectors(rng: np.random.Generator, batch: int, m: int) -> np.ndarray:
+    """Random vectors of length 1, rounded to float16, (batch, m)."""
+    v = rng.standard_normal((batch, m))
+    return (v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16)
+
+
+def householder_matrix(v: np.ndarray) -> np.ndarray:
+    """M = I − 2·v·vᵀ of each v, (batch, m, m) float16, in the kernels' order of operations."""
+    wide = v.astype(float32)
+    product = float32(-2) * (wide[:, :, None] * wide[:, None, :])
+    one = np.eye(v.shape[1], dtype=float32)
+    return np.where(one == 1, one + product, product).astype(np.float16)
+
+
+# --------------------------------------------------------------------------------- Givens rotations
+
+
+@on_device
+def _identity(cs, one, p, q, i, j):
+    return float32(1) if i == j else float32(0)
+
+
+def givens(m: int, where: str, embedded: tuple[int, int] | None = None) -> Callable:
+    """The kernel (X, cs, p, q, Y): Y[b] = X[b]·M, M of c, s = cs[b] and of columns p and q.
+
+    M is the identity but for four elements: (p, p) and (q, q) are c = cos θ, (p, q) is s = sin θ
+    and (q, p) is −s.
+    cs : (batch, 2) float32; m : one of SIZES, where : one of WHERE, where M is made
+    embedded : p and q frozen into the kernel, whose arguments p and q are then not read
+    Raises ValueError for other m, where or embedded.
+    """
+    if embedded is not None and not 0 <= min(embedded) < max(embedded) < m:
+        raise ValueError(f"embedded={embedded}; use two different columns from 0 to {m - 1}")
+    fixed = embedded is not None
+    first, second = embedded or (0, 0)
+    setting = _setting(m, fixed, first, second)
+    return built(m, where, setting, _writing(m, where, fixed, first, second))
+
+
+def _setting(m: int, fixed: bool, first: int, second: int) -> Callable:
+    """Ones along the diagonal, then single elements, in whichever registers hold them."""
+    steps, across = m // 16, m // 8
+    where_b, holds = B.element, B.holds
+
+    @on_device
+    def value(lane, x, s, t, p, q, c, sine):
+        i, j = where_b(lane, x)
+        found = float32(1) if i + 16 * s == j + 8 * t else float32(0)
+        if holds(lane, x, p - 16 * s, p - 8 * t) or holds(lane, x, q - 16 * s, q - 8 * t):
+            found = c
+        if holds(lane, x, p - 16 * s, q - 8 * t):
+            found = sine
+        if holds(lane, x, q - 16 * s, p - 8 * t):
+            found = -sine
+        return float16(found)
+
+    @on_device
+    def make(cs, one, p, q, b, lane):
+        left, right = (first, second) if fixed else (p, q)
+        c, sine = cs[one, 0], cs[one, 1]
+        for s in range(steps):
+            for t in range(across):
+                for w in range(2):
+                    b[s, t, w] = pack_f16x2(
+                        value(lane, 2 * w, s, t, left, right, c, sine),
+                        value(lane, 2 * w + 1, s, t, left, right, c, sine),
+                    )
+
+    return make
+
+
+def _writing(m: int, where: str, fixed: bool, first: int, second: int) -> Callable:
+    """The identity, then four elements over it."""
+    identity = writing(m, _identity, where)
+
+    @on_device
+    def write(cs, one, p, q, tiles, warp, lane):
+        left, right = (first, second) if fixed else (p, q)
+        c, sine = cs[one, 0], cs[one, 1]
+        identity(cs, one, p, q, tiles, warp, lane)
+        cuda.syncwarp()
+        if lane == 0:
+            tiles[warp, left, left] = float16(c)
+            tiles[warp, right, right] = float16(c)
+            tiles[warp, left, right] = float16(sine)
+            tiles[warp, right, left] = float16(-sine)
+
+    return write
+
+
+def angles(rng: np.random.Generator, batch: int) -> np.ndarray:
+    """Cosine and sine of random angles, (batch, 2) float32."""
+    theta = rng.uniform(0, 2 * np.pi, batch)
+    return np.stack([np.cos(theta), np.sin(theta)], axis=1).astype(float32)
+
+
+def givens_matrix(cs: np.ndarray, m: int, p: int, q: int) -> np.ndarray:
+    """M of each pair of cosine and sine, (batch, m, m) float16."""
+    out = np.tile(np.eye(m, dtype=np.float16), (len(cs), 1, 1))
+    out[:, p, p] = out[:, q, q] = cs[:, 0]
+    out[:, p, q], out[:, q, p] = cs[:, 1], -cs[:, 1]
+    return out

@@ -1,1 +1,0 @@
-"""The vendor's library, which the ladders are measured against."""
