@@ -7,12 +7,14 @@ import itertools
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 from gemmlab.exercises import source
 
 _numbers = itertools.count()
+_solution = cache(source.solution)  # many wrong answers are edits of one
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def edited(answer: Callable, *edits: tuple[str, str]) -> Callable:
 
     Of a piece that occurs more than once the last is replaced.
     """
-    text = source.solution(answer)
+    text = _solution(answer)
     for old, new in edits:
         head, found, tail = text.rpartition(old)
         assert found, f"{old!r} is not in\n{text}"
