@@ -34,6 +34,12 @@ def missing(marker: str) -> str:
     return "" if ptxas() else "there is no ptxas"
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """What only helps tests is imported to look for doctests where it has any."""
+    helps = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
+    return True if helps and ">>> " not in collection_path.read_text("utf-8") else None
+
+
 MARKERS = ("gpu", "ptxas")
 
 

@@ -8,6 +8,7 @@ import linecache
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from gemmlab.course import exercise_modules
 from gemmlab.course.judging import source
 
 _numbers = itertools.count()
+_solution = cache(source.solution)  # many wrong answers are edits of one
 
 
 def answers_of(name: str) -> ModuleType:
@@ -52,7 +54,7 @@ def edited(answer: Callable, *edits: Edit) -> Callable:
     where it is the first one. Of a piece or a first line that occurs more than once the last is
     meant. New lines are indented as the first one was.
     """
-    text = source.solution(answer)
+    text = _solution(answer)
     for edit in edits:
         if len(edit) == 3:
             text = _with_lines(text, *edit)

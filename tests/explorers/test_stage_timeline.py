@@ -6,6 +6,7 @@ import pytest
 
 from gemmlab import kernels, plots
 from gemmlab.explorers import StageTimeline
+from gemmlab.explorers import stage_timeline as module
 from gemmlab.explorers.stage_timeline import SHOWN, STEPS, found
 from gemmlab.explorers.timeline import rung
 from gemmlab.model.pipeline import Pipeline
@@ -99,7 +100,10 @@ def test_a_bar_has_the_colour_that_the_formula_s_picture_gives_it(explorer):
 
 
 def test_it_says_that_code_is_executed_before_it_is(explorer, monkeypatch):
+    """Of another rung, whose code is this one's here: to execute it takes long."""
     said = []
+    monkeypatch.setattr(module, "found", lambda name: found(NAME))
+    monkeypatch.setattr(module, "rung", lambda name: rung(NAME)._replace(kernel=kernels.get(name)))
     monkeypatch.setattr(explorer, "say", said.append)
     explorer.kernel.value = kernels.mma_tma.name
     assert said[0].startswith("The compiled code of mma_tma is being executed")
