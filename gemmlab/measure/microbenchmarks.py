@@ -22,7 +22,7 @@ REQUIRED = (
     *("sm_clock_hz", "power_watts", "throttle", "how"),
 )
 DIGITS = 16  # of a kept hash
-_CURE = "restore the file with git, or run `gemmlab record --microbenchmarks` again"
+_CURE = "restore the file with git, or run `run.py record --microbenchmarks` again"
 
 
 @dataclass(frozen=True)

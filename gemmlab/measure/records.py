@@ -222,7 +222,7 @@ def series(
 
 
 def figures(device: str = RECORDED, root: str | Path = ROOT) -> list[Measurement]:
-    """Read the measurements behind the guide's figures on a device (`gemmlab record --figures`).
+    """Read the measurements behind the guide's figures on a device (`run.py record --figures`).
 
     They come file by file; there are none of a device without such a folder. Raises RecordError
     for files that were truncated or edited.
