@@ -6,9 +6,9 @@ pytest.importorskip("numba")
 
 import numba
 
-from tests.simt.fuzz.expressions import Expression, differences, different
+from benchmarks.simulator.fuzz.expressions import Expression, differences, different
 
-COUNT = 120  # more, on the command line: python -m tests.simt.fuzz.expressions 5000
+COUNT = 120  # more, on the command line: python -m benchmarks.simulator.fuzz.expressions 5000
 
 
 def test_random_expressions_have_the_bits_of_numba():

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from benchmarks.simulator.fuzz.races import differences, programs, races
 from gemmlab.simt.races.visits import Waits
-from tests.simt.fuzz.races import differences, programs, races
 
-COUNT = 60  # more, on the command line: python -m tests.simt.fuzz.races 5000
+COUNT = 60  # more, on the command line: python -m benchmarks.simulator.fuzz.races 5000
 
 
 def test_random_accesses_are_judged_as_vector_clocks_judge_them():

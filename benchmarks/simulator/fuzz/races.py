@@ -1,6 +1,6 @@
 """Random accesses, judged by the simulator and by vector clocks, in plain Python.
 
-    python -m tests.simt.fuzz.races 5000 --seed 1
+    python -m benchmarks.simulator.fuzz.races 5000 --seed 1
 
 A program is a list of steps, each the same for all lanes: a barrier, a barrier of one block, a wait
 of some lanes of each warp, or a read, a write or an atomic of an element of each lane's own. One

@@ -1,6 +1,6 @@
 """Random typed expressions, computed by the simulator and by `numba.njit`, compared bit by bit.
 
-    python -m tests.simt.fuzz.expressions 5000 --seed 1
+    python -m benchmarks.simulator.fuzz.expressions 5000 --seed 1
 
 Left out is what has no defined result in Numba, or is rounded otherwise on a GPU: shifts by the
 width or more, integers of floats that do not fit, functions of `math` that are not exact.

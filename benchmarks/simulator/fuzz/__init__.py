@@ -1,0 +1,1 @@
+"""Random programs on which the simulator must agree with a model of each."""
