@@ -26,12 +26,17 @@ def chapters() -> dict[str, str]:
 def exercise_modules() -> dict[str, str]:
     """The exercises that there are: name, such as "04.1" -> name of its module, in order."""
     return {
-        f"{number}.{path.stem.partition('_')[0][1:]}": f"{__name__}.{folder}.{path.stem}"
+        f"{number}.{_number(path)}": f"{__name__}.{folder}.{path.stem}"
         for number, folder in chapters().items()
-        for path in sorted((_HERE / folder).glob("q*.py"))
+        for path in sorted((_HERE / folder).glob("q*.py"), key=_number)
     }
 
 
 def guesses_of(chapter: str) -> ModuleType:
     """The module with the answers to the predictions of a chapter."""
     return import_module(f"{__name__}.{chapters()[chapter]}.guesses")
+
+
+def _number(exercise: Path) -> int:
+    """The number of an exercise, by the name of its file: 2 of ``q2_tiles.py``."""
+    return int(exercise.stem.partition("_")[0][1:])
