@@ -16,9 +16,18 @@ RECORDED = [
     if not result.left_out
 ]
 FILES = sorted({(name, check) for name, check, _ in RECORDED})
+# Kernels of the course are simulated whole; the counters of small ones and their edge shapes, which
+# everybody's tests compare, differ where the simulator or a kernel does.
+LONG = ("kernels",)
 
 
-@pytest.mark.parametrize(("name", "check", "piece"), RECORDED)
+@pytest.mark.parametrize(
+    ("name", "check", "piece"),
+    [
+        pytest.param(*one, marks=[pytest.mark.measuring] if one[1] in LONG else [])
+        for one in RECORDED
+    ],
+)
 def test_nothing_differs(name, check, piece):
     result = store.recorded(name, check)[piece]
     found = CHECKS[check].compare(piece, result.measured, device(name))
