@@ -100,7 +100,7 @@ def test_what_is_not_recorded_is_said(tmp_path):
     with pytest.raises(LookupError, match=r"no tile .*'float64'.* formats are float16, flo"):
         predict_library(Gemm(64, 64, 64, dtype="float64"), "h200")
     with pytest.raises(
-        LookupError, match=r"not recorded on h200; `python -m tests.compiled.forecast.lib"
+        LookupError, match=r"not recorded on h200; `python -m benchmarks.forecast.lib"
     ):
         predict_library(Gemm(64, 64, 64), "h200", root=tmp_path)
 
