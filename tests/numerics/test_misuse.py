@@ -338,11 +338,14 @@ def test_a_bound_of_no_products_is_none():
     [(d, 2.0**s) for d in ("float16", "bfloat16", "tf32") for s in (0, 5, 8, 11, 14)],
 )
 def test_the_range_of_a_split_is_neither_too_wide_nor_too_narrow(dtype, scale):
-    """Significands with halves and quarters of the low part's last place, in the outer binades."""
+    """Significands with halves and quarters of the low part's last place, in the outer binades:
+    those at both ends, and one in 509 between them.
+    """
     form = FORMATS[dtype]
     least, largest = split_range(dtype, scale)
     wanted = 2.0 ** (-2 * form.precision)
-    significands = 1 + np.add.outer([0.25, 0.5], np.arange(2**20)) / 2.0**20
+    places = np.r_[0 : 2**11, 2**11 : 2**20 : 509, 2**20 - 2**11 : 2**20]
+    significands = 1 + np.add.outer([0.25, 0.5], places) / 2.0**20
 
     def worst(exponent: float) -> float:
         x = (significands * 2.0**exponent).astype(np.float32)
