@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         "--repeats", type=cli.count, help="timed runs of each (default: 0.3 s of them)"
     )
     add.add_argument("--budget", type=float, default=recording.BUDGET, help="for one launch [s]")
-    add.add_argument("--out", type=Path, help="folder (default: in recorded/<device>)")
+    add.add_argument("--out", type=Path, help="folder (default: that of the device)")
     add.add_argument("--dry-run", action="store_true", help="list it all with predicted times")
     return add
 
@@ -95,18 +95,19 @@ def run(campaign: str, arguments: argparse.Namespace) -> int:
         return run_microbenchmarks(arguments)
     names = arguments.kernels or ",".join(kernel.name for kernel in recording.KERNELS)
     chosen, target = recording.parse_kernels(names), recording.target(arguments.dry_run)
-    kept = records.ROOT / target.name
+    kept = held_out.ROOT
     if campaign == "figures":
         numbers = guide_figures.parse_figures(arguments.figures)
         points, folder = guide_figures.plan(numbers, chosen, target, arguments.budget), FIGURES
-    elif campaign == "held_out":  # kept apart: nobody who looks at records may come across them
+        kept = records.ROOT
+    elif campaign == "held_out":
         judged = [kernel for kernel in chosen if kernel in held_out.KERNELS]
         points = held_out.plan(judged, target, min(arguments.budget, held_out.BUDGET))
         folder = held_out.FOLDER
     else:
         sets = arguments.held_out_families or held_out_families.SETS
         points, folder = held_out_families.plan(target, sets), held_out_families.FOLDER
-    out = arguments.out or kept / folder
+    out = arguments.out or kept / target.name / folder
     return recording.campaign(points, out, target, arguments.dry_run, arguments.repeats)
 
 

@@ -135,7 +135,7 @@ def measurements(which: str, name: str) -> list[Measurement]:
     if which == "looked_at":
         return records.load(name) if name in records.devices() else []
     if which in held_out_families.SETS:
-        folder = records.ROOT / name / held_out_families.FOLDER
+        folder = held_out.ROOT / name / held_out_families.FOLDER
         asked = {case.key: case.kernel for case in families_cases(name, which)}
         found = [
             m
@@ -144,7 +144,7 @@ def measurements(which: str, name: str) -> list[Measurement]:
             for m in records.read(path)
         ]
         return [m for m in found if Case(m.kernel, m.problem, m.tiling).key in asked]
-    folder = records.ROOT / name / held_out.FOLDER
+    folder = held_out.ROOT / name / held_out.FOLDER
     drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
     found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
     return [m for m in found if (m.problem.m, m.problem.n, m.problem.k) in drawn]

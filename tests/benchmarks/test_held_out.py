@@ -87,7 +87,7 @@ def test_a_campaign_is_listed_and_kept_apart(capsys):
     assert main(["--held-out", "--dry-run", "--kernels", "pipelined"]) == 0
     text = capsys.readouterr().out
     assert text.count("pipelined ") == len(DRAWN) * len(kernels.pipelined.tilings)
-    assert str(records.ROOT / "h200" / held_out.FOLDER) in text
+    assert str(held_out.ROOT / "h200" / held_out.FOLDER) in text
 
 
 @pytest.mark.parametrize("name", records.devices())
