@@ -54,22 +54,7 @@ def ladder(
     speeds = [m.flops_per_second for m in measurements]
     library = reference.flops_per_second
     bars = ax.barh(range(len(names)), speeds, height=HEIGHT, color=style.SKY)
-    texts = []
-    for place, speed in enumerate(speeds):
-        inside = speed > 0.45 * peak  # the bar is long enough to hold its text
-        text = ax.annotate(
-            f"{style.si(speed, 'FLOP/s', like=peak)} · "
-            f"{speed / library:.1%} of {reference.kernel} · {speed / peak:.1%} of the peak",
-            (min(speed, library) if inside else speed, place),  # clear of the library's line
-            (-6 if inside else 8, 0),
-            textcoords="offset points",
-        )
-        text.set(va="center", ha="right" if inside else "left", fontsize=style.TICK)
-        text.set(color=style.INK)
-        if not inside:  # it may cross the library's line
-            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-        texts.append(text)
-
+    texts = [_text(ax, i, speed, reference, peak) for i, speed in enumerate(speeds)]
     expected = {p.kernel: p.flops_per_second for p in predictions}
     points = [(expected[name], i + HEIGHT / 2) for i, name in enumerate(names) if name in expected]
     (predicted,) = ax.plot(
@@ -77,21 +62,11 @@ def ladder(
     )
     predicted.set(color=style.INK, markerfacecolor="white", markersize=7, zorder=5)
     predicted.set_label("predicted, nothing fitted")
-    limits = {}
-    for name, x, dash in (
-        (reference.kernel, library, "--"),
-        (f"{_short(reference.problem.dtype)} peak", peak, "-"),
-    ):
-        limits[name] = ax.axvline(x, color=style.INK, linewidth=1.2, linestyle=dash, zorder=1.5)
-        ax.annotate(
-            f"{name}\n{style.si(x, 'FLOP/s')}",
-            (x, -0.62),
-            (-5, 0),
-            textcoords="offset points",
-            ha="right",
-            fontsize=style.NOTE,
-            color=style.INK,
-        )
+    top = f"{_short(reference.problem.dtype)} peak"
+    limits = {
+        reference.kernel: _limit(ax, reference.kernel, library, "--"),
+        top: _limit(ax, top, peak, "-"),
+    }
     ax.set_yticks(range(len(names)), [f"{i}  {name}" for i, name in enumerate(names, 1)])
     ax.set(ylim=(len(names) - 0.4, -1.35), xlim=(0, 1.02 * peak))
     ax.grid(axis="y", visible=False)
@@ -100,6 +75,39 @@ def ladder(
         ax.legend(handles=[predicted], loc="upper left", fontsize=style.NOTE, frameon=False)
     describe(ax, _finding(measurements, reference, peak), "ladder")
     return LadderArtists(bars, texts, predicted, limits)
+
+
+def _text(ax: Axes, place: int, speed: float, reference: Measurement, peak: float) -> Text:
+    """A bar's speed in words: inside the bar where that is long enough, else right of it."""
+    library = reference.flops_per_second
+    inside = speed > 0.45 * peak
+    text = ax.annotate(
+        f"{style.si(speed, 'FLOP/s', like=peak)} · "
+        f"{speed / library:.1%} of {reference.kernel} · {speed / peak:.1%} of the peak",
+        (min(speed, library) if inside else speed, place),  # clear of the library's line
+        (-6 if inside else 8, 0),
+        textcoords="offset points",
+    )
+    text.set(va="center", ha="right" if inside else "left", fontsize=style.TICK)
+    text.set(color=style.INK)
+    if not inside:  # it may cross the library's line
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+    return text
+
+
+def _limit(ax: Axes, name: str, speed: float, dash: str) -> Line2D:
+    """A vertical line at a speed, with name and speed at its upper end."""
+    line = ax.axvline(speed, color=style.INK, linewidth=1.2, linestyle=dash, zorder=1.5)
+    ax.annotate(
+        f"{name}\n{style.si(speed, 'FLOP/s')}",
+        (speed, -0.62),
+        (-5, 0),
+        textcoords="offset points",
+        ha="right",
+        fontsize=style.NOTE,
+        color=style.INK,
+    )
+    return line
 
 
 def _finding(rungs: Sequence[Measurement], reference: Measurement, peak: float) -> str:
