@@ -169,7 +169,7 @@ class _Launch(NamedTuple):
 def _times(
     dram: int, work: Work, launch: _Launch, device: Device, imbalance: float
 ) -> dict[str, float]:
-    """Divide the work by what each resource gives; the busiest SM has `imbalance` times the mean."""
+    """Divide the work by what each resource gives; the busiest SM has `imbalance` of the mean."""
     on_sm = {
         "math": max(flops / device.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,
         # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.

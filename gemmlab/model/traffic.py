@@ -1,19 +1,30 @@
-"""Transactions of one load or store of a kernel's source, over the whole grid.
+"""Counts of a kernel's transactions: the functions that a kernel's file predicts its `Work` with.
 
-The counts are algebra, not execution: blocks whose addresses differ by whole lines make the same
-requests, so that one representative of each class is counted and multiplied.
+`Lanes` say where the threads of warps are in a tile. `of_matrix` and `shared_access` count the
+transactions of one load or store by such lanes, over the whole grid or in a block. `unstaged` and
+`staged` add up a whole launch: without shared memory, or tile by tile through it.
+
+The counts are algebra, not execution, and exact as the source is written, for operands whose first
+element lies at the start of a line: blocks whose addresses differ by whole lines make the same
+requests, so that one representative of each class is counted and multiplied. The compiler unrolls loops over a tile and may merge shared
+loads of neighbours into wider ones: a GPU's requests and wavefronts are then fewer than these.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab.formats import number_format
 from gemmlab.model import transactions
+from gemmlab.model.counters import OPS
+from gemmlab.model.work import Work, instructions
+from gemmlab.problem import Gemm
+from gemmlab.tiling import WARP, Tiling
 
 
 class Lanes(NamedTuple):
@@ -155,3 +166,131 @@ def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int =
         "shared_bank_conflicts": passes - least,
         "lane_bytes": requests * width * (op == "load"),
     })  # fmt: skip
+
+
+def stored_tiles(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
+    bm, bn, bk = tiling.block
+    a, b = (bm, bk), (bk, bn)
+    left, right = problem.layout
+    return a if left == "n" else a[::-1], b if right == "n" else b[::-1]
+
+
+def copied(
+    problem: Gemm, tiling: Tiling, a: Lanes, b: Lanes, wide_a: int = 1, wide_b: int = 1
+) -> Counter[str]:
+    """Loads of each tile of A by lanes `a`, n/bn times, and of each tile of B by `b`, m/bm times.
+
+    wide_a, wide_b : elements that an access moves
+    Tiles beyond the end of k, which a kernel may ask for, count nothing: no lane is on there.
+    """
+    s = number_format(problem.dtype).bytes
+    (shape_a, shape_b, _), (tile_a, tile_b) = problem.shapes, stored_tiles(problem, tiling)
+    across, down = tiling.grid(problem)
+    of_a = of_matrix("load", s, a, shape_a, tile_a, across, wide_a)
+    return of_a + of_matrix("load", s, b, shape_b, tile_b, down, wide_b)
+
+
+def update_c(problem: Gemm, tiling: Tiling, lanes: Lanes, wide: int = 1) -> Counter[str]:
+    """The epilogue: C is stored once, `wide` elements an access, and loaded before where β ≠ 0."""
+    s, tile = number_format(problem.out_dtype).bytes, tiling.block[:2]
+    shape = problem.m, problem.n
+    update = of_matrix("store", s, lanes, shape, tile, wide=wide)
+    if problem.beta != 0:
+        update += of_matrix("load", s, lanes, shape, tile, wide=wide)
+    return update
+
+
+def staged(
+    problem: Gemm,
+    tiling: Tiling,
+    copies: Counter[str],
+    shared: Iterable[tuple[int, Counter[str]]],
+    update: Counter[str],
+    barriers: int,
+    round_trips: int,
+    flops: Mapping[str, int] | None = None,
+    blocks: int | None = None,
+) -> Work:
+    """The work of the whole launch of blocks that go along k tile by tile.
+
+    copies, update : loads of A and B, and the epilogue, over the whole grid
+    shared : each access of a block to shared memory: how many times, and its transactions
+    barriers : that a block waits at; round_trips : to DRAM, one after the other
+    flops : by pipe; FMAs in the format of the sum, whole tiles of them, where None. Others are not
+        counted as instructions
+    blocks : of which `shared` and `barriers` speak; one for each tile of C where None
+    """
+    if blocks is None:
+        across, down = tiling.grid(problem)
+        blocks = across * down
+    counters = copies + update
+    for times, each in shared:
+        for name, count in each.items():
+            counters[name] += count * times * blocks
+    counters["barriers"] = barriers * blocks
+    executed = flops or {problem.accumulate: tiling.padded_flops(problem)}
+    lane_bytes = counters.pop("lane_bytes", 0)  # where threads load at all
+    return Work(
+        l1_wavefronts=counters.pop("l1_cycles")
+        + counters["shared_load_wavefronts"]
+        + counters["shared_store_wavefronts"],
+        counters=counters,
+        flops=executed,
+        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
+        chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
+        instructions=0 if flops else instructions(*executed.values(), lane_bytes),
+    )
+
+
+def _of_c(update: Counter[str]) -> int:
+    return sum(update[f"global_{op}_sectors"] for op in OPS)
+
+
+def _distinct(problem: Gemm, tiling: Tiling) -> int:
+    """Sectors of A and B that blocks need, each once a tile: those of copies in memory's order."""
+    lanes = [in_turn(WARP, *tile) for tile in stored_tiles(problem, tiling)]
+    return copied(problem, tiling, *lanes)["global_load_sectors"]
+
+
+def unstaged(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
+    """The work of threads that load an element of A and one of B from global memory for each FMA.
+
+    lanes : which element of a block's tile of C each thread computes
+    """
+    m, n, k, s = problem.m, problem.n, problem.k, number_format(problem.dtype).bytes
+    bm, bn, _ = tiling.block
+    rows_of_a, cols_only = axis(m, bm, k, s), axis(n, bn, 0, s)
+    rows_only, cols_of_b = axis(m, bm, 0, s), axis(n, bn, 1, s)
+    load_a = global_access(
+        "load", s, lanes, lanes.row * k, rows_of_a, cols_only, axis(k, 1, 1, s)
+    )  # fmt: skip
+    load_b = global_access("load", s, lanes, lanes.col, rows_only, cols_of_b, axis(k, 1, n, s))
+    counters = load_a + load_b + update_c(problem, tiling, lanes)
+    across, down = tiling.grid(problem)
+    touched = 2 if problem.beta != 0 else 1  # C is read, too
+    flops = 2 * (down * bm) * (across * bn) * k
+    lane_bytes = counters.pop("lane_bytes")
+    return Work(
+        l1_wavefronts=counters.pop("l1_cycles"),
+        counters=counters,
+        flops={problem.accumulate: flops},
+        l2_bytes=s * (across * m * k + down * k * n) + touched * problem.array_bytes[2],
+        chain=(1, k),
+        instructions=instructions(flops, lane_bytes),
+    )
+
+
+__all__ = [
+    "Lanes",
+    "Work",
+    "copied",
+    "global_access",
+    "in_turn",
+    "of_matrix",
+    "plane",
+    "shared_access",
+    "staged",
+    "unstaged",
+    "update_c",
+]
