@@ -16,7 +16,7 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.roofline import clocks, intensities
 from gemmlab.plots import number, si
-from gemmlab.plots.memories import NAMES
+from gemmlab.plots.roofline import NAMES
 from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 

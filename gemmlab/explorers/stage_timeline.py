@@ -13,9 +13,9 @@ from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.timeline import rung, simulated, times
 from gemmlab.plots import number
-from gemmlab.plots.ring import TURNS
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import percent
+from gemmlab.plots.timeline import TURNS
 
 KERNELS = (*kernels.TENSOR_CORE_TMA, kernels.warp_specialised)
 STEPS = 16  # that can be chosen: two tiles of C

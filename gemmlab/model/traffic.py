@@ -6,8 +6,9 @@ transactions of one load or store by such lanes, over the whole grid or in a blo
 
 The counts are algebra, not execution, and exact as the source is written, for operands whose first
 element lies at the start of a line: blocks whose addresses differ by whole lines make the same
-requests, so that one representative of each class is counted and multiplied. The compiler unrolls loops over a tile and may merge shared
-loads of neighbours into wider ones: a GPU's requests and wavefronts are then fewer than these.
+requests, so that one representative of each class is counted and multiplied. The compiler unrolls
+loops over a tile and may merge shared loads of neighbours into wider ones: a GPU's requests and
+wavefronts are then fewer than these.
 """
 
 from __future__ import annotations

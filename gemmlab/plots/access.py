@@ -18,7 +18,6 @@ from matplotlib.transforms import Bbox
 
 from gemmlab.model.transactions import BANKS, LINE, SECTOR, WARP, WORD
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.simt import Access
 
 COLUMNS = LINE // WORD  # words of a line, and as many banks
@@ -95,7 +94,7 @@ def access_map(
     ax.set_yticks(range(0, shown, step), found.rows[:shown:step])
     ax.set_xlim(columns.start - 0.5, columns.stop - 0.5)
     ax.set_ylim(max(shown, 1) - 0.5, -0.5)
-    describe(ax, _finding(access, found, list(chosen)), "access")
+    style.describe(ax, _finding(access, found, list(chosen)), "access")
     return artists
 
 

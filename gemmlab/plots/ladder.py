@@ -1,8 +1,12 @@
-"""The ladder at one size: the speed of each rung beside the library's and the peak."""
+"""Numbers as horizontal bars that say their values.
+
+`bars` draws a few of one kind. `ladder` draws the rungs of the ladder at one size: the speed of
+each beside the library's and the peak.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -14,7 +18,6 @@ from gemmlab.formats import number_format
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 HEIGHT = 0.62  # of a bar, of the distance between two
 
@@ -73,7 +76,7 @@ def ladder(
     ax.tick_params(axis="y", labelsize=style.LABEL)
     if points:
         ax.legend(handles=[predicted], loc="upper left", fontsize=style.NOTE, frameon=False)
-    describe(ax, _finding(measurements, reference, peak), "ladder")
+    style.describe(ax, _finding(measurements, reference, peak), "ladder")
     return LadderArtists(bars, texts, predicted, limits)
 
 
@@ -130,3 +133,31 @@ def _short(dtype: str) -> str:
     """FP16 for "float16", BF16 for "bfloat16"."""
     name = number_format(dtype).ptx.upper()
     return f"FP{name[1:]}" if name.startswith("F") else name
+
+
+def bars(ax: Axes, values: Mapping[str, float], unit: str) -> BarContainer:
+    """Draw each value as a bar from the first at the top down, with its value beside it.
+
+    values : name -> number of at least 0, in `unit`
+    Raises ValueError where there are no values, or one below 0.
+
+    >>> from gemmlab import plots
+    >>> figure, (ax,) = plots.figure(5, 1.5)
+    >>> artists = plots.bars(ax, {"before": 2e-3, "after": 5e-4}, "s")
+    >>> plots.alt(figure)
+    'Bars: before 2 ms, after 500 µs.'
+    """
+    if not values or min(values.values()) < 0:
+        raise ValueError(f"values={dict(values)!r}; use at least one, and none below 0")
+    style.prepare(ax)
+    drawn = ax.barh(list(range(len(values))), list(values.values()), HEIGHT, color=style.SKY)
+    texts = [style.si(value, unit) for value in values.values()]
+    ax.bar_label(drawn, texts, padding=5, fontsize=style.LABEL, color=style.INK)
+    ax.set_yticks(range(len(values)), list(values))
+    ax.tick_params(axis="y", labelsize=style.LABEL)
+    ax.set(xticks=[], ylim=(len(values) - 0.5, -0.5), xlim=(0, 1.25 * max(values.values()) or 1))
+    ax.spines["bottom"].set_visible(False)
+    ax.grid(visible=False)
+    pairs = [f"{name} {text}" for name, text in zip(values, texts, strict=True)]
+    style.describe(ax, f"Bars: {', '.join(pairs)}.", "bars")
+    return drawn

@@ -14,7 +14,6 @@ from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 PIECE, LINE = 8, 64  # elements of 2 bytes in a piece of 16 bytes, and in a line of 128
 PLACES = LINE // PIECE  # of a line, four banks each
@@ -78,7 +77,7 @@ def pieces(
     below = "banks, and marked pieces in them" if marked else "banks"
     ax.set_xlabel(f"box: row.piece; foot: {below}", fontsize=style.NOTE, color=style.INK)
     style.title(ax, title)
-    describe(ax, _finding(elements.size, lines, marked, counts), "pieces")
+    style.describe(ax, _finding(elements.size, lines, marked, counts), "pieces")
     return artists
 
 

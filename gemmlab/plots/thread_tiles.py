@@ -13,7 +13,6 @@ from matplotlib.text import Text
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.tiling import WARP
 
 Item = Prediction | Measurement
@@ -89,7 +88,7 @@ def thread_tiles(
     quantity = "Shared wavefronts per FMA of a warp" if counted else "Speed"
     observed = "".join(f"; {len(points)} {origin}" for origin, points in seen.items())
     finding = f"{quantity} of each thread tile, predicted: {', '.join(told)}{observed}."
-    describe(ax, finding, "thread tiles")
+    style.describe(ax, finding, "thread tiles")
     return artists
 
 
@@ -138,7 +137,7 @@ def resources(
         text.set_position((seconds / prediction.seconds + 0.02, text.get_position()[1]))
         text.set_text(words)
     told = [f"{' '.join(name.split())} {words}" for name, words in zip(NAMES, said, strict=True)]
-    describe(
+    style.describe(
         ax, f"What each resource needs alone: {', '.join(told)}. {prediction.limiter} decides.",
         "resources",
     )  # fmt: skip

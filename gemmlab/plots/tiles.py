@@ -10,7 +10,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -79,7 +78,7 @@ def tiles(
     artists.key.set_text(
         f"dark: block ({block[0]}, {block[1]}) in step {step}; pale: its other steps"
     )
-    describe(ax, _finding(problem, tiling, block, step), "tiles")
+    style.describe(ax, _finding(problem, tiling, block, step), "tiles")
     ax.set_xlim(-3 * gap, max(k + gap + n, across * bn + k + gap) + gap / 4)
     ax.set_ylim(max(k + gap + m, down * bm + k + gap) + 1.4 * gap, -1.4 * gap)
     return artists

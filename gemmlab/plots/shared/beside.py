@@ -16,7 +16,6 @@ from matplotlib.text import Text
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.plots.sizes import QUANTITIES, value
 from gemmlab.tiling import Tiling
 
@@ -98,7 +97,9 @@ def beside(
         )
         if known
     ]
-    describe(ax, f"{QUANTITIES[quantity][0].capitalize()}: {'; '.join(told) or 'none'}.", "rows")
+    style.describe(
+        ax, f"{QUANTITIES[quantity][0].capitalize()}: {'; '.join(told) or 'none'}.", "rows"
+    )
     return artists
 
 
