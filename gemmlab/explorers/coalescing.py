@@ -9,9 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import plots, simulate
 from gemmlab.arguments import whole_number
-from gemmlab.explorers.shared.base import Explorer
+from gemmlab.explorers.shared.base import Explorer, Picture
 from gemmlab.explorers.shared.controls import Number, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number

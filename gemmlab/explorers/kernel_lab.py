@@ -12,12 +12,9 @@ from gemmlab import kernels, plots
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, field, offer, sizes_of
-from gemmlab.explorers.shared.forecasts import Forecasts
-from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.shared.readout import expected, observed
-from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.explorers.shared.running import Choice, Forecasts, Runner, expected, observed
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator, trial

@@ -7,9 +7,8 @@ from contextlib import suppress
 from gemmlab import kernels, plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement

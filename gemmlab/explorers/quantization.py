@@ -11,9 +11,8 @@ import numpy as np
 from gemmlab import kernels, plots
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement

@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from gemmlab import plots
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import dropdown, real_field
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.numerics import FORMATS, ROUNDINGS, Format, decode, encode, round_to, ulp
 from gemmlab.plots import number
 from gemmlab.plots.shared import style

@@ -8,9 +8,8 @@ import ipywidgets as widgets
 
 from gemmlab import kernels, plots
 from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.timeline import rung, simulated, times
 from gemmlab.plots import number
 from gemmlab.plots.shared import style

@@ -11,11 +11,9 @@ from gemmlab import kernels, plots
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.job import Job
-from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.explorers.shared.running import Choice, Job, Runner
 from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told

@@ -12,9 +12,8 @@ from gemmlab import kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
