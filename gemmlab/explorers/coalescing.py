@@ -102,7 +102,7 @@ class Coalescing(Explorer):
         ])  # fmt: skip
 
     def _draw_axes(self) -> None:
-        """What does not change: axes, labels, the legend, the lines of 128 bytes."""
+        """Draw what does not change: axes, labels, the legend, the lines of 128 bytes."""
         ax = self.curve_axes
         style.prepare(ax)
         style.plain_axis(ax.xaxis, "stride", "elements")

@@ -30,7 +30,7 @@ FIRST = {"gpu": 4096, "recorded": 4096, "simulator": 128, "cpu": 256}  # sizes, 
 
 
 class Place(NamedTuple):
-    """What of a run decides which one it is."""
+    """A run is told from others by its place."""
 
     kernel: str
     tiling: Tiling | None
@@ -218,7 +218,7 @@ class KernelLab(Runner):
         return rows
 
     def _all(self, target: Device, backend: str) -> list[Measurement]:
-        """What is recorded on the device and, after it, what was run here on this backend."""
+        """List what is recorded on the device and, after it, what was run here on this backend."""
         same = backend == "recorded" or (backend == "gpu" and target.name == self.device.name)
         stored = [m for m in self._recorded if m.kernel in self.family] if same else []
         return stored + [m for m in self.history if m.backend == backend]

@@ -82,7 +82,7 @@ class Roofline(Explorer):
 
 
 def describe(p: Prediction, target: Device) -> str:
-    """What limits a problem on a device, with intensity, ops:byte, times and speed."""
+    """Say what limits a problem on a device, with intensity, ops:byte, times and speed."""
     dtype = p.problem.dtype
     peak, ridge = target.peak_of(dtype), target.ops_per_byte(dtype)
     roof = f"{si(peak, 'FLOP/s')} ÷ {si(target.dram_bandwidth, 'B/s')}"

@@ -24,7 +24,7 @@ REACH = 3  # numbers of the format to the left of x, and to its right
 
 
 def parts(form: Format) -> list[str]:
-    """What each bit of a format is, from the left.
+    """Name what each bit of a format is, from the left.
 
     >>> parts(FORMATS["bfloat16"])[:3], len(parts(FORMATS["tf32"]))
     (['sign', 'exponent', 'exponent'], 19)

@@ -32,7 +32,7 @@ def found(name: str) -> Ring:
 
 
 class StageTimeline(Explorer):
-    """What each stage of a ring is in, and what who fills and empties it does, cycle by cycle.
+    """The explorer shows, cycle by cycle, each stage of a ring and those who fill and empty it.
 
     kernel : one of `KERNELS`, by name
     step : the step of a block, 0 to 15, from which on cycles are shown: its stage is asked for

@@ -54,7 +54,7 @@ def ringed(block: tuple[int, int, int], stages: int) -> Tiling:
 
 
 class Code(NamedTuple):
-    """What the compiled code of a tiling tells.
+    """The compiled code of a tiling tells this.
 
     seconds : of the launch; blocks : that share an SM; multiply : cycles of a block's step if no
     result had to be waited for
@@ -85,7 +85,7 @@ def _limited(tiling: Tiling, device: Device) -> Code:
 
 
 def _recorded(device: Device) -> dict[Tiling, Measurement]:
-    """What is recorded on a device, by the tiling; nothing where nothing is."""
+    """Find what is recorded on a device, by the tiling; nothing where nothing is."""
     try:
         found = records.load(device.name, KERNEL)
     except LookupError:
@@ -132,7 +132,7 @@ class Stages(Runner):
 
     @property
     def tiling(self) -> Tiling:
-        """What the controls say."""
+        """The tiling that the controls say."""
         return ringed(self.tile.value, self.stages.value)
 
     @property
@@ -186,7 +186,7 @@ class Stages(Runner):
         return pipeline_of(KERNEL, self.device, chosen, PROBLEM, multiply)
 
     def _known(self, chosen: Tiling) -> Code | None:
-        """What the code says of products: of this tiling, or of another with its tile."""
+        """Find what the code says of products: of this tiling, or of another with its tile."""
         found = {t.stages: c for t, c in self.codes.items()
                  if t.block == chosen.block and isinstance(c, Code)}  # fmt: skip
         return found.get(chosen.stages) or next(iter(found.values()), None)

@@ -136,7 +136,7 @@ class Swizzle(Explorer):
         )
 
     def _draw_axes(self) -> None:
-        """What does not change: predictions for all rows, labels, the legend."""
+        """Draw what does not change: predictions for all rows, labels, the legend."""
         ax = self.cost_axes
         style.prepare(ax)
         style.plain_axis(ax.yaxis, "wavefronts of shared loads per mma")

@@ -129,7 +129,7 @@ def simulated(policy: Policy, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def bound(policy: Policy, a: np.ndarray, b: np.ndarray) -> float:
-    """What |C − A·B| / |A||B| cannot exceed, over all elements, while no sum is subnormal.
+    """Bound |C − A·B| / |A||B| over all elements, while no sum is subnormal.
 
     What splits lose and what is left out is taken from A and B; for the sums, see
     `numerics.tensor_core_bound`: parts of `every` instructions in the Tensor Core, added outside.
@@ -216,7 +216,7 @@ def ran(chosen: Policy, k: int, size: int, values: str) -> np.ndarray:
 
 @cache
 def limit(chosen: Policy, k: int, size: int, values: str) -> float:
-    """What the error cannot exceed, as `policies.bound` says."""
+    """Bound the error, as `bound` does."""
     return bound(chosen, *operands(k, size, values))
 
 

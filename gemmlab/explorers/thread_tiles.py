@@ -30,7 +30,7 @@ def tiling(tm: int, tn: int) -> Tiling:
 
 
 def tilings(kernel: Kernel) -> list[Tiling]:
-    """Those of the thread tiles that a kernel can use."""
+    """Find the tilings of the thread tiles that a kernel can use."""
     found = []
     for sides in THREAD_TILES:
         try:

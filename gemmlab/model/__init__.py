@@ -48,7 +48,7 @@ class Predictable(Protocol):
 
 @dataclass(frozen=True)
 class Prediction(Rates):
-    """What the model says of one problem on one device; fields are named as in `Measurement`.
+    """The model says this of one problem on one device; fields are named as in `Measurement`.
 
     flops : of the product, 2mnk [FLOP]
     bytes : traffic by memory level [B]: "dram", and with a kernel "l2", "global" (sectors
@@ -84,7 +84,7 @@ class Prediction(Rates):
 
     @property
     def limiter(self) -> str:
-        """What limits: "math", "issue", "latency", "DRAM", "L2", "L1" or "shared memory".
+        """The limiter is "math", "issue", "latency", "DRAM", "L2", "L1" or "shared memory".
 
         The last two are one unit, which is called after what it serves for most of its time.
         """
@@ -189,7 +189,7 @@ def _times(
 
 
 def _l2_bandwidth(work: Work, device: Device) -> float:
-    """What L2 gives at most [B/s]: more where the TMA copies, for whom lines come whole."""
+    """L2 gives so much at most [B/s]: more where the TMA copies, for which lines come whole."""
     by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
     return by_tma or device.l2_bandwidth
 

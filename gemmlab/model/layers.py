@@ -106,7 +106,7 @@ def layer_norm(rows: int, width: int, dtype: str = "float16") -> Layer:
 
 
 def _each(elements: int, flops: int, dtype: str, category: str) -> Layer:
-    """So many operations for each of the elements, which are read once and written once."""
+    """Count the same operations for each element, which is read once and written once."""
     elements = whole_number("elements", elements)
     return Layer(flops * elements, 2 * number_format(dtype).bytes * elements, category)
 
@@ -249,7 +249,7 @@ class Convolution:
 
     @property
     def unrolled_bytes(self) -> int:
-        """What storing the unrolled x would take [B], batch·P·Q·channels·R·S·s."""
+        """The memory that the unrolled x would take [B], batch·P·Q·channels·R·S·s."""
         return self.forward.array_bytes[0]
 
     @property
@@ -355,13 +355,13 @@ class Attention:
 
     @property
     def apart(self) -> Layer:
-        """All three as launches of their own: the scores are written and read in between."""
+        """The layer as three launches: the scores are written and read in between."""
         parts = self.scores, self.softmax, self.values
         return Layer(sum(p.flops for p in parts), sum(p.bytes for p in parts), DOT_PRODUCT)
 
     @property
     def fused(self) -> Layer:
-        """All three as one launch, whose scores stay on the chip: Q, K, V and the result move."""
+        """The layer as one launch, whose scores stay on the chip: Q, K, V and the result move."""
         q, k, _ = self.scores.gemm.array_bytes
         _, v, out = self.values.gemm.array_bytes
         return Layer(self.apart.flops, self.scores.count * (q + k + v + out), DOT_PRODUCT)

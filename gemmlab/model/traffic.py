@@ -39,19 +39,19 @@ class Lanes(NamedTuple):
     valid: np.ndarray
 
     def turned(self) -> Lanes:
-        """The same in a tile that is stored transposed."""
+        """Place the same lanes in a tile that is stored transposed."""
         return Lanes(self.col, self.row, self.valid)
 
     def row_alone(self) -> Lanes:
-        """The same rows, in column 0."""
+        """Keep the rows, and move all lanes to column 0."""
         return Lanes(self.row, np.zeros_like(self.col), self.valid)
 
     def col_alone(self) -> Lanes:
-        """The same columns, in row 0."""
+        """Keep the columns, and move all lanes to row 0."""
         return Lanes(np.zeros_like(self.row), self.col, self.valid)
 
     def repeated(self, rows: Iterable[int], cols: Iterable[int]) -> Lanes:
-        """The same lanes at each distance (r, c) of rows × cols, as further warps."""
+        """Repeat the lanes at each distance (r, c) of rows × cols, as further warps."""
         far = np.array(list(product(rows, cols)), np.int64)[:, :, None, None]
         row, col = far[:, 0] + self.row, far[:, 1] + self.col
         valid = np.broadcast_to(self.valid, row.shape)

@@ -21,7 +21,7 @@ PRECISION = 24  # bits of a float32 significand
 
 
 class Row(NamedTuple):
-    """One line of the figure: its name, its magnitude, and the weight of the last bit kept."""
+    """A line of the figure has a name, a magnitude, and the weight of the last bit kept."""
 
     name: str
     value: Fraction
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 class AlignmentArtists(NamedTuple):
-    """What `alignment` draws: the boxes, their digits, and the line where terms are cut."""
+    """`alignment` draws these: the boxes, their digits, and the line where terms are cut."""
 
     image: AxesImage
     digits: list[Text]

@@ -78,7 +78,7 @@ def _ratios(groups: dict[tuple[str, str], list[Pair]]) -> str:
 
 
 class CounterArtists(NamedTuple):
-    """What `counters` draws, one of each for every counter."""
+    """`counters` draws one of each of these for every counter."""
 
     predicted: tuple[Rectangle, ...]
     counted: tuple[Rectangle, ...]

@@ -23,14 +23,14 @@ HEIGHT = 0.62  # of a bar, of the distance between two
 
 
 class Speed(NamedTuple):
-    """What a kernel was expected to reach."""
+    """A kernel was expected to reach this speed."""
 
     kernel: str
     flops_per_second: float
 
 
 class LadderArtists(NamedTuple):
-    """What `ladder` draws: a bar and a text for each rung, the predictions, the two limits."""
+    """`ladder` draws these: a bar and a text for each rung, the predictions, the two limits."""
 
     bars: BarContainer
     texts: list[Text]

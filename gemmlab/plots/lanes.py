@@ -28,7 +28,7 @@ SPREAD = colormaps["cividis_r"]  # from light to dark, and told apart by everybo
 
 
 class LaneArtists(NamedTuple):
-    """What `lane_map` draws: the boxes, and the numbers written into them."""
+    """`lane_map` draws these: the boxes, and the numbers written into them."""
 
     boxes: QuadMesh
     numbers: list[Text]
@@ -96,7 +96,7 @@ def _side(ax: Axes, rows: int, columns: int) -> float:
 
 
 def _finding(owners: np.ndarray, marked: int | None, who: str) -> str:
-    """How many own how much, and what the marked one owns."""
+    """Say how many lanes own how much, and what the marked one owns."""
     rows, columns = owners.shape
     there = np.unique(owners[owners >= 0])
     text = (

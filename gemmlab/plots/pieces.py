@@ -1,4 +1,4 @@
-"""Where the pieces of a tile lie in shared memory: lines of 128 bytes, and the banks below them."""
+"""The pieces of a tile lie in shared memory, in lines of 128 bytes with the banks below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DARKEST = 0.45  # so that ink is read on all of them
 
 
 class PieceArtists(NamedTuple):
-    """What `pieces` draws: a box for each place, and the name of the piece that lies there."""
+    """`pieces` draws these: a box for each place, and the name of the piece that lies there."""
 
     boxes: QuadMesh
     names: list[Text]

@@ -30,7 +30,7 @@ Points = tuple[Sequence[float], Sequence[float]]  # sizes, values
 
 
 def of_waves(q: Quantization, places: np.ndarray) -> np.ndarray:
-    """What the tiles at these numbers belong to: full waves in turn, the last one if it is not."""
+    """Sort the tiles at these numbers: into full waves in turn, or the last one if it is not."""
     wave = places // q.wave
     looks = np.where(wave % 2, EVEN, ODD)
     looks[(wave == q.waves - 1) & (q.tail < q.wave)] = TAIL
@@ -43,7 +43,7 @@ def of_waves(q: Quantization, places: np.ndarray) -> np.ndarray:
 
 @dataclass
 class CoverArtists:
-    """What `cover` draws: the tiles by wave, their edges, C, and what hangs over it."""
+    """`cover` draws these: the tiles by wave, their edges, C, and what hangs over it."""
 
     image: AxesImage
     grid: LineCollection
@@ -102,7 +102,7 @@ def _new_cover(ax: Axes) -> CoverArtists:
 
 @dataclass
 class WaveArtists:
-    """What `waves` draws: a row for each SM, and a column for each tile that one takes in turn."""
+    """`waves` draws these: a row for each SM, and a column for each tile that one takes in turn."""
 
     image: AxesImage
     grid: LineCollection
@@ -156,7 +156,7 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
 
 @dataclass
 class SawtoothArtists:
-    """What `sawtooth` draws: a line for each prediction, and marks for each kind of observation."""
+    """`sawtooth` draws these: a line for each prediction, marks for each kind of observation."""
 
     lines: dict[str, Line2D] = field(default_factory=dict)
     marks: dict[str, Line2D] = field(default_factory=dict)

@@ -31,7 +31,7 @@ MEMORIES = {
 
 
 class RoofArtists(NamedTuple):
-    """What `roofline` draws: the roof, each memory's slope, the ridge point, and their labels."""
+    """`roofline` draws these: the roof, each memory's slope, the ridge point, and their labels."""
 
     peak: Line2D
     slopes: dict[str, Line2D]
@@ -167,7 +167,7 @@ def points(
 
 
 def _finding(timed: Sequence[Prediction | Measurement], names: Sequence[str]) -> str:
-    """Each point in words; of many, those with the least and the most intensity."""
+    """Tell each point in words; of many, those with the least and the most intensity."""
     named = names if len(names) == len(timed) else [str(item.problem) for item in timed]
     told = [
         f"{name}, {style.origin(item)}, at {style.number(item.problem.intensity)} FLOP/B and "

@@ -24,7 +24,7 @@ FEW = 40  # rows, and pieces, that have room for edges, hatches and the number o
 
 @dataclass
 class ScheduleArtists:
-    """What `schedule` draws: whole tiles, pieces of tiles, and the numbers of their tiles."""
+    """`schedule` draws these: whole tiles, pieces of tiles, and the numbers of their tiles."""
 
     whole: PolyCollection
     parts: PolyCollection

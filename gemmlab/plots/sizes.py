@@ -43,7 +43,7 @@ def joined(problem: Gemm) -> bool:
 
 @dataclass
 class SizeArtists:
-    """What `sizes` draws of each series: a predicted line, observed dots, and bars around them.
+    """`sizes` draws these of each series: a predicted line, observed dots, and bars around them.
 
     odd : the marks at sizes that are not joined, of predictions and measurements
     labels : the texts of the legend
@@ -194,7 +194,7 @@ def _legend(ax: Axes, artists: SizeArtists) -> None:
 
 
 def _finding(series: dict[Key, list[Item]], quantity: str, limits: Mapping[str, float]) -> str:
-    """Where each series begins, ends and culminates, and which one leads at the largest size."""
+    """Say where each series begins, ends and culminates, and which leads at the largest size."""
     name, unit = QUANTITIES[quantity]
     told, last = [], {}
     for (kernel, origin), rows in series.items():

@@ -1,4 +1,4 @@
-"""What the issue slots of an SM are used for, and what the empty ones wait for.
+"""Bars show what the issue slots of an SM are used for, and what the empty ones wait for.
 
 `slots` adds the slots up; `warps` draws each warp over the cycles.
 """
@@ -54,14 +54,14 @@ READY = Look("ready: another's turn", style.GRID, (Reason.NOT_SELECTED,))
 
 
 class SlotArtists(NamedTuple):
-    """What `slots` draws: a bar and its number for each name, those of `USED` first."""
+    """`slots` draws these: a bar and its number for each name, those of `USED` first."""
 
     bars: tuple[Rectangle, ...]
     numbers: tuple[Annotation, ...]
 
     @property
     def moving(self) -> tuple[Rectangle | Annotation, ...]:
-        """All that changes while the axis stays."""
+        """The artists that change while the axis stays."""
         return *self.bars, *self.numbers
 
 
@@ -179,7 +179,7 @@ FINE, COARSE = Grain(12, slice(1, 11), slice(5, 7)), Grain(4, slice(0, 3), slice
 
 
 class WarpArtists(NamedTuple):
-    """What `warps` draws: the cells, the scheduler's own row below them, and the chosen slot."""
+    """`warps` draws these: the cells, the scheduler's own row below them, and the chosen slot."""
 
     cells: AxesImage
     slots: AxesImage
@@ -187,7 +187,7 @@ class WarpArtists(NamedTuple):
 
     @property
     def moving(self) -> tuple:
-        """All that changes while the same warps are shown."""
+        """The artists that change while the same warps are shown."""
         return self.cells, self.slots, self.chosen
 
 

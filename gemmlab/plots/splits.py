@@ -20,7 +20,7 @@ Points = tuple[Sequence[float], Sequence[float]]  # splits, values
 
 @dataclass
 class SplitsArtists:
-    """What `splits` draws: a line for each prediction, marks, and the library's time."""
+    """`splits` draws these: a line for each prediction, marks, and the library's time."""
 
     lines: dict[str, Line2D] = field(default_factory=dict)
     marks: dict[str, Line2D] = field(default_factory=dict)

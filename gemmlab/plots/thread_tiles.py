@@ -28,7 +28,7 @@ def wavefronts(item: Item) -> float | None:
 
 @dataclass
 class TileArtists:
-    """What `thread_tiles` draws: a line, dots for each origin, and the `origins` of its legend."""
+    """`thread_tiles` draws these: a line, dots for each origin, and the `origins` of its legend."""
 
     line: Line2D
     dots: dict[str, Line2D] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def _speed(item: Item) -> float | None:
 
 @dataclass
 class ResourceArtists:
-    """What `resources` draws: a bar for each resource, and its time in words."""
+    """`resources` draws these: a bar for each resource, and its time in words."""
 
     bars: BarContainer
     texts: list[Text]

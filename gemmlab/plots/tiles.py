@@ -18,7 +18,7 @@ MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
 
 
 class TileArtists(NamedTuple):
-    """What `tiles` draws, keyed by matrix: outline, grid, strip, tile in use, and name; a key."""
+    """`tiles` draws these, keyed by matrix: outline, grid, strip, tile in use, and name; a key."""
 
     outlines: dict[str, Rectangle]
     grids: dict[str, LineCollection]
@@ -98,7 +98,7 @@ def _finding(problem: Gemm, tiling: Tiling, block: tuple[int, int], step: int) -
 
 
 def _cuts(length: int, tile: int) -> range:
-    """Where tile edges lie inside 0 … length; none where they would lie too close to see."""
+    """Find the tile edges inside 0 … length; none where they would lie too close to see."""
     return range(tile, length, tile) if length / tile <= MOST_LINES else range(0)
 
 

@@ -1,4 +1,4 @@
-"""What happens when, row by row: copies, waits and arithmetic as bars over cycles.
+"""A timeline tells what happens when: copies, waits and arithmetic as bars over cycles.
 
 `ring` and `turns` make the rows for a ring of stages, predicted by a model and simulated.
 """
@@ -41,13 +41,13 @@ class Span:
 
     @property
     def cycles(self) -> float:
-        """How long it lasts."""
+        """The time that the span lasts."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class TimelineArtists:
-    """What `timeline` draws: the bars of each row, in the order of its spans."""
+    """`timeline` draws these: the bars of each row, in the order of its spans."""
 
     bars: dict[str, list[Rectangle]]
 
@@ -142,7 +142,7 @@ def _points(ax: Axes) -> tuple[float, float]:
 
 
 def _finding(rows: Mapping[str, Sequence[Span]], end: float, unit: str) -> str:
-    """Each row in words, when the last span ends, and how much of that time a row waits."""
+    """Tell each row in words, when the last span ends, and how much of that time a row waits."""
     told = []
     for name, row in rows.items():
         spans = (f"{s.what} {style.number(s.start)} to {style.number(s.end)}" for s in row)

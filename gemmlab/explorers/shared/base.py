@@ -115,7 +115,7 @@ class Picture:
 
     @property
     def png(self) -> bytes:
-        """What is shown, to be compared."""
+        """The bytes of the picture that is shown, to be compared."""
         return b"".join(panel.png for panel in self.panels)
 
     def draw(
@@ -138,7 +138,7 @@ class Picture:
 
 
 class Panel:
-    """One figure, and the HTML widget that shows it."""
+    """A panel is a figure and the HTML widget that shows it."""
 
     def __init__(self, figure: Figure) -> None:
         Canvas(figure)

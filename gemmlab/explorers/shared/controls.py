@@ -197,7 +197,7 @@ class Number(widgets.HBox):
         return self.number.read(str(proposal["value"]))
 
     def offer(self, stops: Sequence[int], value: int) -> None:
-        """Other stops, of another scale, and one of their numbers."""
+        """Offer other stops, of another scale, and choose one of their numbers."""
         name, self.stops = self.slider.description, stops
         self.number.read = lambda text: whole(text, name, self.least, stops[-1])
         self.number.text.tooltip = f"{name}: {_range(self.least, stops[-1])}"

@@ -198,13 +198,13 @@ class Runner(Explorer):
 
 
 def expected(p: Prediction, kernel: Kernel, target: Device, backend: str) -> str:
-    """What a run is predicted to show, before it has run."""
+    """Say what a run is predicted to show, before it has run."""
     name = f"{kernel.name} {p.tiling}" if p.tiling else kernel.name
     return f"{name} on {p.problem}: {_predicted(p, target)}\nPress Run ({backend}) to compare."
 
 
 def observed(m: Measurement, p: Prediction, target: Device) -> str:
-    """What a run showed, and its residual against the prediction."""
+    """Say what a run showed, and its residual against the prediction."""
     verdict = "right" if m.passed else "WRONG"
     first = (
         f"{style.series(m)} on {m.problem}, {m.source}: the result is {verdict} "
@@ -253,7 +253,7 @@ COMPILING = "it is being compiled …"
 
 
 class Asked(NamedTuple):
-    """What is predicted."""
+    """A forecast is asked for a kernel, a problem and a tiling."""
 
     kernel: Kernel
     problem: Gemm
@@ -297,7 +297,7 @@ class Forecasts:
         return all(job.wait(seconds) for job in self._jobs)
 
     def text(self, kernel: Kernel, run: Measurement, on: Device) -> str:
-        """What is predicted of a run on the device `on`; empty where none was begun for it."""
+        """Say what is predicted of a run on the device `on`; "" where none was begun."""
         asked = _asked(kernel, run)
         found = self._found.get(asked)
         if found is None:

@@ -85,7 +85,7 @@ LIFT = 16  # of a title above its axes, so that the source has a line of its own
 
 
 class Mark(NamedTuple):
-    """How points of one origin are drawn."""
+    """A mark says how points of one origin are drawn."""
 
     marker: str
     filled: bool
@@ -107,12 +107,12 @@ _ORIGIN = {
 
 
 def origin(item: Prediction | Measurement) -> str:
-    """Where a number comes from, as a key of `MARKS`."""
+    """Say where a number comes from, as a key of `MARKS`."""
     return "predicted" if isinstance(item, Prediction) else _ORIGIN[item.backend]
 
 
 def source(item: Prediction | Measurement) -> str:
-    """Where a number comes from, as figures say it."""
+    """Say where a number comes from, as figures say it."""
     return "predicted" if isinstance(item, Prediction) else item.source
 
 
