@@ -14,7 +14,7 @@ _MODULES = {
     if not module.ispkg
 }
 
-__all__ = sorted(_MODULES)
+__all__ = [*sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> type:
