@@ -36,7 +36,7 @@ from gemmlab.here.tools import stamp
 from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import flush, provenance
 from gemmlab.measure.benchmarks import REQUIRED, Part, Product
-from gemmlab.multiplication import arrays, calling, queue
+from gemmlab.multiplication import arrays, calling, plans
 from gemmlab.numerics import backward_error
 
 SIZES = (256, 512, 1024, 1536, 2048, 4096, 8192)
@@ -122,7 +122,7 @@ def parts(cupy: Any, a: Any, b: Any, rounds: int) -> list[Part]:
             flush(numba_cuda())
         events[0].record()
         for call, event in zip(bound.calls, events[1:], strict=True):
-            queue.go([call])
+            plans.go([call])
             event.record()
         events[-1].synchronize()
         rows.append([cupy.cuda.get_elapsed_time(*two) for two in pairwise(events)])

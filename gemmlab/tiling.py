@@ -83,7 +83,7 @@ class Tiling:
 
     @property
     def unsplit(self) -> Tiling:
-        """The same tiles, with k whole."""
+        """The tiling with the same tiles and k whole."""
         return replace(self, split=1) if self.split > 1 else self
 
     @property

@@ -1,39 +1,27 @@
 """Explorers: widgets that put the model's or a kernel's answer beside the controls.
 
 Each is a class whose arguments are the first values of its controls; it shows itself as the last
-expression of a cell.
+expression of a cell. Each has a module of its name: `KernelLab` is found in `kernel_lab`, and loads
+when it is first asked for.
 """
 
-from gemmlab.explorers.coalescing import Coalescing
-from gemmlab.explorers.dot_error import DotError
-from gemmlab.explorers.fragments import Fragments
-from gemmlab.explorers.kernel_lab import KernelLab
-from gemmlab.explorers.memories import Memories
-from gemmlab.explorers.quantization import Quantization
-from gemmlab.explorers.roofline import Roofline
-from gemmlab.explorers.rounding import Rounding
-from gemmlab.explorers.split_k import SplitK
-from gemmlab.explorers.stage_timeline import StageTimeline
-from gemmlab.explorers.stages import Stages
-from gemmlab.explorers.swizzle import Swizzle
-from gemmlab.explorers.tcec import Tcec
-from gemmlab.explorers.thread_tiles import ThreadTiles
-from gemmlab.explorers.timeline import Timeline
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "Coalescing",
-    "DotError",
-    "Fragments",
-    "KernelLab",
-    "Memories",
-    "Quantization",
-    "Roofline",
-    "Rounding",
-    "SplitK",
-    "StageTimeline",
-    "Stages",
-    "Swizzle",
-    "Tcec",
-    "ThreadTiles",
-    "Timeline",
-]
+_MODULES = {
+    "".join(word.capitalize() for word in module.name.split("_")): module.name
+    for module in iter_modules(__path__)
+    if not module.ispkg
+}
+
+__all__ = [*sorted(_MODULES)]
+
+
+def __getattr__(name: str) -> type:
+    if name not in _MODULES:
+        raise AttributeError(f"there is no explorer {name!r}; use one of {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,9 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import plots, simulate
 from gemmlab.arguments import whole_number
-from gemmlab.explorers.shared.base import Explorer
+from gemmlab.explorers.shared.base import Explorer, Picture
 from gemmlab.explorers.shared.controls import Number, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.plots import number
@@ -103,7 +102,7 @@ class Coalescing(Explorer):
         ])  # fmt: skip
 
     def _draw_axes(self) -> None:
-        """What does not change: axes, labels, the legend, the lines of 128 bytes."""
+        """Draw what does not change: axes, labels, the legend, the lines of 128 bytes."""
         ax = self.curve_axes
         style.prepare(ax)
         style.plain_axis(ax.xaxis, "stride", "elements")

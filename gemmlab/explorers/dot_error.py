@@ -10,9 +10,8 @@ from matplotlib.lines import Line2D
 
 from gemmlab import plots
 from gemmlab.device import architecture
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.numerics import (
     ACCUMULATIONS,
     FORMATS,

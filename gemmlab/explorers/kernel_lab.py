@@ -12,12 +12,9 @@ from gemmlab import kernels, plots
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, field, offer, sizes_of
-from gemmlab.explorers.shared.forecasts import Forecasts
-from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.shared.readout import expected, observed
-from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.explorers.shared.running import Choice, Forecasts, Runner, expected, observed
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator, trial
@@ -33,7 +30,7 @@ FIRST = {"gpu": 4096, "recorded": 4096, "simulator": 128, "cpu": 256}  # sizes, 
 
 
 class Place(NamedTuple):
-    """What of a run decides which one it is."""
+    """A run is told from others by its place."""
 
     kernel: str
     tiling: Tiling | None
@@ -221,7 +218,7 @@ class KernelLab(Runner):
         return rows
 
     def _all(self, target: Device, backend: str) -> list[Measurement]:
-        """What is recorded on the device and, after it, what was run here on this backend."""
+        """List what is recorded on the device and, after it, what was run here on this backend."""
         same = backend == "recorded" or (backend == "gpu" and target.name == self.device.name)
         stored = [m for m in self._recorded if m.kernel in self.family] if same else []
         return stored + [m for m in self.history if m.backend == backend]

@@ -7,16 +7,15 @@ from contextlib import suppress
 from gemmlab import kernels, plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.roofline import clocks, intensities
 from gemmlab.plots import number, si
-from gemmlab.plots.memories import NAMES
+from gemmlab.plots.roofline import NAMES
 from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 

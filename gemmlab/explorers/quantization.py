@@ -11,9 +11,8 @@ import numpy as np
 from gemmlab import kernels, plots
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
@@ -35,7 +34,7 @@ WAVES = 4.5  # of C that the sawtooth shows, at least
 
 @dataclass(frozen=True)
 class Scale:
-    """What can be set on one device: tiles, formats, and the stops of m, n and k; what comes first.
+    """A device has its own scale: tiles, formats, the stops of m, n and k, and what comes first.
 
     counted : whether kernels run there on the simulator; else times are predicted
     """
@@ -256,7 +255,7 @@ def _sizes(here: Scale, p: Gemm, tile: Tile) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _recorded(device: str, m: int, k: int, dtype: str, tile: Tile) -> dict[str, list[Measurement]]:
-    """What is recorded over n, by kernel: of cuBLAS, and of *pipelined* in tiles of this size."""
+    """Find what is recorded over n, by kernel: cuBLAS, and *pipelined* in tiles of this size."""
     found = {}
     for kernel in (kernels.pipelined, kernels.cublas):
         if device in records.devices() and kernel.default in (None, *_in(tile, kernel)):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gemmlab import plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si
@@ -83,7 +82,7 @@ class Roofline(Explorer):
 
 
 def describe(p: Prediction, target: Device) -> str:
-    """What limits a problem on a device, with intensity, ops:byte, times and speed."""
+    """Say what limits a problem on a device, with intensity, ops:byte, times and speed."""
     dtype = p.problem.dtype
     peak, ridge = target.peak_of(dtype), target.ops_per_byte(dtype)
     roof = f"{si(peak, 'FLOP/s')} ÷ {si(target.dram_bandwidth, 'B/s')}"

@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from gemmlab import plots
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import dropdown, real_field
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.numerics import FORMATS, ROUNDINGS, Format, decode, encode, round_to, ulp
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
@@ -25,7 +24,7 @@ REACH = 3  # numbers of the format to the left of x, and to its right
 
 
 def parts(form: Format) -> list[str]:
-    """What each bit of a format is, from the left.
+    """Name what each bit of a format is, from the left.
 
     >>> parts(FORMATS["bfloat16"])[:3], len(parts(FORMATS["tf32"]))
     (['sign', 'exponent', 'exponent'], 19)

@@ -10,9 +10,8 @@ from gemmlab import kernels, plots
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Number, Size, dropdown, offer
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends

@@ -8,14 +8,13 @@ import ipywidgets as widgets
 
 from gemmlab import kernels, plots
 from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.explorers.timeline import rung, simulated, times
 from gemmlab.plots import number
-from gemmlab.plots.ring import TURNS
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import percent
+from gemmlab.plots.timeline import TURNS
 
 KERNELS = (*kernels.TENSOR_CORE_TMA, kernels.warp_specialised)
 STEPS = 16  # that can be chosen: two tiles of C
@@ -33,7 +32,7 @@ def found(name: str) -> Ring:
 
 
 class StageTimeline(Explorer):
-    """What each stage of a ring is in, and what who fills and empties it does, cycle by cycle.
+    """The explorer shows, cycle by cycle, each stage of a ring and those who fill and empty it.
 
     kernel : one of `KERNELS`, by name
     step : the step of a block, 0 to 15, from which on cycles are shown: its stage is asked for

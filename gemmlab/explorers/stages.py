@@ -11,11 +11,9 @@ from gemmlab import kernels, plots
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.device import device as load_device
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.job import Job
-from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.explorers.shared.running import Choice, Job, Runner
 from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
@@ -56,7 +54,7 @@ def ringed(block: tuple[int, int, int], stages: int) -> Tiling:
 
 
 class Code(NamedTuple):
-    """What the compiled code of a tiling tells.
+    """The compiled code of a tiling tells this.
 
     seconds : of the launch; blocks : that share an SM; multiply : cycles of a block's step if no
     result had to be waited for
@@ -87,7 +85,7 @@ def _limited(tiling: Tiling, device: Device) -> Code:
 
 
 def _recorded(device: Device) -> dict[Tiling, Measurement]:
-    """What is recorded on a device, by the tiling; nothing where nothing is."""
+    """Find what is recorded on a device, by the tiling; nothing where nothing is."""
     try:
         found = records.load(device.name, KERNEL)
     except LookupError:
@@ -134,7 +132,7 @@ class Stages(Runner):
 
     @property
     def tiling(self) -> Tiling:
-        """What the controls say."""
+        """The tiling that the controls say."""
         return ringed(self.tile.value, self.stages.value)
 
     @property
@@ -188,7 +186,7 @@ class Stages(Runner):
         return pipeline_of(KERNEL, self.device, chosen, PROBLEM, multiply)
 
     def _known(self, chosen: Tiling) -> Code | None:
-        """What the code says of products: of this tiling, or of another with its tile."""
+        """Find what the code says of products: of this tiling, or of another with its tile."""
         found = {t.stages: c for t, c in self.codes.items()
                  if t.block == chosen.block and isinstance(c, Code)}  # fmt: skip
         return found.get(chosen.stages) or next(iter(found.values()), None)

@@ -10,9 +10,8 @@ from gemmlab import kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import dropdown, offer
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.tensor_core.shared.shared_layouts import LINE, PIECE, in_rows, swizzled
 from gemmlab.measure import backends
@@ -137,7 +136,7 @@ class Swizzle(Explorer):
         )
 
     def _draw_axes(self) -> None:
-        """What does not change: predictions for all rows, labels, the legend."""
+        """Draw what does not change: predictions for all rows, labels, the legend."""
         ax = self.cost_axes
         style.prepare(ax)
         style.plain_axis(ax.yaxis, "wavefronts of shared loads per mma")

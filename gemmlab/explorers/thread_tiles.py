@@ -6,11 +6,9 @@ from gemmlab import kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
-from gemmlab.explorers.shared.base import row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown
-from gemmlab.explorers.shared.picture import Picture
-from gemmlab.explorers.shared.readout import expected, observed
-from gemmlab.explorers.shared.running import Choice, Runner
+from gemmlab.explorers.shared.running import Choice, Runner, expected, observed
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
@@ -32,7 +30,7 @@ def tiling(tm: int, tn: int) -> Tiling:
 
 
 def tilings(kernel: Kernel) -> list[Tiling]:
-    """Those of the thread tiles that a kernel can use."""
+    """Find the tilings of the thread tiles that a kernel can use."""
     found = []
     for sides in THREAD_TILES:
         try:

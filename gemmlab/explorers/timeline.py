@@ -12,9 +12,8 @@ from gemmlab import kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
-from gemmlab.explorers.shared.base import Explorer, row
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
-from gemmlab.explorers.shared.picture import Picture
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
@@ -177,7 +176,7 @@ class Timeline(Explorer):
         )  # fmt: skip
 
     def _window(self, found: Steps) -> Window:
-        """What is shown of a run; a run that has ended has no warps."""
+        """Cut out of a run what is shown; a run that has ended has no warps."""
         timeline, first = found.run.timeline, found.run.cycles // 2 + self.start.value
         rows = self._rows
         issued = timeline.issued[rows, first : first + SHOWN]
@@ -200,7 +199,7 @@ class Timeline(Explorer):
 
     @property
     def _rows(self) -> slice:
-        """Of all warps, those that are shown."""
+        """Choose the warps that are shown."""
         return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
 
     def _offer_warps(self, warps: tuple[int, ...]) -> None:
@@ -215,7 +214,7 @@ class Timeline(Explorer):
 
 
 class Window(NamedTuple):
-    """What the explorer shows: rows of warps, columns of cycles.
+    """The explorer shows a window: rows of warps, columns of cycles.
 
     first : the cycle of the first column, counted from the middle of the run
     kinds, reasons : as `plots.warps` takes them
@@ -247,7 +246,7 @@ def _beside(chosen: Rung) -> str:
 
 
 def _step(found: Steps, whole: Steps, left_out: str) -> str:
-    """What a step takes, and what its slots do; beside the step of the whole SM if it is not."""
+    """Say what a step takes and what its slots do, beside the step of the whole SM if it is not."""
     waits = in_words(found.empty, EMPTY, 3)
     slots = f"Of its issue slots {in_words(found.used, USED, 2)}" + f"; empty: {waits}" * bool(
         waits
@@ -267,7 +266,7 @@ def _dearest(lines: list[LineCost]) -> str:
 
 
 def _slot(found: Steps, window: Window, at: int, cycle: int) -> str:
-    """What a warp does in a cycle: which instruction of which line, or why not yet."""
+    """Say what a warp does in a cycle: which instruction of which line, or why not yet."""
     who = f"Warp {window.warps[at]}, cycle {window.first + cycle:,}"
     after = window.ahead[at, cycle:]
     coming = after[after >= 0]

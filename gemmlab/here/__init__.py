@@ -1,1 +1,1 @@
-"""What the machine is that runs this: its GPU, its processor, the `Device` that these make."""
+"""The machine that runs this is found out: its GPU and its processor, each as a `Device`."""

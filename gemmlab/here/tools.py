@@ -1,4 +1,4 @@
-"""What is installed on this machine: NVIDIA's tools for compiled code, and the versions of all.
+"""The tools for compiled code that NVIDIA makes are found here, and the versions of all.
 
 `ptxas` comes with the wheel nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit
 has both. A record says by which versions it was made: `stamp` tells them for all records alike, and
@@ -25,7 +25,7 @@ UNKNOWN = "unknown"  # of what the driver does not report
 
 @cache
 def tool(name: str) -> Path:
-    """Where "ptxas" or "nvdisasm" is; RuntimeError that says how to get it where there is none."""
+    """Find "ptxas" or "nvdisasm"; RuntimeError that says how to get it where there is none."""
     found = None
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
@@ -46,7 +46,7 @@ def tool_version(name: str) -> str:
 
 
 def run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
-    """What a tool says; RuntimeError with its words where it refuses."""
+    """Run a tool and return what it says; RuntimeError with its words where it refuses."""
     done = subprocess.run([tool(name), *arguments], capture_output=True, encoding="utf-8")
     if done.returncode:
         raise RuntimeError(f"{name} refused the code: {(done.stderr or done.stdout).strip()}")
@@ -54,7 +54,7 @@ def run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def stamp(*names: str) -> dict[str, str]:
-    """What each name stands for, on this machine and now.
+    """Tell the version of each name, on this machine and now.
 
     names : "date" (ISO 8601 in UTC), "driver", "python", "ptxas" and "nvdisasm", or a Python
         package, with underscores, as in "numba_cuda"

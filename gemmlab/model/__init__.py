@@ -48,7 +48,7 @@ class Predictable(Protocol):
 
 @dataclass(frozen=True)
 class Prediction(Rates):
-    """What the model says of one problem on one device; fields are named as in `Measurement`.
+    """The model says this of one problem on one device; fields are named as in `Measurement`.
 
     flops : of the product, 2mnk [FLOP]
     bytes : traffic by memory level [B]: "dram", and with a kernel "l2", "global" (sectors
@@ -84,7 +84,7 @@ class Prediction(Rates):
 
     @property
     def limiter(self) -> str:
-        """What limits: "math", "issue", "latency", "DRAM", "L2", "L1" or "shared memory".
+        """The limiter is "math", "issue", "latency", "DRAM", "L2", "L1" or "shared memory".
 
         The last two are one unit, which is called after what it serves for most of its time.
         """
@@ -118,27 +118,30 @@ def predict(
     'math'
     """
     target = load_device(device) if isinstance(device, str) else device
-    dram = problem.dram_bytes
     if kernel is None:
         if tiling is not None:
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
-        times = least_times(problem, target)
-        return Prediction(problem, target.name, None, None, problem.flops, {"dram": dram}, times)
+        times, traffic = least_times(problem, target), {"dram": problem.dram_bytes}
+        return Prediction(problem, target.name, None, None, problem.flops, traffic, times)
 
     if kernel.work is None:
         raise ValueError(f"there is no model of {kernel.name}; leave out kernel= for the ideal one")
     if target.kind != "gpu":
         raise ValueError(f"{kernel.name} runs on GPUs and {target.title} is none; use a GPU's name")
     kernel.check_problem(problem)
-    tiling = kernel.choose(tiling, problem, target)
-    grid, block = kernel.launch(problem, tiling, target)
+    return _of_kernel(problem, target, kernel, kernel.choose(tiling, problem, target))
+
+
+def _of_kernel(problem: Gemm, device: Device, kernel: Predictable, tiling: Tiling) -> Prediction:
+    """The prediction for a kernel that has a model and can run the problem in this tiling."""
+    grid, block = kernel.launch(problem, tiling, device)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
     work = kernel.work(problem, tiling).with_blocks(launch.blocks)
-    occupancy.check_block(target, launch.threads, launch.shared_bytes)
+    occupancy.check_block(device, launch.threads, launch.shared_bytes)
     count = work.counters
     shared = count["shared_load_wavefronts"] + count["shared_store_wavefronts"]
     traffic = {
-        "dram": dram,
+        "dram": problem.dram_bytes,
         "l2": work.l2_bytes,
         "global": SECTOR * (count["global_load_sectors"] + count["global_store_sectors"]),
         "shared": LINE * shared,
@@ -147,24 +150,10 @@ def predict(
     # them decides when its own resources are done.
     tiles = 0 if kernel.splits else math.prod(tiling.grid(problem))
     pieces = max(math.prod(kernel.configure(problem, tiling)[0]), tiles)
-    imbalance = occupancy.waves(target, pieces, 1) * target.sms / pieces
-    on_sm = {
-        "math": max(flops / target.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,
-        # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
-        "l1": work.l1_wavefronts / (target.sms * target.clock) * imbalance,
-    }
-    if target.issue_per_cycle_per_sm and work.instructions:
-        slots = target.sms * target.clock * target.issue_per_cycle_per_sm
-        on_sm["issue"] = work.instructions / slots * imbalance
-    latency = _latency(work, launch, target)
-    times = {**on_sm, "dram": dram / target.dram_bandwidth, "latency": latency}
-    if launch.blocks < target.sms:  # too little work to fill the device: no resource of it is short
-        times["latency"] = max(times["latency"], *on_sm.values())
-        times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
-    if target.l2_bandwidth:
-        times["l2"] = work.l2_bytes / _l2_bandwidth(work, target)
+    imbalance = occupancy.waves(device, pieces, 1) * device.sms / pieces
+    times = _times(traffic["dram"], work, launch, device, imbalance)
     return Prediction(
-        problem, target.name, kernel.name, tiling, problem.flops, traffic, times, work.counters,
+        problem, device.name, kernel.name, tiling, problem.flops, traffic, times, work.counters,
         shared / work.l1_wavefronts if work.l1_wavefronts else 0.0,
     )  # fmt: skip
 
@@ -177,8 +166,30 @@ class _Launch(NamedTuple):
     shared_bytes: int
 
 
+def _times(
+    dram: int, work: Work, launch: _Launch, device: Device, imbalance: float
+) -> dict[str, float]:
+    """Divide the work by what each resource gives; the busiest SM has `imbalance` of the mean."""
+    on_sm = {
+        "math": max(flops / device.peak_of(pipe) for pipe, flops in work.flops.items()) * imbalance,
+        # L1 and shared memory are one unit: together they pass one 128-byte wavefront a cycle.
+        "l1": work.l1_wavefronts / (device.sms * device.clock) * imbalance,
+    }
+    if device.issue_per_cycle_per_sm and work.instructions:
+        slots = device.sms * device.clock * device.issue_per_cycle_per_sm
+        on_sm["issue"] = work.instructions / slots * imbalance
+    latency = _latency(work, launch, device)
+    times = {**on_sm, "dram": dram / device.dram_bandwidth, "latency": latency}
+    if launch.blocks < device.sms:  # too little work to fill the device: no resource of it is short
+        times["latency"] = max(times["latency"], *on_sm.values())
+        times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
+    if device.l2_bandwidth:
+        times["l2"] = work.l2_bytes / _l2_bandwidth(work, device)
+    return times
+
+
 def _l2_bandwidth(work: Work, device: Device) -> float:
-    """What L2 gives at most [B/s]: more where the TMA copies, for whom lines come whole."""
+    """L2 gives so much at most [B/s]: more where the TMA copies, for which lines come whole."""
     by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
     return by_tma or device.l2_bandwidth
 

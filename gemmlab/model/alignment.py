@@ -53,7 +53,7 @@ def multiples(name: str) -> Multiples:
 
 
 def recommended_bytes(device: Device) -> int:
-    """What rows should be a multiple of on `device` [B]: 128 on an A100, else 16.
+    """Rows should be a multiple of so much on `device` [B]: 128 on an A100, else 16.
 
     The guide says the former of the A100 alone.
     """

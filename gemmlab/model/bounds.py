@@ -20,7 +20,7 @@ RESOURCES = {
 
 
 def least_times(problem: Product, device: Device) -> dict[str, Any]:
-    """What an ideal implementation needs of each resource [s].
+    """Tell how long an ideal implementation needs each resource [s].
 
     "math" = 2mnk / peak, "dram" = compulsory bytes / bandwidth, "latency" = one round trip to DRAM.
     Raises ValueError for a format without a rate on `device`.
@@ -44,7 +44,7 @@ def longest(times: Mapping[str, Any]) -> np.ndarray:
 
 
 class Rates:
-    """What follows from `flops`, `bytes` and `seconds`, of one prediction or of many."""
+    """These rates follow from `flops`, `bytes` and `seconds`, of one prediction or of many."""
 
     flops: Any
     bytes: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class Predictions(Rates):
-    """What the model says of many products on one device: `Prediction`'s fields, as arrays.
+    """The model says this of many products on one device: `Prediction`'s fields, as arrays.
 
     flops : [FLOP]; bytes : traffic by memory level [B]; times : what each resource needs [s]
     """
@@ -86,7 +86,7 @@ class Predictions(Rates):
 
     @property
     def limiter(self) -> np.ndarray:
-        """What limits the speed of each, in words: "math", "latency" or "DRAM"."""
+        """The limiter of each product, in words: "math", "latency" or "DRAM"."""
         return longest({RESOURCES[resource]: time for resource, time in self.times.items()})
 
 

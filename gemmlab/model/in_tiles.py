@@ -24,7 +24,7 @@ RESOLUTION = 0.05  # bounds that differ by less say nothing of which kernel is t
 
 @dataclass(frozen=True, eq=False)
 class InTiles:
-    """What the model says of one product, or of many, in tiles of one size.
+    """The model says this of one product, or of many, in tiles of one size.
 
     times : what each resource needs alone [s], as in `Prediction`
     workspace : bytes of the partial sums that a split of k stores [B]
@@ -52,7 +52,7 @@ class InTiles:
 
     @property
     def limiter(self) -> Any:
-        """What limits the speed before the reduction, in words as in `Prediction`."""
+        """The limiter of the speed before the reduction, in words as in `Prediction`."""
         words = RESOURCES | {"l1": "shared memory"}  # which is all that L1 does here
         return longest({words[resource]: time for resource, time in self.times.items()})
 

@@ -1,4 +1,4 @@
-"""What limits an operation, in the five steps of a rule of thumb: latency, math or memory.
+"""A rule of thumb tells in five steps what limits an operation: latency, math or memory.
 
 Source: NVIDIA GPU Performance Background User's Guide, "Summary". `predict` answers the same
 question from times; the rule needs nothing but a launch's size and two ratios.
@@ -51,7 +51,7 @@ class Limiter:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Each step as a sentence."""
+        """The steps as sentences."""
         enough = "enough" if self.parallel else "not enough"
         side = "above" if self.intensity > self.ops_per_byte else "not above"
         usual = "memory, as a rule"

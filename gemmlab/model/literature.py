@@ -1,4 +1,4 @@
-"""What others measured and published: values with their sources, beside which predictions stand.
+"""Predictions stand beside what others measured and published: values with their sources.
 
 They are no records of gemmlab's: nothing but what was printed is known of how they came about.
 """
@@ -18,7 +18,7 @@ UNITS = ("FLOP/s", "1")
 
 @dataclass(frozen=True)
 class Published:
-    """One published value.
+    """A published value stands with its source.
 
     what : was measured; device : a name in `gemmlab.device.names()`
     value : in `unit`, SI, or "1" for a ratio; source : where it is printed
@@ -44,7 +44,7 @@ class Published:
 
 @cache
 def published() -> dict[str, Published]:
-    """All published values by name.
+    """Read all published values, by name.
 
     >>> found = published()["cublas_float16_8192"]
     >>> found.value / 1e12, str(found.problem), found.device

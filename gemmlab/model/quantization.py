@@ -20,7 +20,7 @@ Tile = tuple[int, int]  # (bm, bn), the part of C that a thread block computes
 
 @dataclass(frozen=True, eq=False)
 class Quantization:
-    """How the tiles of one product, or of many, fill C and the processors of a device.
+    """The tiles of one product, or of many, fill C and the processors of a device.
 
     per_sm : tiles that an SM computes side by side; split : parts of k, each with tiles of its own
     """
@@ -146,5 +146,5 @@ def sums_fit(device: Device, tile: Tile, accumulate: str = "float32") -> int:
 
 
 def _last(count: Any, whole: int) -> Any:
-    """What is in the last of the groups of `whole` into which `count` is divided, 1 to `whole`."""
+    """Count what is in the last of the groups of `whole` that make up `count`, 1 to `whole`."""
     return (count - 1) % whole + 1

@@ -23,7 +23,7 @@ MATRICES = "ABCD"
 
 @dataclass(frozen=True)
 class WarpProduct:
-    """One product D = AB + C of a warp.
+    """A warp computes one product D = AB + C.
 
     flops : 2mnk [FLOP]; shared_bytes : that pass through shared memory [B]
     registers : of each lane, for all fragments; dtype : of what Tensor Cores multiply
@@ -42,7 +42,7 @@ class WarpProduct:
         return self.flops / self.shared_bytes if self.shared_bytes else float("inf")
 
     def peak(self, device: Device) -> float:
-        """What the Tensor Cores allow [FLOP/s], their peak / products."""
+        """The speed that the Tensor Cores allow [FLOP/s], their peak / products."""
         return device.peak_of(self.dtype) / self.products
 
     def bound(self, device: Device) -> float:
@@ -109,7 +109,7 @@ def split_in_registers(m: int, n: int, k: int, dtype: str = "float16") -> WarpPr
 
 
 def split_in_memory(m: int, n: int, k: int, dtype: str = "float16") -> WarpProduct:
-    """The same where fragments come from memory alone, as the WMMA API has it.
+    """Count the same where fragments come from memory alone, as the WMMA API has it.
 
     Each element of A and B is loaded as float32, and its two parts are stored and loaded again:
     4 + 2·2·s bytes.

@@ -20,7 +20,7 @@ TRAFFIC = {"dram": "dram", "l2": "l2", "l1": "global", "shared": "shared"}
 
 
 class Slope(NamedTuple):
-    """One memory in a roofline: its bandwidth [B/s], and where it meets the roof [FLOP/B]."""
+    """A memory has a slope in a roofline: its bandwidth [B/s], up to the roof [FLOP/B]."""
 
     bandwidth: float
     ridge: float

@@ -1,4 +1,4 @@
-"""Who computes which steps when: tiles, or parts of them, dealt out to the processors of a GPU.
+"""Tiles, or parts of them, are dealt out to the processors of a GPU, step after step.
 
 A tile of C takes ⌈k/bk⌉ *steps* along k. A block has a list of pieces, each some steps of one tile;
 `schedule` gives blocks to SMs in their order, the next one to whichever SM is free first. All steps
@@ -26,7 +26,7 @@ class Piece:
 
     @property
     def steps(self) -> int:
-        """How many steps it has."""
+        """The number of steps of the piece."""
         return self.last - self.first
 
     @property
@@ -91,7 +91,7 @@ def stream_k(tiles: int, steps: int, blocks: int) -> list[list[Piece]]:
 
 
 def schedule(blocks: Iterable[list[Piece]], sms: int) -> list[Placed]:
-    """Every piece with its SM and its time, in the order of the blocks.
+    """Place every piece on an SM and in time, in the order of the blocks.
 
     >>> whole = split_k(tiles=3, steps=4)
     >>> [(placed.sm, placed.start, placed.end) for placed in schedule(whole, sms=2)]

@@ -1,4 +1,4 @@
-"""What sharing k among blocks gains and costs: the bound of each kernel that does, over its split.
+"""Blocks that share k gain and pay: the bound of each kernel that does so, over its split.
 
 The product takes the bounds of `in_tiles`, for the steps of the SM that has most. Then come the
 sums: through a workspace and a second launch (`adding_up`), or by additions in L2.
@@ -21,7 +21,7 @@ from gemmlab.tiling import Tiling
 
 @dataclass(frozen=True)
 class Sharing:
-    """One product whose k is shared among blocks.
+    """Blocks share the k of one product.
 
     blocks : of the launch that multiplies, those without a step left out
     waves : in which the SMs take them, one at a time each
@@ -44,7 +44,7 @@ class Sharing:
 
 
 def sharing(kernel: str, problem: Gemm, device: Device, tiling: Tiling) -> Sharing:
-    """What a kernel of `gemmlab.kernels.SPLIT_K` gains and pays with the split of `tiling`.
+    """Predict what a kernel of `gemmlab.kernels.SPLIT_K` gains and pays with `tiling`'s split.
 
     Raises ValueError for the name of another kernel, and as `in_tiles` does.
 

@@ -1,4 +1,4 @@
-"""One step along k of one thread block that has an SM to itself, in cycles."""
+"""A thread block that has an SM to itself takes one step along k in so many cycles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SINGLE = Gemm(1, 1, 1)  # float32
 
 @dataclass(frozen=True)
 class Step:
-    """What a step of a block that stages its tiles consists of [cycle].
+    """A step of a block that stages its tiles consists of these times [cycle].
 
     load : L1's wavefronts of the tiles' elements; wait : a round trip to DRAM; store : shared
     memory takes them; multiply : FMA units or Tensor Cores at their peak, or shared loads where

@@ -27,7 +27,7 @@ HOPPER = architecture("sm_90").capability
 
 
 class Feed(NamedTuple):
-    """How operands reach the arithmetic: what decides how often they are loaded.
+    """Operands reach the arithmetic in one of these ways, which decide how often they are loaded.
 
     readers : warps that read fragments from shared memory together
     cluster : tiles of a column of C that load their part of B once for all of them
@@ -51,7 +51,7 @@ def feed(device: Device, dtype: str) -> Feed:
 
 
 def warp_tiles(tile: Tile, accumulate: str = "float32", readers: int = 1) -> tuple[int, Tile]:
-    """How many parts a tile has whose fragments are read separately, and the size of one.
+    """Count the parts of a tile whose fragments are read separately, and size one.
 
     As few warps as hold the sums, but one for each scheduler of an SM; the longer side is halved.
 

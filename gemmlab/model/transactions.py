@@ -1,4 +1,4 @@
-"""How a warp's addresses become memory transactions: requests, sectors, lines and wavefronts.
+"""A warp's addresses become memory transactions: requests, sectors, lines and wavefronts.
 
 The one place where these words of Nsight Compute are defined; predictions and the simulator both
 count with these functions. A *request* is one warp instruction with at least one active lane.

@@ -13,7 +13,7 @@ WIDEST = 16  # bytes of a lane that one load moves
 
 @dataclass(frozen=True)
 class Work:
-    """What one launch asks of the machine.
+    """The work is what one launch asks of the machine.
 
     counters : exact transactions, by the names that the simulator and Nsight Compute use
     flops : operations that each pipe executes, whole tiles included [FLOP]; a pipe is named by its

@@ -4,18 +4,60 @@
     gemmlab.matmul_choice(a, b).kernel      # what multiplies
 
 Operands are scaled by powers of two, row by row and column by column, so that FP16 can hold them
-(`kernels.tcec.scaling`); a row or a column with an infinity or a NaN, or beyond what a scale can
+(`kernels.batched.scaling`); a row or a column with an infinity or a NaN, or beyond what a scale can
 do, is summed by FP32 units. Nothing waits for the GPU: what is in the operands is looked at there.
+PyTorch can go back through a product: the gradients of C = AB are products, too.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from gemmlab.arguments import whole_number
-from gemmlab.multiplication import autograd
 from gemmlab.multiplication.choosing import Choice
+
+
+def is_recorded(*tensors: Any) -> bool:
+    """Whether PyTorch records what is done with these arrays, to go back through it."""
+    torch = sys.modules.get("torch")
+    return bool(
+        torch
+        and all(isinstance(x, torch.Tensor) for x in tensors)
+        and torch.is_grad_enabled()
+        and any(x.requires_grad for x in tensors)
+    )
+
+
+@cache
+def recorded(torch: ModuleType, product: Callable, again: Callable) -> Callable:
+    """The function (a, b, workspace_bytes) that computes C = AB and is recorded by PyTorch.
+
+    product : computes C; again : computes gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, of transposed
+    views, and is recorded itself where PyTorch asks for gradients of gradients
+    """
+
+    class Product(torch.autograd.Function):
+        """C = AB."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, workspace_bytes: int | None) -> Any:
+            ctx.save_for_backward(a, b)
+            ctx.workspace_bytes = workspace_bytes
+            return product(a, b, workspace_bytes)
+
+        @staticmethod
+        def backward(ctx: Any, dc: Any) -> tuple[Any, Any, None]:
+            (a, b), (for_a, for_b, _) = ctx.saved_tensors, ctx.needs_input_grad
+            da = again(dc, b.transpose(-2, -1), ctx.workspace_bytes) if for_a else None
+            db = again(a.transpose(-2, -1), dc, ctx.workspace_bytes) if for_b else None
+            return da, db, None
+
+    return Product.apply
+
 
 __all__ = ["Choice", "matmul", "matmul_choice"]
 
@@ -41,13 +83,13 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)).tolist()
     [[3.0, 3.0], [3.0, 3.0]]
     """
-    if autograd.is_recorded(a, b):
-        return autograd.recorded(sys.modules["torch"], _multiplied, matmul)(a, b, workspace_bytes)
+    if is_recorded(a, b):
+        return recorded(sys.modules["torch"], _multiplied, matmul)(a, b, workspace_bytes)
     return _multiplied(a, b, workspace_bytes)
 
 
 def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
-    """What `matmul` would do for these operands; it raises what `matmul` does."""
+    """Tell what `matmul` would do for these operands, and raise what it would raise."""
     from gemmlab.multiplication import calling
 
     return calling.choose(a, b, _budget(workspace_bytes))
@@ -60,7 +102,7 @@ def _multiplied(a: Any, b: Any, workspace_bytes: int | None) -> Any:
 
 
 def _budget(workspace_bytes: int | None) -> int | None:
-    """Checked, as whoever gives it means it."""
+    """Check the bytes of a workspace; None is no limit."""
     if workspace_bytes is None:
         return None
     return whole_number("workspace_bytes", workspace_bytes)

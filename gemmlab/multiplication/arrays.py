@@ -1,19 +1,100 @@
-"""Arrays of NumPy, CuPy, PyTorch and Numba: where they are, and new ones of the same kind there."""
+"""Arrays of NumPy, CuPy, PyTorch and Numba: where they are, and new ones of the same kind there.
+
+A `Stack` is matrices where they are: an address, a shape and strides, of any library's memory.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.multiplication.stacks import ITEM, SECTOR, Stack
+ITEM = 4  # bytes of a float32
+SECTOR = 16  # bytes of the widest access
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Matrices of float32, (batch, rows, columns), as strides lead through memory.
+
+    owner : what keeps the memory, or what the address counts from; address : of the first element
+    strides : [B], of matrices, rows and columns; transposing and cutting change nothing else
+    """
+
+    owner: Any
+    address: int
+    shape: tuple[int, int, int]
+    strides: tuple[int, int, int]
+
+    @classmethod
+    def of(
+        cls, owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Stack:
+        """An array of two or three dimensions."""
+        if len(shape) == 2:
+            shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
+        return cls(owner, address, shape, strides)
+
+    @property
+    def transposed(self) -> Stack:
+        """The transposed matrices, in the same place."""
+        (batch, rows, columns), (far, down, across) = self.shape, self.strides
+        return replace(self, shape=(batch, columns, rows), strides=(far, across, down))
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether neighbours in memory are neighbours in a column."""
+        _, down, across = self.strides
+        return 0 < abs(down) < abs(across) and self.shape[2] > 1
+
+    @property
+    def aligned(self) -> bool:
+        """Whether rows begin at multiples of 16 bytes, and their elements are neighbours."""
+        far, down, across = self.strides
+        starts = self.address, down, far if self.shape[0] > 1 else 0
+        return across == ITEM and all(s % SECTOR == 0 for s in starts) and (
+            self.shape[2] * ITEM % SECTOR == 0
+        )  # fmt: skip
+
+    def cut(self, *parts: tuple[int, int]) -> Stack:
+        """The part from `begin` to `end` along each of the three dimensions."""
+        begins = [begin for begin, _ in parts]
+        address = self.address + sum(b * s for b, s in zip(begins, self.strides, strict=True))
+        return replace(self, address=address, shape=tuple(end - begin for begin, end in parts))
+
+    @property
+    def matrices(self) -> list[Stack]:
+        """The matrices, each as a stack of its own."""
+        whole = [(0, size) for size in self.shape[1:]]
+        return [self.cut((i, i + 1), *whole) for i in range(self.shape[0])]
+
+    def interface(self, dimensions: int) -> dict[str, Any]:
+        """The array interface of it, version 3, of NumPy's kind and of CUDA's.
+
+        dimensions : 3, or 2 of one matrix alone
+        """
+        return {
+            "shape": self.shape[-dimensions:],
+            "strides": self.strides[-dimensions:],
+            "typestr": np.dtype(np.float32).str,
+            "data": (self.address, False),
+            "version": 3,
+        }
+
+
+def contiguous(shape: tuple[int, ...], itemsize: int = ITEM) -> tuple[int, ...]:
+    """Strides of rows without gaps [B]."""
+    return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
 
 ACCEPTED = "NumPy and CuPy arrays, PyTorch tensors and Numba's device arrays"
 
 
 class Place(NamedTuple):
-    """Where an array is.
+    """A place is where an array is.
 
     library : "numpy", "cupy", "torch" or "numba"; device : number of a GPU, None for the host
     """
@@ -23,7 +104,7 @@ class Place(NamedTuple):
 
 
 def place_of(name: str, x: Any) -> Place:
-    """Where an operand is; TypeError for what is no array of a library that is known."""
+    """Find where an operand is; TypeError for what is no array of a library that is known."""
     library = type(x).__module__.partition(".")[0].removesuffix("_cuda")
     masked = isinstance(x, np.ma.MaskedArray)  # a product would count what it hides
     if library == "numpy" and isinstance(x, np.ndarray) and not masked:
@@ -67,7 +148,7 @@ class Seen(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What a plan depends on: the place within 16 bytes, the shape and strides."""
+        """A plan depends on this of an array: the place within 16 bytes, the shape and strides."""
         return self.address % SECTOR, self.shape, self.strides
 
 
@@ -87,7 +168,7 @@ def _seen(x: Any) -> Seen:
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
-    """From an element to the next one of each dimension [B]; a tensor counts in elements."""
+    """Find the strides of an array [B]; a tensor counts in elements."""
     return tuple(ITEM * s for s in x.stride()) if hasattr(x, "stride") else x.strides
 
 
@@ -98,7 +179,7 @@ def is_transposed(x: Any) -> bool:
 
 
 def address_of(x: Any) -> int:
-    """Where the memory of an array begins."""
+    """Find where the memory of an array begins."""
     if hasattr(x, "data_ptr"):  # PyTorch's
         return x.data_ptr()
     if hasattr(getattr(x, "data", None), "ptr"):  # CuPy's
@@ -131,7 +212,7 @@ def as_kind(result: np.ndarray, place: Place) -> Any:
 
 
 def check(a: Any, b: Any) -> tuple[Place, tuple[int, int, int, int]]:
-    """Where both operands are, and batch, m, n and k; TypeError or ValueError quotes what is wrong.
+    """Find the place of both operands, and batch, m, n and k; an error quotes what is wrong.
 
     Both have two dimensions or three, and are float32 arrays of one library on one device.
     """

@@ -1,4 +1,4 @@
-"""From arrays to launches: what is chosen, planned once and queued."""
+"""Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.multiplication import arrays, products, queue
-from gemmlab.multiplication.choosing import Choice, fastest
+from gemmlab.multiplication import arrays, plans, products
+from gemmlab.multiplication.arrays import SECTOR, Stack
+from gemmlab.multiplication.choosing import Choice, fastest, fitting
 from gemmlab.multiplication.machines import Planning
-from gemmlab.multiplication.panels import fitting
 from gemmlab.multiplication.plans import Bound, Plan
-from gemmlab.multiplication.stacks import SECTOR, Stack
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
 # of the host to a GPU and C back.
@@ -24,7 +23,7 @@ KINDS = 256  # of operands, whose plans are kept
 
 
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
-    """What multiplies two arrays, and in which panels."""
+    """Choose what multiplies two arrays, and in which panels."""
     place, sizes = arrays.check(a, b)
     return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
 
@@ -34,9 +33,9 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
-    with queue.Current(place.device):
+    with plans.Current(place.device):
         c, bound, _ = ready(place, a, b, budget)
-        queue.go(bound.calls)
+        plans.go(bound.calls)
     return c
 
 

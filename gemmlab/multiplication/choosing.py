@@ -2,12 +2,14 @@
 
 A call takes the longer of two times: what the GPU is predicted to take, and what Python takes to
 queue it all, because a program that multiplies again and again waits for the slower of the two.
+Where memory is short, panels of C are computed one after the other. k is never cut: the result has
+the same bits, whatever the panels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gemmlab import kernels
@@ -33,7 +35,7 @@ MOST_BLOCKS = 65_535  # of a grid along y and z
 
 @dataclass(frozen=True)
 class Choice:
-    """What `matmul` does for two operands.
+    """`matmul` does this for two operands.
 
     kernel : "tcec_batched", "tcec_registers" or "pipelined", of `gemmlab.kernels`, or "numpy"
     why : in one line
@@ -72,7 +74,7 @@ class Way:
 
     @property
     def seconds(self) -> float:
-        """Of a call, where one follows another."""
+        """The time of a call, where calls follow each other [s]."""
         return max((self.gpu or 0.0) + self.queued * self.between, CALL + self.queued * QUEUED)
 
     @property
@@ -82,7 +84,7 @@ class Way:
 
 
 def cost(way: Way) -> tuple[float, float]:
-    """By which ways are compared: the time of a call, then the GPU's where Python's is the same."""
+    """Compare ways by the time of a call, then by the GPU's where Python's is the same."""
     return way.seconds, way.gpu or 0.0
 
 
@@ -116,7 +118,7 @@ def fastest(
 
 
 def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
-    """*pipelined*, one product after the other."""
+    """Multiply by *pipelined*, one product after the other."""
     batch, *size = sizes
     problem, kernel = Gemm(*size, layout=layout), kernels.pipelined
     for tiling, one in possible(device, kernel, problem, kernel.tilings):
@@ -124,7 +126,7 @@ def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> I
 
 
 def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
-    """All products in a launch by `wgmma`, or one after the other by `mma.sync`."""
+    """Multiply all products in a launch by `wgmma`, or one after the other by `mma.sync`."""
     batch, m, n, k = sizes
     if device.compute_capability < MMA:
         return
@@ -161,5 +163,48 @@ def possible(
 
 
 def interval(device: Device) -> float:
-    """From one launch to the next [s]; that of an H200 where it was not measured."""
+    """Tell the time from one launch to the next [s]; an H200's where it was not measured."""
     return device.launch_interval or load_device("h200").launch_interval
+
+
+SIDE = 128  # rows and columns of panels are multiples of it, where they are not all
+MOST = 32_768  # products of one launch: a grid has 65,535 blocks along z
+
+
+def fitting(
+    sizes: tuple[int, int, int], workspace: Callable[[int, int, int], int], budget: int | None
+) -> tuple[int, int, int]:
+    """Products, rows and columns of a panel whose workspace [B] is within the budget.
+
+    sizes : batch, m and n; workspace : (products, rows, columns) -> bytes
+    Raises ValueError for a budget that is too small for any panel.
+    """
+    batch, rows, columns = min(sizes[0], MOST), *sizes[1:]
+    while budget is not None and workspace(batch, rows, columns) > budget:
+        if batch > 1:
+            batch = -(-batch // 2)
+        elif max(rows, columns) <= SIDE:
+            raise ValueError(
+                f"workspace_bytes={budget} is too little; the smallest panel takes "
+                f"{workspace(batch, rows, columns)} B"
+            )
+        elif rows >= columns:
+            rows = _half(rows)
+        else:
+            columns = _half(columns)
+    return batch, rows, columns
+
+
+def _half(size: int) -> int:
+    """Halve a size, to a multiple of `SIDE`."""
+    return max(SIDE, -(-size // (2 * SIDE)) * SIDE)
+
+
+def steps(size: int, each: int) -> Iterator[tuple[int, int]]:
+    """Cut a size into parts, each with its begin and end.
+
+    >>> list(steps(300, 128))
+    [(0, 128), (128, 256), (256, 300)]
+    """
+    for begin in range(0, size, each):
+        yield begin, min(begin + each, size)

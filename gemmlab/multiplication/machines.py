@@ -1,4 +1,4 @@
-"""What launches a product: the simulated GPU, or who plans the launches of a GPU."""
+"""A machine launches a product: the simulated GPU does, or a plan for a GPU is made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels.kernel import Dim
 from gemmlab.measure.backends.compiled import allow_shared
-from gemmlab.multiplication import queue
+from gemmlab.multiplication import plans
+from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.plans import ADDRESS, WORKSPACE, Block, Launch, Maps, Plan, Zeros
-from gemmlab.multiplication.stacks import Stack
 from gemmlab.simt import simulate
 
 MAP_BYTES = 128  # of a tensor map; it begins at a multiple of 64
@@ -73,7 +73,7 @@ class Simulated:
         return [tensor_map(*each) for each in zip(arrays, rows, strict=True)]
 
     def scratch(self) -> AbstractContextManager:
-        """Where memory goes back at the end that was taken in between."""
+        """Give memory back at the end that was taken in between."""
         return nullcontext()
 
     def launch(self, step: Step, *arguments: Any) -> None:
@@ -83,7 +83,7 @@ class Simulated:
 
 
 class Planning:
-    """Who notes the launches of a product on the current GPU, compiled, as a `Plan`.
+    """The launches of a product are noted for the current GPU, compiled, as a `Plan`.
 
     Arrays are `Block`s: of the workspace, where those of a `scratch` take each other's place, or of
     an operand, whose stack has the number of its address as `owner`.
@@ -99,7 +99,7 @@ class Planning:
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
-        """Where memory goes back at the end that was taken in between."""
+        """Give memory back at the end that was taken in between."""
         top = self.top
         yield
         self.top = top
@@ -138,7 +138,7 @@ class Planning:
             _allow(compiled, step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
-        self.works.append(Launch(name, compiled, queue.function_of(compiled), size, first))
+        self.works.append(Launch(name, compiled, plans.function_of(compiled), size, first))
         for argument in arguments:
             self._tell(argument)
 
@@ -156,7 +156,7 @@ class Planning:
             self.words.append(argument)
 
     def plan(self, choice: Choice) -> Plan:
-        """What was noted."""
+        """Make a plan of all that was noted."""
         places = np.array(self.places, np.intp).reshape(-1, 2)
         words = np.array(self.words, np.int64)
         return Plan(choice, tuple(self.works), words, places[:, 0], places[:, 1], self.size)

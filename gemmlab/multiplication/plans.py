@@ -2,22 +2,98 @@
 
 Making one takes Numba's compiler. With addresses it becomes calls of the driver, which are kept,
 too: who multiplies again and again mostly gets the same memory. Neither changes afterwards, so that
-threads may share them.
+threads may share them. The driver itself is called, because Numba's own launches take ten times as
+long. Source: CUDA Driver API, sections Execution Control and Memory Management.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions.tensor_copies import map_bytes
-from gemmlab.multiplication import queue
+from gemmlab.multiplication.arrays import contiguous
 from gemmlab.multiplication.choosing import Choice
-from gemmlab.multiplication.queue import Call
-from gemmlab.multiplication.stacks import contiguous
+
+
+class Call(NamedTuple):
+    """A call of the driver: what it is to do, in words, its function and arguments."""
+
+    what: str
+    function: Callable
+    arguments: tuple
+
+
+class Current:
+    """The GPU where memory is taken and launches are queued meanwhile, in this thread.
+
+    A class, because a generator of `contextlib` takes three times as long, and calls are short.
+    """
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        go([Call("be used", _driver().cuCtxPushCurrent, (_context(self.device),))])
+
+    def __exit__(self, *_: object) -> None:
+        _driver().cuCtxPopCurrent()
+
+
+def go(calls: Iterable[Call]) -> None:
+    """Make the calls; RuntimeError tells which one the driver refuses."""
+    for what, function, arguments in calls:
+        (status,) = function(*arguments)
+        if status:
+            raise RuntimeError(f"the GPU would not {what}: {status.name}")
+
+
+def launching(name: str, function: Any, size: tuple[int, ...], stream: int, pointers: int) -> Call:
+    """A launch of a kernel; size : of the grid and of a block, and shared memory [B].
+
+    pointers : the address of the addresses of its arguments, which a launch reads before it returns
+    """
+    driver = _driver()
+    arguments = (function, *size, driver.CUstream(stream), pointers, 0)
+    return Call(f"launch {name}", driver.cuLaunchKernel, arguments)
+
+
+def filling(address: int, size: int, stream: int) -> Call:
+    """Zeros for so many bytes."""
+    driver = _driver()
+    return Call("fill memory", driver.cuMemsetD8Async, (address, 0, size, driver.CUstream(stream)))
+
+
+def copying(address: int, held: bytes, stream: int) -> Call:
+    """A copy of bytes of the host, which the driver has read when it returns."""
+    driver = _driver()
+    arguments = (address, held, len(held), driver.CUstream(stream))
+    return Call("copy memory", driver.cuMemcpyHtoDAsync, arguments)
+
+
+def function_of(compiled: Any) -> Any:
+    """A kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
+    compiled.bind()
+    return _driver().CUfunction(int(compiled.library.get_cufunc().handle))
+
+
+@cache
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver
+
+
+@cache
+def _context(device: int) -> Any:
+    """The context of a GPU that its libraries share."""
+    return numba_cuda().gpus[device].get_primary_context().handle
+
 
 WORKSPACE = 3  # among the addresses of a call: those of A, B and C, and of the memory beside them
 KEPT = 512  # addresses and streams with their calls
@@ -40,7 +116,7 @@ class Block:
 
     @classmethod
     def rows_after_rows(cls, of: int, offset: int, shape: tuple[int, ...], dtype: str) -> Block:
-        """One without gaps."""
+        """Make a block without gaps."""
         return cls(of, offset, shape, contiguous(shape, np.dtype(dtype).itemsize), dtype)
 
     @property
@@ -49,7 +125,7 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """Of all elements."""
+        """The bytes of all elements."""
         return int(np.prod(self.shape)) * self.itemsize
 
     @property
@@ -62,7 +138,7 @@ class Block:
         )
 
     def __getitem__(self, rows: slice) -> Block:
-        """Some rows of a matrix, from rows.start to rows.stop."""
+        """Take the rows of a matrix from rows.start to rows.stop."""
         shape = (rows.stop - rows.start, *self.shape[1:])
         offset = self.offset + rows.start * self.strides[0]
         return Block(self.of, offset, shape, self.strides, self.dtype)
@@ -86,7 +162,7 @@ class Zeros:
     size: int
 
     def call(self, stream: int, pointers: int, workspace: int) -> Call:
-        return queue.filling(workspace + self.offset, self.size, stream)
+        return filling(workspace + self.offset, self.size, stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +176,7 @@ class Maps:
         held = [
             map_bytes(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
         ]
-        return queue.copying(workspace + self.offset, b"".join(held), stream)
+        return copying(workspace + self.offset, b"".join(held), stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +196,12 @@ class Launch:
 
     def call(self, stream: int, pointers: int, workspace: int) -> Call:
         at = pointers + WORD * self.first
-        return queue.launching(self.name, self.function, self.size, stream, at)
+        return launching(self.name, self.function, self.size, stream, at)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a product queues on a stream, in this order.
+    """A product queues these works on a stream, in this order.
 
     words : the arguments of all launches; at, of : where to add which of the addresses
     size : of the workspace [B]

@@ -15,10 +15,9 @@ from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.tcec.shared.split_operands import shared_bytes
 from gemmlab.kernels.tensor_core.shared.tma_tiles import along_k, box_rows
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
-from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.arrays import ITEM, Stack
+from gemmlab.multiplication.choosing import Choice, steps
 from gemmlab.multiplication.machines import MAP_BYTES, Planning, Simulated, Step, rounded
-from gemmlab.multiplication.panels import steps
-from gemmlab.multiplication.stacks import ITEM, Stack
 from gemmlab.problem import Gemm
 
 MAPS = {"tcec_batched": 4}  # of parts
@@ -104,7 +103,7 @@ def taken(kernel: str, along: bool, stored: tuple[int, int, int]) -> tuple[list,
 def by_wgmma(
     machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
-    """By `tcec_batched`, of parts."""
+    """Multiply parts by `tcec_batched`."""
     tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
     (box_a, box_b), parts = box_rows(tiling, choice.layout), (*left.out, *right.out)
     maps = machine.maps(parts, (box_a, box_a, box_b, box_b))
@@ -124,7 +123,7 @@ def by_wgmma(
 def by_mma(
     machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
-    """By `tcec_registers`, one product after the other, of scaled copies."""
+    """Multiply scaled copies by `tcec_registers`, one product after the other."""
     of_a, of_b = (
         [x.out[0][i * x.height : (i + 1) * x.height] for i in range(c.shape[0])]
         for x in (left, right)
@@ -137,7 +136,7 @@ def by_mma(
 def by_fp32(
     machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
-    """By `pipelined`, one product after the other, of operands as they are."""
+    """Multiply operands as they are by `pipelined`, one product after the other."""
     of_a, of_b = ([machine.view(one, 2) for one in x.stored.matrices] for x in (left, right))
     aligned = all(stack.aligned for stack in (left.stored, right.stored, c))
     launch_each(machine, kernels.pipelined, choice, choice.k, of_a, of_b, c, aligned)

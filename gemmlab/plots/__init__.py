@@ -9,29 +9,22 @@
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
 from gemmlab.plots.compare import counters, residual
-from gemmlab.plots.fragments import fragment
-from gemmlab.plots.ladder import ladder
-from gemmlab.plots.lanes import lane_map
-from gemmlab.plots.memories import memories
+from gemmlab.plots.ladder import bars, ladder
+from gemmlab.plots.lanes import fragment, lane_map
 from gemmlab.plots.pieces import pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
-from gemmlab.plots.ring import ring, turns
-from gemmlab.plots.roofline import points, roofline
+from gemmlab.plots.roofline import memories, points, roofline
 from gemmlab.plots.schedule import schedule
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.bars import bars
 from gemmlab.plots.shared.beside import Row, beside
-from gemmlab.plots.shared.description import alt, describe
 from gemmlab.plots.shared.figures import figure
-from gemmlab.plots.shared.style import number, provenance, si
-from gemmlab.plots.sizes import size, sizes, value
-from gemmlab.plots.slots import slots
-from gemmlab.plots.speedups import speedups
+from gemmlab.plots.shared.style import alt, describe, number, provenance, si
+from gemmlab.plots.sizes import size, sizes, speedups, value
+from gemmlab.plots.slots import slots, warps
 from gemmlab.plots.splits import splits
 from gemmlab.plots.thread_tiles import resources, thread_tiles
 from gemmlab.plots.tiles import tiles
-from gemmlab.plots.timeline import Span, timeline
-from gemmlab.plots.warps import warps
+from gemmlab.plots.timeline import Span, ring, timeline, turns
 
 __all__ = [
     "Row",

@@ -18,7 +18,6 @@ from matplotlib.transforms import Bbox
 
 from gemmlab.model.transactions import BANKS, LINE, SECTOR, WARP, WORD
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.simt import Access
 
 COLUMNS = LINE // WORD  # words of a line, and as many banks
@@ -30,7 +29,7 @@ DIGIT = 0.64  # the width of a digit, of the size of its font
 
 
 class Cells(NamedTuple):
-    """What an access map shows: a row for each line or wavefront, a column for each word or bank.
+    """An access map has a row for each line or wavefront and a column for each word or bank.
 
     rows : the name of each row; users : (row, column) -> the lanes, or warps, that touch it
     fetched : (rows, 32), the words that move, used or not
@@ -42,7 +41,7 @@ class Cells(NamedTuple):
 
 
 class AccessArtists(NamedTuple):
-    """What `access_map` draws: the coloured cells, their numbers, rules, and the provenance."""
+    """`access_map` draws these: the coloured cells, their numbers, rules, and the provenance."""
 
     image: AxesImage
     numbers: list[Text]
@@ -95,7 +94,7 @@ def access_map(
     ax.set_yticks(range(0, shown, step), found.rows[:shown:step])
     ax.set_xlim(columns.start - 0.5, columns.stop - 0.5)
     ax.set_ylim(max(shown, 1) - 0.5, -0.5)
-    describe(ax, _finding(access, found, list(chosen)), "access")
+    style.describe(ax, _finding(access, found, list(chosen)), "access")
     return artists
 
 
@@ -157,7 +156,7 @@ def _words(access: Access, warp: int, lane: int) -> range:
 
 
 def _summary(access: Access, warps: list[int]) -> str:
-    """What the access costs, in words."""
+    """Say in words what the access costs."""
     if access.space == "shared":
         return style.count(int(access.wavefronts[warps].sum()), "wavefront")
     sectors = int(access.sectors[warps].sum())
@@ -166,7 +165,7 @@ def _summary(access: Access, warps: list[int]) -> str:
 
 
 def _finding(access: Access, found: Cells, warps: list[int]) -> str:
-    """What the access touches and what it costs, in words."""
+    """Say in words what the access touches and what it costs."""
     lanes = int(access.active[warps].sum())
     if access.space == "global":
         unused = int(found.fetched.sum()) - len(found.users)
@@ -261,7 +260,7 @@ def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float,
 
 
 def _span(users: list[int]) -> str:
-    """Who touches a cell, in as few characters as fit: 5, 0–31, or 0…30 with gaps."""
+    """Name the lanes that touch a cell in few characters: 5, 0–31, or 0…30 with gaps."""
     distinct = sorted(set(users))
     if len(distinct) == 1:
         return str(distinct[0])

@@ -15,14 +15,13 @@ from matplotlib.text import Text
 
 from gemmlab.numerics import tensor_core
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 KEPT, CUT, EMPTY = (0.72, 0.86, 0.95), (0.97, 0.75, 0.62), (1.0, 1.0, 1.0)
 PRECISION = 24  # bits of a float32 significand
 
 
 class Row(NamedTuple):
-    """One line of the figure: its name, its magnitude, and the weight of the last bit kept."""
+    """A line of the figure has a name, a magnitude, and the weight of the last bit kept."""
 
     name: str
     value: Fraction
@@ -30,7 +29,7 @@ class Row(NamedTuple):
 
 
 class AlignmentArtists(NamedTuple):
-    """What `alignment` draws: the boxes, their digits, and the line where terms are cut."""
+    """`alignment` draws these: the boxes, their digits, and the line where terms are cut."""
 
     image: AxesImage
     digits: list[Text]
@@ -97,7 +96,7 @@ def alignment(
     kept = tensor_core(arch).fraction_bits
     style.title(ax, f"{arch}: E = {largest}, {kept} bits below it are kept")
     style.provenance(ax, "emulated")
-    describe(ax, _finding(found, names), "alignment")
+    style.describe(ax, _finding(found, names), "alignment")
     return AlignmentArtists(image, digits, cut)
 
 

@@ -16,7 +16,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.plots.sizes import SIZE, size
 
 Pair = tuple[Measurement, Prediction]
@@ -64,7 +63,7 @@ def residual(
         style.legend(
             ax, artists.values(), map(Line2D.get_label, artists.values()), loc="upper left"
         )
-        describe(ax, _ratios(groups), "residual")
+        style.describe(ax, _ratios(groups), "residual")
     return artists
 
 
@@ -79,7 +78,7 @@ def _ratios(groups: dict[tuple[str, str], list[Pair]]) -> str:
 
 
 class CounterArtists(NamedTuple):
-    """What `counters` draws, one of each for every counter."""
+    """`counters` draws one of each of these for every counter."""
 
     predicted: tuple[Rectangle, ...]
     counted: tuple[Rectangle, ...]
@@ -123,10 +122,10 @@ def counters(
         text.set_text(difference if prediction else f"{found:,d}")
         text.set_visible(measurement is not None)
     if prediction:
-        describe(ax, _finding(names, prediction, measurement), "counters")
+        style.describe(ax, _finding(names, prediction, measurement), "counters")
     else:
         told = ", ".join(f"{_plain(name)} {counted[name]:,}" for name in names)
-        describe(ax, f"Counters: {told or 'nothing was counted'}.", "counters")
+        style.describe(ax, f"Counters: {told or 'nothing was counted'}.", "counters")
     # In steps of a thousand, so that the axis seldom changes while a size does.
     ax.set_xlim(1, 1000 ** math.ceil(math.log(10 * most, 1000)))
     return artists

@@ -1,4 +1,7 @@
-"""A matrix whose elements name their owners: the lane, warp or thread that loads or holds each."""
+"""A matrix whose elements name their owners: the lane, warp or thread that loads or holds each.
+
+`fragment` draws the matrix of a fragment, where a lane holds each element in one of its registers.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import Colormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 MARKED = {
     "color": "white",
@@ -26,7 +28,7 @@ SPREAD = colormaps["cividis_r"]  # from light to dark, and told apart by everybo
 
 
 class LaneArtists(NamedTuple):
-    """What `lane_map` draws: the boxes, and the numbers written into them."""
+    """`lane_map` draws these: the boxes, and the numbers written into them."""
 
     boxes: QuadMesh
     numbers: list[Text]
@@ -83,7 +85,7 @@ def lane_map(
     ax.set_anchor("N")  # maps side by side begin at one height
     ax.spines[:].set_visible(False)
     style.title(ax, title)
-    describe(ax, _finding(owners, marked, who), "lane map")
+    style.describe(ax, _finding(owners, marked, who), "lane map")
     return LaneArtists(boxes, numbers)
 
 
@@ -94,7 +96,7 @@ def _side(ax: Axes, rows: int, columns: int) -> float:
 
 
 def _finding(owners: np.ndarray, marked: int | None, who: str) -> str:
-    """How many own how much, and what the marked one owns."""
+    """Say how many lanes own how much, and what the marked one owns."""
     rows, columns = owners.shape
     there = np.unique(owners[owners >= 0])
     text = (
@@ -107,3 +109,30 @@ def _finding(owners: np.ndarray, marked: int | None, who: str) -> str:
     listed = ", ".join(places[:TOLD]) or "none"
     more = f" and {len(places) - TOLD} more" if len(places) > TOLD else ""
     return f"{text} {who.capitalize()} {marked}: {listed}{more}."
+
+
+REGISTERS = LinearSegmentedColormap.from_list("registers", ["white", style.SKY])
+
+
+def fragment(
+    ax: Axes, table: np.ndarray, title: str, lane: int | None = None, source: str = ""
+) -> LaneArtists:
+    """Draw the matrix whose element (i, j) = table[lane, register]; a number is a lane.
+
+    table : (32, registers, 2), as `Layout.table` has it or a probe reads it. Of an element that is
+        held more than once, the first lane and register count
+    lane : one to be marked; source : where the table comes from
+
+    The darker a box, the later the register.
+    """
+    table = np.asarray(table)
+    rows, cols = table.reshape(-1, 2).max(axis=0) + 1
+    lanes, registers = (np.full((rows, cols), -1) for _ in range(2))
+    for holder in reversed(range(len(table))):
+        for register in reversed(range(table.shape[1])):
+            at = tuple(table[holder, register])
+            lanes[at], registers[at] = holder, register
+    artists = lane_map(ax, lanes, title, lane, registers, shades_map=REGISTERS)
+    ax.set_xlabel("number: lane\ndarker: later register", fontsize=style.NOTE)
+    style.provenance(ax, source)
+    return artists

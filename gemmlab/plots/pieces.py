@@ -1,4 +1,4 @@
-"""Where the pieces of a tile lie in shared memory: lines of 128 bytes, and the banks below them."""
+"""The pieces of a tile lie in shared memory, in lines of 128 bytes with the banks below them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 PIECE, LINE = 8, 64  # elements of 2 bytes in a piece of 16 bytes, and in a line of 128
 PLACES = LINE // PIECE  # of a line, four banks each
@@ -24,7 +23,7 @@ DARKEST = 0.45  # so that ink is read on all of them
 
 
 class PieceArtists(NamedTuple):
-    """What `pieces` draws: a box for each place, and the name of the piece that lies there."""
+    """`pieces` draws these: a box for each place, and the name of the piece that lies there."""
 
     boxes: QuadMesh
     names: list[Text]
@@ -78,7 +77,7 @@ def pieces(
     below = "banks, and marked pieces in them" if marked else "banks"
     ax.set_xlabel(f"box: row.piece; foot: {below}", fontsize=style.NOTE, color=style.INK)
     style.title(ax, title)
-    describe(ax, _finding(elements.size, lines, marked, counts), "pieces")
+    style.describe(ax, _finding(elements.size, lines, marked, counts), "pieces")
     return artists
 
 

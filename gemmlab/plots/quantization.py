@@ -18,7 +18,6 @@ from matplotlib.ticker import MaxNLocator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model.quantization import Quantization
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 IDLE, ODD, EVEN, TAIL = range(4)  # what a place of a picture shows
 LOOKS = ListedColormap([to_rgba("white"), style.SKY, style.BLUE, style.ORANGE])
@@ -31,7 +30,7 @@ Points = tuple[Sequence[float], Sequence[float]]  # sizes, values
 
 
 def of_waves(q: Quantization, places: np.ndarray) -> np.ndarray:
-    """What the tiles at these numbers belong to: full waves in turn, the last one if it is not."""
+    """Sort the tiles at these numbers: into full waves in turn, or the last one if it is not."""
     wave = places // q.wave
     looks = np.where(wave % 2, EVEN, ODD)
     looks[(wave == q.waves - 1) & (q.tail < q.wave)] = TAIL
@@ -44,7 +43,7 @@ def of_waves(q: Quantization, places: np.ndarray) -> np.ndarray:
 
 @dataclass
 class CoverArtists:
-    """What `cover` draws: the tiles by wave, their edges, C, and what hangs over it."""
+    """`cover` draws these: the tiles by wave, their edges, C, and what hangs over it."""
 
     image: AxesImage
     grid: LineCollection
@@ -75,7 +74,7 @@ def cover(ax: Axes, q: Quantization, artists: CoverArtists | None = None) -> Cov
     room = 0.02 * max(right, bottom)
     ax.set(xlim=(-room, right + room), ylim=(bottom + room, -room))
     artists.name.set_text(f"C: {m:,}×{n:,} in {q.down}×{q.across} tiles of {bm}×{bn}")
-    describe(
+    style.describe(
         ax,
         f"C has {m:,} rows and {n:,} columns: {q.down} by {q.across} tiles of {bm}×{bn}, "
         f"{q.down * q.across:,} in all. {float(q.useful):.1%} of what they cover lies in C.",
@@ -103,7 +102,7 @@ def _new_cover(ax: Axes) -> CoverArtists:
 
 @dataclass
 class WaveArtists:
-    """What `waves` draws: a row for each SM, and a column for each tile that one takes in turn."""
+    """`waves` draws these: a row for each SM, and a column for each tile that one takes in turn."""
 
     image: AxesImage
     grid: LineCollection
@@ -142,7 +141,7 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
     artists.grid.set_segments(lines)
     ax.set(xlim=(0, rounds), ylim=(sms, 0))
     ax.set_xticks(range(0, rounds + 1, max(1, rounds // 6)))
-    describe(
+    style.describe(
         ax,
         f"{int(q.tiles):,} tiles over {sms} SMs: {style.count(rounds, 'wave')}, of which the last "
         f"has {style.count(int(q.tail), 'tile')}, {float(q.tail_use):.1%} of the SMs. On average "
@@ -157,7 +156,7 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
 
 @dataclass
 class SawtoothArtists:
-    """What `sawtooth` draws: a line for each prediction, and marks for each kind of observation."""
+    """`sawtooth` draws these: a line for each prediction, marks for each kind of observation."""
 
     lines: dict[str, Line2D] = field(default_factory=dict)
     marks: dict[str, Line2D] = field(default_factory=dict)
@@ -216,7 +215,7 @@ def sawtooth(
     )
     ax.set(xlim=(0, 1.02 * sizes.max()), ylim=(0, 1.08 * values.max()))
     told = [_finding(name, points, quantity, along) for _, g in drawn for name, points in g.items()]
-    describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "sawtooth")
+    style.describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "sawtooth")
     return artists
 
 

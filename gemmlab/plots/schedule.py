@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator
 
 from gemmlab.model.schedule import Placed, busy, ends, sums_stored
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 HEIGHT = 0.8  # of a bar, of the distance between two rows
 HUES = (style.SKY, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW)  # of tiles, in turn
@@ -25,7 +24,7 @@ FEW = 40  # rows, and pieces, that have room for edges, hatches and the number o
 
 @dataclass
 class ScheduleArtists:
-    """What `schedule` draws: whole tiles, pieces of tiles, and the numbers of their tiles."""
+    """`schedule` draws these: whole tiles, pieces of tiles, and the numbers of their tiles."""
 
     whole: PolyCollection
     parts: PolyCollection
@@ -76,7 +75,7 @@ def schedule(
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     blocks = len({one.block for one in placed})
     stored = sums_stored(placed)
-    describe(
+    style.describe(
         ax,
         f"{style.count(blocks, 'block')} on {sms} SMs: the last step ends at {end:,}, and SMs "
         f"compute {busy(list(placed), sms):.0%} of that time. {style.count(stored, 'piece')} of "

@@ -1,18 +1,23 @@
-"""What the issue slots of an SM are used for, and what the empty ones wait for."""
+"""Bars show what the issue slots of an SM are used for, and what the empty ones wait for.
+
+`slots` adds the slots up; `warps` draws each warp over the cycles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
 from gemmlab.compiled.sm.pipes import Kind
-from gemmlab.compiled.sm.result import Reason
+from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 TALL, THIN = 0.72, 0.3  # of a row: instructions are tall, waits are thin, whatever their colour
 ROOM = 1.22  # of the longest bar, for the number beside it
@@ -49,14 +54,14 @@ READY = Look("ready: another's turn", style.GRID, (Reason.NOT_SELECTED,))
 
 
 class SlotArtists(NamedTuple):
-    """What `slots` draws: a bar and its number for each name, those of `USED` first."""
+    """`slots` draws these: a bar and its number for each name, those of `USED` first."""
 
     bars: tuple[Rectangle, ...]
     numbers: tuple[Annotation, ...]
 
     @property
     def moving(self) -> tuple[Rectangle | Annotation, ...]:
-        """All that changes while the axis stays."""
+        """The artists that change while the axis stays."""
         return *self.bars, *self.numbers
 
 
@@ -97,7 +102,7 @@ def slots(
         number.xy = 100 * max(share, 0.0), number.xy[1]
     longest = 10 * -(-1000 * max(found) // 100)  # in steps of ten, so that it seldom changes
     ax.set_xlim(0, ROOM * max(longest, 10))
-    describe(ax, _finding(used, empty), "slots")
+    style.describe(ax, _finding(used, empty), "slots")
     return artists
 
 
@@ -144,3 +149,126 @@ def _new(ax: Axes) -> SlotArtists:
     ax.spines["bottom"].set_visible(False)
     ax.set_xlabel("% of the issue slots", fontsize=style.NOTE, color=style.INK)
     return SlotArtists(bars, numbers)
+
+
+MANY = 16  # warps: of more, each is drawn in fewer rows of pixels
+TICKS = 16  # cycles between two
+
+
+def _palette(looks: Sequence, members: type) -> np.ndarray:
+    """The colour of each member, (members, 3)."""
+    found = np.ones((len(members), 3))
+    for look in looks:
+        found[list(look.members)] = to_rgb(look.colour)
+    return found
+
+
+ISSUES = _palette(USED, Kind)
+WAITS = _palette((*EMPTY, READY), Reason)
+
+
+class Grain(NamedTuple):
+    """Rows of pixels for a warp; of them, where an instruction is drawn, and where a wait is."""
+
+    rows: int
+    tall: slice
+    thin: slice
+
+
+FINE, COARSE = Grain(12, slice(1, 11), slice(5, 7)), Grain(4, slice(0, 3), slice(1, 2))
+
+
+class WarpArtists(NamedTuple):
+    """`warps` draws these: the cells, the scheduler's own row below them, and the chosen slot."""
+
+    cells: AxesImage
+    slots: AxesImage
+    chosen: Rectangle
+
+    @property
+    def moving(self) -> tuple:
+        """The artists that change while the same warps are shown."""
+        return self.cells, self.slots, self.chosen
+
+
+def warps(
+    ax: Axes,
+    kinds: np.ndarray,
+    reasons: np.ndarray,
+    numbers: Sequence[int],
+    first: int,
+    chosen: tuple[int, int] = (0, 0),
+    artists: WarpArtists | None = None,
+) -> WarpArtists:
+    """Draw warps from the top down, cycles from left to right, a cell for each.
+
+    A tall cell is an instruction of that kind, a thin one a wait. The lowest row has the slots of
+    the warps' schedulers together: how many of them issue in a cycle, as a height.
+
+    kinds : (warps, cycles), the `Kind` that a warp issues, -1 for none
+    reasons : (warps, cycles), the `Reason` why it does not, -1 where it issues
+    numbers : of the warps; first : the first cycle
+    chosen : row and column of the cell that is framed
+    """
+    rows, cycles = kinds.shape
+    if artists is None:
+        artists = _new_rows(ax, rows, cycles, numbers)
+    grain = FINE if rows <= MANY else COARSE
+    picture = np.ones((rows, grain.rows, cycles, 3))
+    picture[:, grain.thin] = np.where((kinds < 0)[..., None], WAITS[reasons], 1)[:, None]
+    picture[:, grain.tall] = np.where(
+        (kinds >= 0)[:, None, :, None], ISSUES[kinds][:, None], picture[:, grain.tall]
+    )
+    artists.cells.set_data(picture.reshape(-1, cycles, 3))
+    artists.slots.set_data(_stacked(kinds, min(SCHEDULERS, len({w % SCHEDULERS for w in numbers}))))
+    row, column = chosen
+    artists.chosen.set_bounds(column, row, 1, 1)
+    ax.set_xticklabels([f"{first + tick:,}" for tick in range(0, cycles + 1, TICKS)])
+    style.describe(ax, _told_of_warps(kinds, numbers, first), "warps")
+    return artists
+
+
+def _stacked(kinds: np.ndarray, schedulers: int) -> np.ndarray:
+    """A column for each cycle: what is issued in it, one above the other."""
+    picture = np.ones((schedulers, kinds.shape[1], 3))
+    issued = np.sort(kinds, axis=0)[::-1][:schedulers]
+    for i, row in enumerate(issued):
+        where = np.flatnonzero(row >= 0)
+        picture[schedulers - 1 - i, where] = ISSUES[row[where]]
+    return picture
+
+
+def _told_of_warps(kinds: np.ndarray, numbers: Sequence[int], first: int) -> str:
+    issued = kinds >= 0
+    last = first + kinds.shape[1] - 1
+    busiest = int(issued.sum(axis=1).argmax())
+    return (
+        f"Warps {', '.join(map(str, numbers))} in the cycles {first:,} to {last:,}: "
+        f"{int(issued.sum())} instructions are issued; warp {numbers[busiest]} issues most, "
+        f"{int(issued[busiest].sum())}."
+    )
+
+
+def _new_rows(ax: Axes, rows: int, cycles: int, numbers: Sequence[int]) -> WarpArtists:
+    ax.clear()
+    style.prepare(ax)
+    gap, strip = 0.04 * rows, max(1.0, 0.14 * rows)
+    bottom = rows + gap + strip
+    look = {"aspect": "auto", "interpolation": "nearest", "origin": "upper"}
+    cells = ax.imshow(np.ones((1, 1, 3)), extent=(0, cycles, rows, 0), **look)
+    slots = ax.imshow(np.ones((1, 1, 3)), extent=(0, cycles, bottom, rows + gap), **look)
+    chosen = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=style.BLACK, linewidth=1.6)
+    chosen.set_clip_on(False)
+    ax.add_patch(chosen)
+    ax.set(xlim=(0, cycles), ylim=(bottom, 0))
+    step = -(-rows // 16)
+    ticks = [row + 0.5 for row in range(0, rows, step)]
+    names = [f"warp {numbers[row]}" for row in range(0, rows, step)]
+    ax.set_yticks([*ticks, rows + gap + strip / 2], [*names, "issued"])
+    ax.set_xticks(range(0, cycles + 1, TICKS))
+    ax.grid(visible=False)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.set_xlabel(
+        "cycle (light: ready, another warp goes first)", fontsize=style.NOTE, color=style.INK
+    )
+    return WarpArtists(cells, slots, chosen)

@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 QUANTITIES = {"time": "s", "sectors": ""}
 LOOKS = {"recorded": "s", "measured": "o", "counted": "^"}  # of marks, by where they come from
@@ -21,7 +20,7 @@ Points = tuple[Sequence[float], Sequence[float]]  # splits, values
 
 @dataclass
 class SplitsArtists:
-    """What `splits` draws: a line for each prediction, marks, and the library's time."""
+    """`splits` draws these: a line for each prediction, marks, and the library's time."""
 
     lines: dict[str, Line2D] = field(default_factory=dict)
     marks: dict[str, Line2D] = field(default_factory=dict)
@@ -87,7 +86,7 @@ def splits(
     ]
     if library:
         told.append(f"cuBLAS: {style.si(library, 's')}.")
-    describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "splits")
+    style.describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "splits")
     return artists
 
 

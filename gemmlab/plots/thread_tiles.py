@@ -13,7 +13,6 @@ from matplotlib.text import Text
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.tiling import WARP
 
 Item = Prediction | Measurement
@@ -29,7 +28,7 @@ def wavefronts(item: Item) -> float | None:
 
 @dataclass
 class TileArtists:
-    """What `thread_tiles` draws: a line, dots for each origin, and the `origins` of its legend."""
+    """`thread_tiles` draws these: a line, dots for each origin, and the `origins` of its legend."""
 
     line: Line2D
     dots: dict[str, Line2D] = field(default_factory=dict)
@@ -89,7 +88,7 @@ def thread_tiles(
     quantity = "Shared wavefronts per FMA of a warp" if counted else "Speed"
     observed = "".join(f"; {len(points)} {origin}" for origin, points in seen.items())
     finding = f"{quantity} of each thread tile, predicted: {', '.join(told)}{observed}."
-    describe(ax, finding, "thread tiles")
+    style.describe(ax, finding, "thread tiles")
     return artists
 
 
@@ -99,7 +98,7 @@ def _speed(item: Item) -> float | None:
 
 @dataclass
 class ResourceArtists:
-    """What `resources` draws: a bar for each resource, and its time in words."""
+    """`resources` draws these: a bar for each resource, and its time in words."""
 
     bars: BarContainer
     texts: list[Text]
@@ -138,7 +137,7 @@ def resources(
         text.set_position((seconds / prediction.seconds + 0.02, text.get_position()[1]))
         text.set_text(words)
     told = [f"{' '.join(name.split())} {words}" for name, words in zip(NAMES, said, strict=True)]
-    describe(
+    style.describe(
         ax, f"What each resource needs alone: {', '.join(told)}. {prediction.limiter} decides.",
         "resources",
     )  # fmt: skip

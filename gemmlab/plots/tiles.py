@@ -10,7 +10,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -19,7 +18,7 @@ MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
 
 
 class TileArtists(NamedTuple):
-    """What `tiles` draws, keyed by matrix: outline, grid, strip, tile in use, and name; a key."""
+    """`tiles` draws these, keyed by matrix: outline, grid, strip, tile in use, and name; a key."""
 
     outlines: dict[str, Rectangle]
     grids: dict[str, LineCollection]
@@ -79,7 +78,7 @@ def tiles(
     artists.key.set_text(
         f"dark: block ({block[0]}, {block[1]}) in step {step}; pale: its other steps"
     )
-    describe(ax, _finding(problem, tiling, block, step), "tiles")
+    style.describe(ax, _finding(problem, tiling, block, step), "tiles")
     ax.set_xlim(-3 * gap, max(k + gap + n, across * bn + k + gap) + gap / 4)
     ax.set_ylim(max(k + gap + m, down * bm + k + gap) + 1.4 * gap, -1.4 * gap)
     return artists
@@ -99,7 +98,7 @@ def _finding(problem: Gemm, tiling: Tiling, block: tuple[int, int], step: int) -
 
 
 def _cuts(length: int, tile: int) -> range:
-    """Where tile edges lie inside 0 … length; none where they would lie too close to see."""
+    """Find the tile edges inside 0 … length; none where they would lie too close to see."""
     return range(tile, length, tile) if length / tile <= MOST_LINES else range(0)
 
 

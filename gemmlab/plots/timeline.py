@@ -1,4 +1,7 @@
-"""What happens when, row by row: copies, waits and arithmetic as bars over cycles."""
+"""A timeline tells what happens when: copies, waits and arithmetic as bars over cycles.
+
+`ring` and `turns` make the rows for a ring of stages, predicted by a model and simulated.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from gemmlab.compiled.forecast.rings import Ring
+from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 
 WAIT = "wait"  # the one kind of span in which nothing is done; it is drawn as an empty, hatched bar
 LOOKS = ((style.SKY, ""), (style.ORANGE, "\\\\\\"), (style.GREEN, "..."), (style.PURPLE, "xxx"))
@@ -37,13 +41,13 @@ class Span:
 
     @property
     def cycles(self) -> float:
-        """How long it lasts."""
+        """The time that the span lasts."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class TimelineArtists:
-    """What `timeline` draws: the bars of each row, in the order of its spans."""
+    """`timeline` draws these: the bars of each row, in the order of its spans."""
 
     bars: dict[str, list[Rectangle]]
 
@@ -96,7 +100,7 @@ def timeline(
         ax, handles, shown, loc="upper left", bbox_to_anchor=(0, below), ncols=len(shown),
         borderpad=0, borderaxespad=0,
     )  # fmt: skip
-    describe(ax, _finding(rows, end, unit), "timeline")
+    style.describe(ax, _finding(rows, end, unit), "timeline")
     return TimelineArtists(bars)
 
 
@@ -138,7 +142,7 @@ def _points(ax: Axes) -> tuple[float, float]:
 
 
 def _finding(rows: Mapping[str, Sequence[Span]], end: float, unit: str) -> str:
-    """Each row in words, when the last span ends, and how much of that time a row waits."""
+    """Tell each row in words, when the last span ends, and how much of that time a row waits."""
     told = []
     for name, row in rows.items():
         spans = (f"{s.what} {style.number(s.start)} to {style.number(s.end)}" for s in row)
@@ -149,3 +153,56 @@ def _finding(rows: Mapping[str, Sequence[Span]], end: float, unit: str) -> str:
     if waits[longest]:
         text += f" {longest} waits longest, {waits[longest] / end:.0%} of that time."
     return text
+
+
+# What a stage goes through, and a consumer does: first what a `ring` has too, so that both pictures
+# have one colour for each.
+TURNS = "copy", "multiply", "full", "store"
+LEAST = 1 / 400  # of a window: narrower bars are lines
+
+
+def ring(pipeline: Pipeline, arithmetic: str = "arithmetic") -> dict[str, list[Span]]:
+    """Rows for `timeline`: a stage's copies and products, and last the products with their waits.
+
+    >>> from gemmlab.model.pipeline import Pipeline
+    >>> rows = ring(Pipeline(steps=2, stages=1, copy=900, multiply=300))
+    >>> [(span.what, span.start, span.end) for span in rows["arithmetic"]][:2]
+    [('wait', 0.0, 900), ('multiply', 900, 1200)]
+    """
+    rows: dict[str, list[Span]] = {f"stage {i}": [] for i in range(pipeline.stages)}
+    products: list[Span] = []
+    idle = 0.0
+    for step, tile in enumerate(pipeline.schedule()):
+        product = Span("multiply", tile.begins, tile.done)
+        rows[f"stage {step % pipeline.stages}"] += [Span("copy", tile.asked, tile.there), product]
+        if product.start > idle:
+            products.append(Span(WAIT, idle, product.start))
+        products.append(product)
+        idle = tile.done
+    return {**rows, arithmetic: products}
+
+
+def turns(ring: Ring, first: int, last: int) -> dict[str, list[Span]]:
+    """Rows for `timeline` of what a simulated block does in the cycles from `first` to `last`.
+
+    A stage is copied from when it is asked for until its bytes are there, full until a consumer
+    reads it, and multiplied until all have read it; then it is free. What lasts less than `LEAST`
+    of these cycles is left out.
+    """
+    stages: dict[str, list[tuple[str, int, int]]] = {f"stage {i}": [] for i in range(ring.stages)}
+    for turn in ring.turns:
+        stages[f"stage {turn.stage}"] += [
+            ("copy", turn.asked, turn.full),
+            ("full", turn.full, turn.read),
+            ("multiply", turn.read, turn.free),
+        ]
+    producer, *others = ring.roles
+    rows = {producer: ring.roles[producer], **stages, **{n: ring.roles[n] for n in others}}
+    return {
+        name: [
+            Span(what, max(start, first) - first, min(end, last) - first)
+            for what, start, end in spans
+            if min(end, last) - max(start, first) >= LEAST * (last - first)
+        ]
+        for name, spans in rows.items()
+    }

@@ -1,4 +1,4 @@
-"""How long a program's launches would take on a GPU, from compiled code, once it has ended."""
+"""Once a program has ended, its launches are predicted for a GPU, from compiled code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FirstCalls:
 
 
 def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
-    """What is predicted for each, alone on the GPU."""
+    """Predict each launch, alone on the GPU."""
     return [_forecast(call, device) for call in calls]
 
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from gemmlab.device import device as load_device
 from gemmlab.model.counters import OPS
-from gemmlab.programs.account import Row
-from gemmlab.programs.running import Outcome
+from gemmlab.programs.running import Outcome, Row
 from gemmlab.simt import Hazard
 from gemmlab.simt.races.hazards import Note
 
@@ -73,7 +72,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def remarks(outcome: Outcome) -> list[str]:
-    """What to know about the figures."""
+    """Say what to know about the figures."""
     plain = "Numba is not installed: functions of njit ran as plain Python"
     return [TIMES, *([] if outcome.numba else [plain])]
 
@@ -128,7 +127,7 @@ def as_text(outcome: Outcome) -> str:
 
 
 def as_json(outcome: Outcome) -> str:
-    """All of it as data: the names of counters and fields are those of `simt.Report`."""
+    """Give all of it as data: the names of counters and fields are those of `simt.Report`."""
     return json.dumps(
         {
             "program": outcome.target,

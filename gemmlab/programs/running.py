@@ -1,4 +1,7 @@
-"""A script or a module, run as `python SCRIPT` does, with the simulated GPU in Numba's place."""
+"""A script or a module, run as `python SCRIPT` does, with the simulated GPU in Numba's place.
+
+An `Account` is what its kernels did: its launches, put together by kernel, grid and block.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,89 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 
-from gemmlab.programs.account import Account
+from gemmlab.model.counters import Counters
 from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts
 from gemmlab.programs.in_place import in_place_of_numba
-from gemmlab.simt.cuda.kernels import watching
+from gemmlab.simt import Hazard, Report
+from gemmlab.simt.cuda.kernels import Launched, watching
+from gemmlab.simt.report.report import with_more
+
+
+@dataclass
+class Row:
+    """The launches of a kernel with one grid and one block.
+
+    report : what they did, added up; seconds : that this computer took for them
+    """
+
+    report: Report
+    launches: int
+    seconds: float
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return self.report.source.tree.name
+
+
+@dataclass
+class Account:
+    """An account has all launches of a program, in the order in which each kind came first."""
+
+    by_kind: dict[tuple, Row] = field(default_factory=dict)
+
+    def add(self, launched: Launched) -> None:
+        """Add a launch."""
+        report = launched.report
+        source = report.source
+        kind = (source.file, source.first_line, source.tree.name, report.grid, report.block)
+        row = self.by_kind.get(kind)
+        if row is None:
+            self.by_kind[kind] = Row(report, 1, launched.seconds)
+            return
+        row.launches += 1
+        row.seconds += launched.seconds
+        _add(row.report, report)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The launches by kernel, grid and block."""
+        return list(self.by_kind.values())
+
+    @property
+    def launches(self) -> int:
+        """The number of launches."""
+        return sum(row.launches for row in self.rows)
+
+    @property
+    def seconds(self) -> float:
+        """Time that this computer took to simulate them [s]."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """The hazards of all launches, each kind once a line, with how often."""
+        hazards = (h for row in self.rows for h in row.report.hazards)
+        return reduce(with_more, hazards, [])
+
+
+def _add(total: Report, report: Report) -> None:
+    """Add to `total` what another launch of its kernel did."""
+    for file, lines in report.by_file.items():
+        for line, counts in lines.items():
+            total.by_file[file].setdefault(line, Counters()).update(counts)
+    for place, source in report.sources.items():
+        total.sources.setdefault(place, source)
+    total.launch.update(report.launch)
+    for hazard in report.hazards:
+        total.add(hazard)
+    for note in report.notes:
+        total.note(note)
+
 
 NOT_THERE = 2  # Python's own exit status for a script that it cannot open
 INTERRUPTED = 130
@@ -22,7 +101,7 @@ INTERRUPTED = 130
 
 @dataclass
 class Outcome:
-    """How a program ended.
+    """An outcome tells how a program ended.
 
     status : the exit status that Python would have given it
     account : what its kernels did; numba : whether Numba is installed beside the simulated GPU

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from gemmlab import explorers
 from tests.browser.test_notebooks import TIMER, explorer, press
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +25,6 @@ class Walk(NamedTuple):
     """An explorer, the control that is walked back and forth by two keys, and where it runs."""
 
     name: str
-    notebook: str
     control: str = ".noUi-handle"
     keys: tuple[str, str] = ("ArrowRight", "ArrowLeft")
     backend: str = ""  # "": it has none to choose
@@ -31,25 +32,29 @@ class Walk(NamedTuple):
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.name, self.backend)))
 
+    @property
+    def notebook(self) -> str:
+        """The first chapter that shows it."""
+        return next(
+            path.name
+            for path in sorted((ROOT / "notebooks").glob("[01]?_*.ipynb"))
+            if f'"explorers.{self.name}(' in path.read_text("utf-8")
+        )
 
-WALKS = (
-    Walk("Roofline", "01_what_is_gemm.ipynb"),
-    Walk("Memories", "02_intensity_and_limiters.ipynb"),
-    Walk("Coalescing", "03_threads_warps_blocks.ipynb"),
-    Walk("KernelLab", "04_shared_memory_tiling.ipynb", backend="simulator"),
-    Walk("KernelLab", "04_shared_memory_tiling.ipynb", "select >> nth=-1", UP_DOWN, "recorded"),
-    Walk("Quantization", "05_tile_and_wave_quantization.ipynb"),
-    Walk("ThreadTiles", "06_register_tiles.ipynb", backend="recorded"),
-    Walk("Timeline", "06_register_tiles.ipynb"),
-    Walk("Fragments", "07_warps_and_fragments.ipynb", "[role=gridcell]", UP_DOWN),
-    Walk("Swizzle", "08_tensor_core_gemm.ipynb", "select >> nth=2", UP_DOWN),
-    Walk("Stages", "09_software_pipelining.ipynb"),
-    Walk("StageTimeline", "09_software_pipelining.ipynb"),
-    Walk("SplitK", "10_split_k.ipynb", backend="recorded"),
-    Walk("Rounding", "11_number_formats.ipynb", "select", UP_DOWN),
-    Walk("DotError", "11_number_formats.ipynb"),
-    Walk("Tcec", "12_tcec.ipynb", "select >> nth=2", UP_DOWN),
+
+# All others are walked by the handle of their first slider.
+OTHERWISE = (
+    Walk("KernelLab", backend="simulator"),
+    Walk("KernelLab", "select >> nth=-1", UP_DOWN, "recorded"),
+    Walk("ThreadTiles", backend="recorded"),
+    Walk("Fragments", "[role=gridcell]", UP_DOWN),
+    Walk("Swizzle", "select >> nth=2", UP_DOWN),
+    Walk("SplitK", backend="recorded"),
+    Walk("Rounding", "select", UP_DOWN),
+    Walk("Tcec", "select >> nth=2", UP_DOWN),
 )
+NAMED = {walk.name for walk in OTHERWISE}
+WALKS = (*OTHERWISE, *(Walk(name) for name in explorers.__all__ if name not in NAMED))
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=str)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab.explorers.shared import forecasts
+from gemmlab.explorers.shared import running
 from gemmlab.explorers.shared.base import Picture
 
 
@@ -15,4 +15,4 @@ def undrawn(monkeypatch):
 @pytest.fixture(autouse=True)
 def uncompiled(monkeypatch):
     """No kernel is compiled beside a test: those of forecasts say when one is."""
-    monkeypatch.setattr(forecasts, "lacking", lambda: "there is no compiler in this test")
+    monkeypatch.setattr(running, "lacking", lambda: "there is no compiler in this test")

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gemmlab.explorers.shared import canvas
+from gemmlab.explorers.shared import base
 
 
 def pixels(kind, *texts, clip=False):
@@ -38,7 +38,7 @@ def test_a_text_looks_as_ever_when_drawn_and_when_stamped(text, look):
     ink = (expected < 255).any(-1).sum()
     assert ink
     for _ in range(2):
-        found = pixels(canvas.Canvas, (text, look))
+        found = pixels(base.Canvas, (text, look))
         near = np.minimum.reduce(  # it may lie half a pixel beside
             [
                 np.abs(np.roll(found, shift, (0, 1)) - expected).sum()
@@ -55,7 +55,7 @@ def test_a_stamp_is_clipped_as_a_text_is():
     text = "as wide as the figure is"
     found, expected = (
         (pixels(kind, (text, look), clip=True) < 255).any(-1)
-        for kind in (canvas.Canvas, FigureCanvasAgg)
+        for kind in (base.Canvas, FigureCanvasAgg)
     )
     ends = [np.flatnonzero(image.any(0))[-1] for image in (found, expected)]
     assert ends[0] == pytest.approx(ends[1], abs=1)
@@ -63,9 +63,9 @@ def test_a_stamp_is_clipped_as_a_text_is():
 
 
 def test_each_look_has_its_own_stamp_and_is_laid_out_once():
-    canvas.stamp.cache_clear()
+    base.stamp.cache_clear()
     figure = Figure((3, 2), dpi=192)
-    drawn = canvas.Canvas(figure)
+    drawn = base.Canvas(figure)
     text = figure.text(0.1, 0.5, "n = 128")
     looks = ({}, {"color": "red"}, {"weight": "bold"}, {"fontsize": 14})
     images = []
@@ -73,11 +73,11 @@ def test_each_look_has_its_own_stamp_and_is_laid_out_once():
         text.set(**{"color": "black", "weight": "normal", "fontsize": 10, **look})
         drawn.draw()
         images.append(np.array(drawn.buffer_rgba()))
-    assert canvas.stamp.cache_info().misses == len(looks)
+    assert base.stamp.cache_info().misses == len(looks)
     for first, again in zip(images, images[::-1], strict=True):
         assert np.array_equal(first, again)
     assert not any(np.array_equal(images[0], other) for other in images[1:4])
 
 
 def test_a_text_of_spaces_is_nothing():
-    assert (pixels(canvas.Canvas, ("  ", {})) == 255).all()
+    assert (pixels(base.Canvas, ("  ", {})) == 255).all()

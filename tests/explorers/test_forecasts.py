@@ -8,8 +8,8 @@ import pytest
 from gemmlab import Gemm, device, kernels, plots
 from gemmlab.compiled.forecast import rungs
 from gemmlab.explorers import KernelLab
-from gemmlab.explorers.shared import forecasts
-from gemmlab.explorers.shared.forecasts import COMPILING, Forecasts
+from gemmlab.explorers.shared import running
+from gemmlab.explorers.shared.running import COMPILING, Forecasts
 from tests.support import own_kernels
 from tests.support.waiting import SECONDS
 
@@ -25,7 +25,7 @@ def ran(kernel, **options):
 
 @pytest.fixture
 def compiler(monkeypatch):
-    monkeypatch.setattr(forecasts, "lacking", lambda: "")
+    monkeypatch.setattr(running, "lacking", lambda: "")
 
 
 @pytest.mark.ptxas

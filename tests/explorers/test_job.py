@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from gemmlab.explorers.shared import job as job_module
-from gemmlab.explorers.shared.job import Job, Stopped
+from gemmlab.explorers.shared import running
+from gemmlab.explorers.shared.running import Job, Stopped
 from tests.support.waiting import SECONDS, until
 
 
@@ -78,8 +78,8 @@ def test_a_stop_while_the_thread_begins(monkeypatch):
 @pytest.mark.parametrize("stops", [0, 1, 2])
 def test_a_stop_that_may_be_on_its_way_has_to_arrive_before_the_end(stops, monkeypatch):
     sent, arrived = [], []
-    monkeypatch.setattr(job_module, "raise_in", lambda thread, kind: sent.append((thread, kind)))
-    monkeypatch.setattr(job_module, "swallow", arrived.append)
+    monkeypatch.setattr(running, "raise_in", lambda thread, kind: sent.append((thread, kind)))
+    monkeypatch.setattr(running, "swallow", arrived.append)
     begun, asked = threading.Event(), threading.Event()
 
     def work():

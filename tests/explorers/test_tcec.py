@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab import plots
-from gemmlab.explorers import Tcec, policies
+from gemmlab.explorers import Tcec
+from gemmlab.explorers import tcec as module
 from gemmlab.numerics import POLICIES, Policy, backward_error, emulated_matmul
 
 
@@ -32,9 +33,9 @@ def test_the_kernel_has_the_emulated_bits_and_stays_below_its_bound(size):
     for policy in EVERY:
         with np.errstate(all="ignore"):
             expected = emulated_matmul(a, b, policy)
-        c = policies.simulated(policy, a, b)
+        c = module.simulated(policy, a, b)
         assert np.array_equal(c, expected, equal_nan=True), policy
-        assert backward_error(c, exact, a, b) <= policies.bound(policy, a, b), policy
+        assert backward_error(c, exact, a, b) <= module.bound(policy, a, b), policy
 
 
 def test_a_bound_is_no_more_than_twenty_times_what_is_seen():
@@ -42,7 +43,7 @@ def test_a_bound_is_no_more_than_twenty_times_what_is_seen():
     a, b = (np.abs(rng.standard_normal(s)).astype(np.float32) for s in ((16, 64), (64, 8)))
     for policy in EVERY:
         seen = backward_error(emulated_matmul(a, b, policy), a.astype(float) @ b, a, b)
-        assert seen > policies.bound(policy, a, b) / 20, policy
+        assert seen > module.bound(policy, a, b) / 20, policy
 
 
 def test_each_control_changes_what_is_said_and_drawn(explorer):

@@ -10,7 +10,7 @@ import pytest
 import gemmlab
 from gemmlab import kernels
 from gemmlab.compiled.sass.compiling import ptx
-from gemmlab.multiplication import calling, machines, plans, queue
+from gemmlab.multiplication import calling, machines, plans
 from gemmlab.multiplication.plans import Block
 from gemmlab.tiling import Tiling
 from tests.support.fake_driver import TYPES, Driver, described
@@ -62,19 +62,19 @@ def gpu(host, monkeypatch):
         for i in range(2)
     ]
     host.gpus = contexts
-    for module in (machines, calling, queue):
+    for module in (machines, calling, plans):
         if hasattr(module, "numba_cuda"):
             monkeypatch.setattr(module, "numba_cuda", lambda: host)
         if hasattr(module, "detect"):
             monkeypatch.setattr(module, "detect", lambda: H200)
-    monkeypatch.setattr(queue, "_driver", lambda: Driver(host.log))
+    monkeypatch.setattr(plans, "_driver", lambda: Driver(host.log))
     monkeypatch.setattr(plans, "map_bytes", described)
-    monkeypatch.setattr(queue, "function_of", lambda compiled: compiled)
+    monkeypatch.setattr(plans, "function_of", lambda compiled: compiled)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))
     yield host
     for cached in (
-        machines._kernel, queue._context, plans._bound, calling.planned, calling._choice
+        machines._kernel, plans._context, plans._bound, calling.planned, calling._choice
     ):  # fmt: skip
         cached.cache_clear()
 
@@ -125,7 +125,7 @@ def test_a_plan_is_made_once_for_a_kind_of_operands(gpu):
 def test_threads_may_share_a_plan(gpu, monkeypatch):
     """A call that begins while another one queues its launches does not change them."""
     a, b, other = integers(20, 8), integers(8, 20), integers(20, 8, seed=9)
-    go, between = queue.go, []
+    go, between = plans.go, []
 
     def interrupted(calls):
         for call in calls:
@@ -134,7 +134,7 @@ def test_threads_may_share_a_plan(gpu, monkeypatch):
                 between[0] = gemmlab.matmul(on_gpu(other), on_gpu(b))
             go([call])
 
-    monkeypatch.setattr(queue, "go", interrupted)
+    monkeypatch.setattr(plans, "go", interrupted)
     assert np.array_equal(gemmlab.matmul(on_gpu(a), on_gpu(b)), a @ b)
     assert np.array_equal(between[0], other @ b)
     assert calling.planned.cache_info().misses == 1
@@ -164,7 +164,7 @@ Elsewhere.__module__ = "cupy"
 def test_a_launch_that_fails_is_told_and_the_context_comes_back(gpu, monkeypatch):
     failing = Driver(gpu.log)
     failing.cuLaunchKernel = lambda *told: (SimpleNamespace(name="CUDA_ERROR_LAUNCH_FAILED"),)
-    monkeypatch.setattr(queue, "_driver", lambda: failing)
+    monkeypatch.setattr(plans, "_driver", lambda: failing)
     a = on_gpu(integers(8, 8))
     with pytest.raises(RuntimeError, match="launch scale_first: CUDA_ERROR_LAUNCH_FAILED"):
         gemmlab.matmul(a, a)

@@ -10,10 +10,9 @@ import gemmlab
 from gemmlab import device, kernels
 from gemmlab.here.driver import gpu_status
 from gemmlab.multiplication import arrays, choosing
-from gemmlab.multiplication.choosing import by_tensor_cores, by_units, cost, fastest
-from gemmlab.multiplication.panels import SIDE, fitting
+from gemmlab.multiplication.arrays import Stack
+from gemmlab.multiplication.choosing import SIDE, by_tensor_cores, by_units, cost, fastest, fitting
 from gemmlab.multiplication.products import workspace_bytes
-from gemmlab.multiplication.stacks import Stack
 from gemmlab.numerics import backward_error, fma_chain_bound
 from tests.support.torch_stand_in import Tensor, torch
 

@@ -10,11 +10,10 @@ from gemmlab.kernels.batched.scaling import GUESS
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication import products
-from gemmlab.multiplication.arrays import seen
+from gemmlab.multiplication.arrays import Stack, seen
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.machines import Simulated
 from gemmlab.multiplication.products import multiply, workspace_bytes
-from gemmlab.multiplication.stacks import Stack
 from gemmlab.numerics import Policy, backward_error, emulated_matmul, fma_chain_bound
 from gemmlab.problem import LAYOUTS
 from tests.support.noting import Noting

@@ -9,8 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from PIL import Image
 
 from gemmlab import plots
-from gemmlab.plots.shared.description import described
 from gemmlab.plots.shared.figures import DENSITY
+from gemmlab.plots.shared.style import described
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_jupyter_gets_a_sharp_picture_that_says_what_it_shows(figure):
 
 
 def test_nothing_is_cut_off(figure):
-    plain = Image.open(BytesIO(plots.figures.png(figure, 1))).size
+    plain = Image.open(BytesIO(plots.shared.figures.png(figure, 1))).size
     figure.axes[0].text(1.4, 0.5, "outside of the axes", transform=figure.axes[0].transAxes)
-    wider = Image.open(BytesIO(plots.figures.png(figure, 1))).size
+    wider = Image.open(BytesIO(plots.shared.figures.png(figure, 1))).size
     assert wider[0] > plain[0] + 100
     assert wider[1] == plain[1]
 

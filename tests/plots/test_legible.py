@@ -12,13 +12,13 @@ from matplotlib.transforms import Bbox
 
 from gemmlab import plots
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import described
+from gemmlab.plots.shared.style import described
 from tests.plots.samples import DRAWINGS
 from tests.support.paths import ROOT
 
 TOOLS = {
     *("Row", "Span", "along_n", "alt", "describe", "figure", "number", "provenance", "ring", "si"),
-    *("size", "turns", "value"),
+    *("size", "style", "turns", "value"),
 }
 # What the words of each drawing must contain: its quantities, and findings that data decide.
 WORDS = {

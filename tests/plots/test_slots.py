@@ -7,8 +7,7 @@ from matplotlib.colors import to_rgb
 from gemmlab import plots
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason
-from gemmlab.plots.slots import EMPTY, READY, USED
-from gemmlab.plots.warps import COARSE, FINE, MANY
+from gemmlab.plots.slots import COARSE, EMPTY, FINE, MANY, READY, USED
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""What all explorers are made of: controls, pictures, and work that runs beside them."""
+"""All explorers are made of these: controls, pictures, and work that runs beside them."""

@@ -1,4 +1,4 @@
-"""What a machine, a device and its records can show: kernels, tiles and problems to choose from."""
+"""Explorers offer what a device and its records can show: kernels, tiles and problems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def scaled(tiling: Tiling, side: int) -> Tiling:
 
 @lru_cache(maxsize=256)
 def tilings(kernel: Kernel, device: Device) -> tuple[Tiling, ...]:
-    """Those that `kernel` can use on `device`: its own, those recorded, and its own scaled."""
+    """List what `kernel` can use on `device`: its own tilings, recorded ones, its own scaled."""
     if kernel.default is None:
         return ()
     found = [kernel.default, *kernel.tilings]
@@ -81,7 +81,7 @@ def order(tiling: Tiling | None) -> tuple:
 
 
 def recorded(device: Device) -> list[Measurement]:
-    """What is recorded on `device`, in the order of the ladders; nothing if nothing is."""
+    """List what is recorded on `device`, in the order of the ladders; nothing if nothing is."""
     order = [k.name for k in (*kernels.GPU, kernels.REFERENCE, *kernels.CPU)]
     try:
         found = records.load(device.name)

@@ -1,19 +1,109 @@
-"""Explorers that run kernels: buttons, a job in the background, and a history of runs."""
+"""Explorers that run kernels: buttons, a history of runs, and what a run shows, in words.
+
+A `Job` runs in the background, where it can be watched and stopped, so that widgets stay alive.
+`Forecasts` are times of a learner's kernel from its compiled code, made there too and kept.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
 import ipywidgets as widgets
 
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import Device
-from gemmlab.explorers.shared.base import Explorer, row
-from gemmlab.explorers.shared.job import Job, Stopped
-from gemmlab.explorers.shared.picture import Picture
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.here.detection import detect, host
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
-from gemmlab.measure.measurement import Measurement
+from gemmlab.measure.backends.stopping import limited, raise_in, swallow
+from gemmlab.measure.backends.trial import told
+from gemmlab.measure.measurement import Measurement, residual
+from gemmlab.model import Prediction
+from gemmlab.plots import number, si
+from gemmlab.plots.shared import style
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
+
+TICK = 0.25  # seconds between two reports of progress
+
+
+class Stopped(BaseException):
+    """Raised inside the work by `Job.stop`; not an Exception, so that no handler swallows it."""
+
+
+class Job:
+    """Runs `work()` in one thread and reports on it from a second, until it ends or is stopped.
+
+    report : called with the seconds elapsed, every `TICK`
+    done : called once with (result, None), or with (None, what was raised), `Stopped` included
+
+    Two threads, because a stop may strike between any two steps of the thread that works: only
+    `work` is exposed to it, never `report` or `done`, which may touch widgets. A step that runs
+    outside Python, such as a compiled kernel, ends first.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        report: Callable[[float], None],
+        done: Callable[[Any, BaseException | None], None],
+    ) -> None:
+        self._work, self._report, self._done = work, report, done
+        self._lock = threading.Lock()
+        self._stoppable = False  # whether the worker is where a stop may strike
+        self._stop_asked = False
+        self._outcome: tuple[Any, BaseException | None] = None, None
+        self._worker = threading.Thread(target=self._run, name="gemmlab-work", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="gemmlab-watch", daemon=True)
+
+    def start(self) -> Job:
+        """Begin; returns at once."""
+        self._watcher.start()
+        return self
+
+    def stop(self) -> None:
+        """Raise `Stopped` in the work at its next step; nothing happens if it has ended."""
+        with self._lock:
+            self._stop_asked = True
+            if self._stoppable:
+                raise_in(self._worker.ident, Stopped)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until `done` has returned; False if that took longer than `seconds`."""
+        self._watcher.join(seconds)
+        return not self._watcher.is_alive()
+
+    def _run(self) -> None:
+        try:
+            try:
+                with self._lock:
+                    self._stoppable = not self._stop_asked
+                if not self._stoppable:  # it was asked before this thread had begun
+                    raise Stopped
+                self._outcome = self._work(), None
+            finally:
+                with self._lock:
+                    self._stoppable = False
+                    if self._stop_asked:  # too late, perhaps: it must not strike what follows
+                        swallow(Stopped)
+        except BaseException as error:
+            self._outcome = None, error
+
+    def _watch(self) -> None:
+        start = time.perf_counter()
+        self._worker.start()
+        while True:
+            self._worker.join(TICK)
+            if not self._worker.is_alive():
+                break
+            self._report(time.perf_counter() - start)
+        self._done(*self._outcome)
+
 
 Choice = tuple[Kernel, Tiling | None, str]
 
@@ -105,3 +195,136 @@ class Runner(Explorer):
             self.say("Stopped: nothing was added. Press Run to start again.")
         else:
             self.refuse(str(error) or type(error).__name__)
+
+
+def expected(p: Prediction, kernel: Kernel, target: Device, backend: str) -> str:
+    """Say what a run is predicted to show, before it has run."""
+    name = f"{kernel.name} {p.tiling}" if p.tiling else kernel.name
+    return f"{name} on {p.problem}: {_predicted(p, target)}\nPress Run ({backend}) to compare."
+
+
+def observed(m: Measurement, p: Prediction, target: Device) -> str:
+    """Say what a run showed, and its residual against the prediction."""
+    verdict = "right" if m.passed else "WRONG"
+    first = (
+        f"{style.series(m)} on {m.problem}, {m.source}: the result is {verdict} "
+        f"(error {m.error:.1e}, at most {m.tolerance:.1e})."
+    )
+    return "\n".join([first, _counted(m, p) if m.counters else _timed(m, p, target)])
+
+
+def _predicted(p: Prediction, target: Device) -> str:
+    model = "predicted" if p.kernel else "predicted for an ideal kernel"
+    traffic = f", {si(p.bytes['global'], 'B')} of global traffic" if "global" in p.bytes else ""
+    return (
+        f"{model} on {target.title}: {si(p.seconds, 's')}, "
+        f"{si(p.flops_per_second, 'FLOP/s')}, limited by {p.limiter}{traffic}."
+    )
+
+
+def _counted(m: Measurement, p: Prediction) -> str:
+    if not p.kernel:
+        traffic = ", ".join(f"{si(count, 'B')} of {level}" for level, count in m.bytes.items())
+        conflicts = m.counters["shared_bank_conflicts"]
+        return (
+            f"Counted: {traffic} traffic, {number(conflicts)} bank conflicts. There is no model of "
+            "it: no counts are predicted."
+        )
+    differences = residual(m, p)
+    off = {name: d for name, d in differences.items() if d}
+    if not off:
+        return f"counted − predicted = 0 for all {len(differences)} counters."
+    text = ", ".join(f"{name} {d:+,.0f}" for name, d in off.items())
+    return f"counted − predicted: {text}; 0 for the other {len(differences) - len(off)}."
+
+
+def _timed(m: Measurement, p: Prediction, target: Device) -> str:
+    low, high = m.percentile(10), m.percentile(90)
+    return (
+        f"Median of {len(m.samples)} runs {si(m.seconds, 's')} (10 % to 90 %: {si(low, 's')} to "
+        f"{si(high, 's')}), {si(m.flops_per_second, 'FLOP/s')}; {_predicted(p, target)}\n"
+        f"measured ÷ predicted time = {number(m.seconds / p.seconds)}."
+    )
+
+
+SIDE = 4096  # of the product in whose place a smaller one is simulated: it fills a GPU
+SECONDS = 60.0  # of the processor, for one forecast; most take a few, the first some more
+COMPILING = "it is being compiled …"
+
+
+class Asked(NamedTuple):
+    """A forecast is asked for a kernel, a problem and a tiling."""
+
+    kernel: Kernel
+    problem: Gemm
+    tiling: Tiling
+
+
+class Made(NamedTuple):
+    """A predicted time [s], and what the kernel waits for in words."""
+
+    seconds: float
+    waits: str
+
+
+class Forecasts:
+    """Predicted times on a device, for an explorer that shows them in its caption.
+
+    A run that was timed is predicted as it is. One that was simulated is small, because counting
+    takes long: its kernel is predicted for m = n = k = `SIDE`.
+    """
+
+    def __init__(self, device: Device, explorer: Explorer) -> None:
+        self.device, self.explorer = device, explorer
+        self._found: dict[Asked, Made | str] = {}  # a text says what there is instead
+        self._one_by_one = threading.Lock()
+        self._jobs: list[Job] = []
+
+    def begin(self, kernel: Kernel, run: Measurement) -> None:
+        """Begin to predict what was run, unless that was begun before."""
+        asked = _asked(kernel, run)
+        if asked in self._found:
+            return
+        missing = lacking()
+        self._found[asked] = missing or COMPILING
+        self.explorer.refresh()  # before it can be done: then what is shown is looked at
+        if not missing:
+            work, done = partial(self._make, asked), partial(self._done, asked)
+            self._jobs.append(Job(work, lambda _: None, done).start())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until all that were begun are made; False if one takes longer than `seconds`."""
+        return all(job.wait(seconds) for job in self._jobs)
+
+    def text(self, kernel: Kernel, run: Measurement, on: Device) -> str:
+        """Say what is predicted of a run on the device `on`; "" where none was begun."""
+        asked = _asked(kernel, run)
+        found = self._found.get(asked)
+        if found is None:
+            return ""
+        what = f"Predicted from its compiled code for {self.device.title}, {asked.problem}: "
+        if isinstance(found, str):
+            return what + found
+        speed = asked.problem.flops / found.seconds
+        what += f"{si(found.seconds, 's')}, {si(speed, 'FLOP/s')}. {found.waits}"
+        if run.seconds and on.name == self.device.name:
+            what += f"\nmeasured ÷ predicted from its code = {number(run.seconds / found.seconds)}."
+        return what
+
+    def _make(self, asked: Asked) -> Made:
+        from gemmlab.compiled.forecast.rungs import predict_rung
+        from gemmlab.compiled.forecast.words import sentence
+
+        with self._one_by_one, limited(SECONDS, "the prediction"):
+            found = predict_rung(asked.problem, self.device, asked.kernel, asked.tiling)
+        return Made(found.seconds, sentence(found))
+
+    def _done(self, asked: Asked, made: Made | None, error: BaseException | None) -> None:
+        self._found[asked] = made or f"nothing: {told(error)}"
+        if COMPILING in self.explorer.message:
+            self.explorer.refresh()
+
+
+def _asked(kernel: Kernel, run: Measurement) -> Asked:
+    problem = Gemm(SIDE, SIDE, SIDE) if run.counters else run.problem
+    return Asked(kernel, problem, run.tiling)

@@ -1,1 +1,1 @@
-"""What all plots are made of: style, figures, their descriptions."""
+"""All plots are made of this: style, figures, and words that describe them."""

@@ -16,7 +16,6 @@ from matplotlib.text import Text
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.description import describe
 from gemmlab.plots.sizes import QUANTITIES, value
 from gemmlab.tiling import Tiling
 
@@ -27,7 +26,7 @@ BEYOND = 1.45  # of the longest bar: room for the texts at the ends of bars
 
 
 class Row(NamedTuple):
-    """One kernel with one tile: what is predicted of it and what was observed, where there is."""
+    """A row is one kernel with one tile: its prediction, and its measurement where there is one."""
 
     kernel: str
     tiling: Tiling | None
@@ -37,7 +36,7 @@ class Row(NamedTuple):
 
 @dataclass
 class RowArtists:
-    """What `beside` draws: a bar and a text for each row, diamonds for all, and the rows.
+    """`beside` draws these: a bar and a text for each row, diamonds for all, and the rows.
 
     marks : what the legend names
     """
@@ -50,7 +49,7 @@ class RowArtists:
 
     @property
     def moving(self) -> tuple:
-        """What changes while the same rows are shown on the same axis."""
+        """The artists that change while the same rows are shown on the same axis."""
         return *self.bars, *self.texts, self.predicted
 
 
@@ -98,12 +97,14 @@ def beside(
         )
         if known
     ]
-    describe(ax, f"{QUANTITIES[quantity][0].capitalize()}: {'; '.join(told) or 'none'}.", "rows")
+    style.describe(
+        ax, f"{QUANTITIES[quantity][0].capitalize()}: {'; '.join(told) or 'none'}.", "rows"
+    )
     return artists
 
 
 def _end(ax: Axes, known: float, diamond: float) -> float:
-    """Where the text of what is `known` begins: there, or behind a diamond that it would cover."""
+    """Place the text of what is `known`: there, or behind a diamond that it would cover."""
     at, mark = (
         ax.transLimits.transform(ax.transScale.transform((x, 0)))[0] for x in (known, diamond)
     )

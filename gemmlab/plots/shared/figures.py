@@ -11,7 +11,7 @@ import matplotlib.figure
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from gemmlab.plots.shared.description import alt
+from gemmlab.plots.shared.style import alt
 
 DPI = 96  # of a CSS pixel: an inch of a figure is an inch of a page
 DENSITY = 2  # pixels of the picture for one of the page, in each direction

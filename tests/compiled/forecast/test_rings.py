@@ -14,7 +14,7 @@ from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Effects, Level, stream
-from gemmlab.plots.ring import turns
+from gemmlab.plots.timeline import turns
 from tests.support.listings import listing
 
 H200 = facts("h200")
