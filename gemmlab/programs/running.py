@@ -67,9 +67,8 @@ def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
 
 
 def _forecast(call: Call, device: str) -> LaunchForecast:
-    from gemmlab.compiled.forecast.kernel import (
-        predict_time,  # loads Numba, which the program has done
-    )
+    # This loads Numba, which the program has done.
+    from gemmlab.compiled.forecast.kernel import predict_time
     from gemmlab.compiled.forecast.words import sentence
 
     chosen = call.kernel.targetoptions
