@@ -18,7 +18,7 @@ from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import schedule
-from gemmlab.model.sharing import Sharing, sharing
+from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
 from gemmlab.plots.schedule import LARGEST
 from gemmlab.plots.shared import style

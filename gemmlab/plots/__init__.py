@@ -8,7 +8,7 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
-from gemmlab.plots.compare import counters, residual
+from gemmlab.plots.compare import Row, beside, counters, residual
 from gemmlab.plots.ladder import bars, ladder
 from gemmlab.plots.lanes import fragment, lane_map
 from gemmlab.plots.pieces import pieces
@@ -16,7 +16,6 @@ from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import memories, points, roofline
 from gemmlab.plots.schedule import schedule
 from gemmlab.plots.shared import style
-from gemmlab.plots.shared.beside import Row, beside
 from gemmlab.plots.shared.figures import figure
 from gemmlab.plots.shared.style import alt, describe, number, provenance, si
 from gemmlab.plots.sizes import size, sizes, speedups, value

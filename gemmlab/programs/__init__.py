@@ -1,7 +1,6 @@
 """Programs of others, run with the simulated GPU in the place of Numba's: `gemmlab simulate`.
 
-in_place    the simulated GPU under the name `numba.cuda`, and `numba` where it is not installed
-running     a script or a module, run as Python runs it, and the account of what its kernels did
-forecasts   how long its launches would take on a GPU
-formats     the account as text, JSON and HTML
+in_place   the simulated GPU under the name `numba.cuda`, and `numba` where it is not installed
+running    a script or a module, run as Python runs it; what its kernels did, or would take
+formats    the account as text, JSON and HTML
 """

@@ -1,6 +1,7 @@
 """A script or a module, run as `python SCRIPT` does, with the simulated GPU in Numba's place.
 
-An `Account` is what its kernels did: its launches, put together by kernel, grid and block.
+An `Account` is what its kernels did: its launches, put together by kernel, grid and block. Once the
+program has ended, `forecasts` predicts its launches for a GPU, from compiled code.
 """
 
 from __future__ import annotations
@@ -9,18 +10,79 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
+
+from gemmlab.compiled.sass.execution.machine import Dim, dim
+from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends.trial import told
 from gemmlab.model.counters import Counters
-from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts
 from gemmlab.programs.in_place import in_place_of_numba
 from gemmlab.simt import Hazard, Report
-from gemmlab.simt.cuda.kernels import Launched, watching
+from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.report.report import with_more
+
+SECONDS = 60.0  # of the processor, for one forecast; most take a few
+# The options of `cuda.jit` that change the code.
+OPTIONS = "fastmath", "launch_bounds", "max_registers"
+
+
+@dataclass(frozen=True)
+class LaunchForecast:
+    """The predicted time of one launch.
+
+    seconds : None where there is none [s]
+    text : what it waits for, or why there is no time
+    """
+
+    kernel: str
+    grid: Dim
+    block: Dim
+    seconds: float | None
+    text: str
+
+
+class FirstCalls:
+    """The first launch of each kernel with one grid and one block, its arguments as they were."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple, Call] = {}
+
+    def keep(self, call: Call) -> None:
+        """Copy the arguments of a launch that is the first of its kind."""
+        kind = call.kernel, dim(call.grid), dim(call.block)
+        if kind not in self.calls:
+            copies = (np.array(a) if isinstance(a, np.ndarray) else a for a in call.arguments)
+            self.calls[kind] = call._replace(arguments=tuple(copies))
+
+
+def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
+    """Predict each launch, alone on the GPU."""
+    return [_forecast(call, device) for call in calls]
+
+
+def _forecast(call: Call, device: str) -> LaunchForecast:
+    # This loads Numba, which the program has done.
+    from gemmlab.compiled.forecast.kernel import predict_time
+    from gemmlab.compiled.forecast.words import sentence
+
+    chosen = call.kernel.targetoptions
+    options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
+    name, grid, block = call.kernel.__name__, dim(call.grid), dim(call.block)
+    try:
+        with limited(SECONDS, "the prediction"):
+            found = predict_time(
+                call.kernel, grid, block, *call.arguments,
+                device=device, shared_bytes=call.shared_bytes, **options,
+            )  # fmt: skip
+    except Exception as error:
+        return LaunchForecast(name, grid, block, None, " ".join(told(error).split()))
+    return LaunchForecast(name, grid, block, found.seconds, sentence(found))
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from gemmlab import Gemm, Tiling, device, kernels, plots, predict, records
+from gemmlab import Gemm, Tiling, device, explorers, kernels, plots, predict, records
 from gemmlab.device import names
 from gemmlab.explorers import KernelLab, Roofline
 from gemmlab.explorers.shared.controls import Size
@@ -455,3 +455,13 @@ def test_cpu_kernels_bring_each_other():
 def test_values_that_the_lab_refuses(arguments, error, match):
     with pytest.raises(error, match=match):
         KernelLab(**arguments)
+
+
+@pytest.mark.parametrize("name", explorers.__all__)
+def test_an_explorer_is_found_by_its_name(name):
+    assert getattr(explorers, name).__name__ == name
+
+
+def test_an_explorer_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(AttributeError, match="no explorer 'Kernellab'; use one of .*KernelLab"):
+        explorers.Kernellab  # noqa: B018

@@ -3,8 +3,7 @@
 import pytest
 
 from gemmlab import Gemm, device, kernels
-from gemmlab.model.pipeline import Pipeline, stages_needed
-from gemmlab.model.step import step
+from gemmlab.model.pipeline import Pipeline, stages_needed, step
 
 TIMES = ((900, 300), (901, 300), (100, 300), (599, 300), (987.26, 384))
 

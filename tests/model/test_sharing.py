@@ -4,7 +4,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.model.in_tiles import in_tiles
-from gemmlab.model.sharing import sharing
+from gemmlab.model.schedule import sharing
 
 H200 = device("h200")
 

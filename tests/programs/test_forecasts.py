@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gemmlab import cli
-from gemmlab.programs import forecasts, formats, running
-from gemmlab.programs.forecasts import FirstCalls, LaunchForecast
+from gemmlab.programs import formats, running
+from gemmlab.programs.running import FirstCalls, LaunchForecast
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import Call, watching
 from tests.programs.test_simulate import RIGHT, program, simulate  # noqa: F401 (a fixture)
@@ -139,7 +139,7 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(time, "predict_time", refuse)
-    [found] = forecasts.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
+    [found] = running.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
     expected = f"{type(error).__name__}: {error}"
     assert found == LaunchForecast("counts_down", (1, 1, 1), (32, 1, 1), None, expected)
     outcome = SimpleNamespace(device="h200", predicted=[found])
@@ -157,5 +157,5 @@ def test_options_that_change_the_code_are_handed_on(monkeypatch):
 
     monkeypatch.setattr(time, "predict_time", note)
     fast = cuda.jit(fastmath=True, max_registers=32, cache=True)(counts_down.py_func)
-    forecasts.forecasts([Call(fast, 1, 32, (), 48)], "h200")
+    running.forecasts([Call(fast, 1, 32, (), 48)], "h200")
     assert seen == {"device": "h200", "shared_bytes": 48, "fastmath": True, "max_registers": 32}

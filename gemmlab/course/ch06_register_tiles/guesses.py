@@ -11,7 +11,7 @@ from gemmlab.course.guesses import Answer
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import records
 from gemmlab.model import transactions
-from gemmlab.model.step import step
+from gemmlab.model.pipeline import step
 from gemmlab.tiling import WARP
 
 _GPU = device("h200")

@@ -6,8 +6,7 @@ from gemmlab import Gemm, device, kernels, predict
 from gemmlab.course.guesses import Answer
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.measure import records
-from gemmlab.model.pipeline import Pipeline, stages_needed
-from gemmlab.model.step import Step, step
+from gemmlab.model.pipeline import Pipeline, Step, stages_needed, step
 
 _GPU = device("h200")
 _BIG = Gemm(4096, 4096, 4096)

@@ -20,7 +20,7 @@ from gemmlab.compiled.sm.streams import Effects
 from gemmlab.instructions import load_v4
 from gemmlab.kernels.simt.shared import warp_tiles
 from gemmlab.model import occupancy
-from gemmlab.model.step import step
+from gemmlab.model.pipeline import step
 from gemmlab.simt import simulate
 from tests.support.paths import ROOT
 

@@ -20,8 +20,7 @@ from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.explorers.timeline import rung
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
-from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed
-from gemmlab.model.step import step
+from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed, step
 from tests.support.paths import ROOT
 
 GPU = device("h200")

@@ -15,7 +15,7 @@ from gemmlab.kernels.simt import pipelined
 from gemmlab.kernels.split_k.shared import mainloop as along_k
 from gemmlab.model import schedule
 from gemmlab.model.quantization import quantization
-from gemmlab.model.sharing import sharing
+from gemmlab.model.schedule import sharing
 from gemmlab.simt import simulate
 from tests.course.answers import cell
 from tests.support.paths import ROOT
