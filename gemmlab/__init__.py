@@ -53,7 +53,7 @@ _LAZY = {
     "Prediction": "model",
     "Predictions": "model",
     "Report": "simt",
-    "changed_lines": "text",
+    "changed_lines": "course.text",
     "count_rung": "compiled",
     "cuda": "simt.cuda.choice",
     "detect": "here.detection",

@@ -20,7 +20,7 @@ from typing import Any
 
 from gemmlab.arguments import finite_number
 from gemmlab.course import chapters, guesses_of
-from gemmlab.text import Markdown
+from gemmlab.course.text import Markdown
 
 
 @dataclass(frozen=True)

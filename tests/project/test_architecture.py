@@ -22,7 +22,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # Data moves one way: a module imports only what stands to its left.
 ORDER = [
-    *("arguments", "text", "formats", "device", "here", "problem", "tiling"),
+    *("arguments", "formats", "device", "here", "problem", "tiling"),
     *("model", "numerics"),
     *("instructions", "simt", "kernels"),
     *("measure", "compiled", "multiplication"),

@@ -11,7 +11,7 @@ from gemmlab.course.judging import guard, source
 from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.diagnoses import about
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
-from gemmlab.text import Markdown
+from gemmlab.course.text import Markdown
 
 
 @dataclass(frozen=True)
