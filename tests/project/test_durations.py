@@ -51,7 +51,7 @@ def test_the_longest_begin_first_and_the_unknown_before_them():
     assert [path.relative_to(ROOT).as_posix() for path in paths] == order
 
 
-STORE, TIDY = "tests/hardware/test_store.py", "tests/project/test_stderr.py"
+STORE, TIDY = "tests/benchmarks/hardware/test_store.py", "tests/project/test_stderr.py"
 
 
 def collected(*arguments):

@@ -75,7 +75,7 @@ def test_immediates_are_integers_or_floats():
 
 
 def test_a_tool_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr("gemmlab.compiled.sass.compiling.shutil.which", lambda name: None)
+    monkeypatch.setattr("gemmlab.here.tools.shutil.which", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "cuda.pathfinder", None)
     tool.cache_clear()
     with pytest.raises(RuntimeError, match="pip install nvidia-cuda-nvdisasm"):
