@@ -39,7 +39,7 @@ def recorded() -> dict[str, dict[str, float]]:
 
 def key(path: Path) -> str:
     """The entry that an item of this file belongs to."""
-    place = path.relative_to(ROOT)
+    place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     return DOCTESTS if place.parts[0] == DOCTESTS else place.as_posix()
 
 
