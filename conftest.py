@@ -3,9 +3,21 @@
 Doctests that compile a kernel are skipped where the compilers are missing.
 """
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["tests.support.durations"]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what Numba-CUDA alone imports, where it is not installed.
+
+    Any other file that cannot be imported is an error: none is passed over in silence.
+    """
+    for_numba = "numba_cuda" in collection_path.parts
+    return True if for_numba and importlib.util.find_spec("numba_cuda") is None else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, kernels
+from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.kernel import predict_time
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.compiled.sass import compiling
@@ -79,6 +80,7 @@ def bare(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", no_such)
     monkeypatch.setattr(compiling, "find_spec", lambda name: None)
     monkeypatch.setattr(compiling, "tool", no_tool)
+    monkeypatch.setattr(rung_listings, "_COMPILED", {})  # what other tests have had compiled
 
 
 ALL = "there is no numba-cuda and no pyelftools and no ptxas and no nvdisasm"

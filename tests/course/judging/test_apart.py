@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from gemmlab import exercises
-from gemmlab.course.exercises import copy_of_process
-from gemmlab.course.judging import apart, guard, integrity, matrices
+from gemmlab.course.judging import apart, copy_of_process, guard, integrity, matrices
 from gemmlab.course.judging.apart import Ended, NotJudged
 from gemmlab.course.judging.integrity import Other, difference, plain
 from tests.course.answers import answers_of

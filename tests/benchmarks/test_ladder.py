@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import ladder, tcec, tensor_core
+from benchmarks import ladder
 from gemmlab import Gemm, device, kernels
 from tests.support.fake_gpu import installed
 
@@ -58,7 +58,7 @@ def test_the_table_relates_rates_to_cublas_and_to_the_peak(host):
 def test_without_a_gpu_it_is_one_line(monkeypatch, capsys):
     status = SimpleNamespace(works=False, reason="no NVIDIA driver is installed")
     monkeypatch.setattr(ladder, "gpu_status", lambda: status)
-    assert ladder.main([]) == 1
+    assert ladder.main(["simt"]) == 1
     assert capsys.readouterr() == ("", "this needs a GPU: no NVIDIA driver is installed\n")
 
 
@@ -68,7 +68,7 @@ def test_a_wrong_result_is_told_in_the_exit_code(host, monkeypatch, capsys, wron
     monkeypatch.setattr(ladder, "detect", lambda: device("h200"))
     if wrong:
         monkeypatch.setattr(ladder, "check", lambda *arguments: SimpleNamespace(error=1.0))
-    options = ["20", "24x8x8", "--rounds=2", "--kernels=naive,tiled"]
+    options = ["simt", "20", "24x8x8", "--rounds=2", "--kernels=naive,tiled"]
     assert ladder.main(options) == int(wrong)
     text = capsys.readouterr().out
     assert text.count("WRONG") == (4 if wrong else 0)
@@ -77,17 +77,16 @@ def test_a_wrong_result_is_told_in_the_exit_code(host, monkeypatch, capsys, wron
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "options", "told"),
+    ("of", "options", "told"),
     [
-        (tensor_core, ["--kernels=mma_direct", "--layout=nt"], "32x32x32 float16 to float32 nt"),
-        (tcec, ["--kernels=tcec_registers"], "tcec_registers: error "),
+        ("tensor_core", ["--kernels=mma_direct", "--layout=nt"], "32x32x32 float16 to float32 nt"),
+        ("tcec", ["--kernels=tcec_registers"], "tcec_registers: error "),
     ],
-    ids=["tensor_core", "tcec"],
 )
-def test_other_ladders_are_compared_alike(host, monkeypatch, capsys, benchmark, options, told):
+def test_other_ladders_are_compared_alike(host, monkeypatch, capsys, of, options, told):
     monkeypatch.setattr(ladder, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(ladder, "detect", lambda: device("h200"))
-    assert benchmark.main(["32", "--rounds=1", *options]) == 0
+    assert ladder.main([of, "32", "--rounds=1", *options]) == 0
     text = capsys.readouterr().out
     assert told in text
     assert "of cuBLAS" in text
