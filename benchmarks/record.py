@@ -21,6 +21,8 @@ from gemmlab.measure.records import FIGURES
 
 def main(argv: Sequence[str]) -> int:
     """Run one campaign, or `gemmlab record` where none is named; the exit status."""
+    if {"-h", "--help"} & {*argv}:
+        parser().print_help()  # and then that of the library's command
     arguments, rest = parser().parse_known_args(argv)
     campaigns = {
         "figures": arguments.figures is not None,

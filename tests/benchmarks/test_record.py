@@ -63,6 +63,15 @@ def test_what_names_no_campaign_is_the_command_of_the_library(monkeypatch):
     assert asked == [["record", "--kernels", "tiled", "--sizes", "64"]]
 
 
+def test_its_help_tells_of_the_campaigns_and_of_the_librarys_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    for option in ("--held-out-families", "--microbenchmarks", "--figures", "--listings"):
+        assert f"  {option} " in told
+
+
 @pytest.mark.parametrize("more", [["--held-out"], ["--sizes", "64"]])
 def test_one_campaign_at_a_time(capsys, more):
     with pytest.raises(SystemExit):
