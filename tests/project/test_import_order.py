@@ -5,6 +5,7 @@ no cycle at run time, but it counts in `simt`.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -77,6 +78,20 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = {name: set(found) for name, found in package().items()}
     assert set().union(*graph.values()) <= MODULES
     assert cycle(graph) == []
+
+
+def test_no_module_needs_itself_for_its_annotations_either():
+    graph = {module_of(path): imports(tree(path), ast.walk) for path in FILES}
+    assert cycle({name: found - {name} for name, found in graph.items()}) == []
+    module = ast.parse("if TYPE_CHECKING:\n from gemmlab.simt.machine.machine import Machine")
+    graph["gemmlab.simt.memory.array"] |= imports(module, ast.walk)
+    assert cycle(graph) != []  # the rule can fail
+
+
+def test_few_modules_serve_one_other_alone():
+    """Such a module needs a reason: it is a rung, a chapter, a backend or an idea of its own."""
+    users = Counter(name for found in package().values() for name in found)
+    assert sum(users[name] == 1 for name in MODULES) <= 90
 
 
 @pytest.mark.parametrize(

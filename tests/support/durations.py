@@ -69,12 +69,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.register(Clock(), "clock of the tests")
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recorder(), "recorder of durations")
+        recorder = Recorder(names_no_path(config))
+        config.pluginmanager.register(recorder, "recorder of durations")
+
+
+def names_no_path(config: pytest.Config) -> bool:
+    """Whether all tests are collected, since the command names none."""
+    return config.args_source == config.ArgsSource.TESTPATHS
 
 
 def left_out(config: pytest.Config) -> bool:
     """Whether tests marked `measuring` are left out: neither a path nor -m asks for any."""
-    return config.args_source == config.ArgsSource.TESTPATHS and not config.option.markexpr
+    return names_no_path(config) and not config.option.markexpr
 
 
 @pytest.hookimpl(trylast=True)
@@ -125,9 +131,9 @@ class Clock:
 class Recorder:
     """Adds the times of all processes and writes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, all_collected: bool) -> None:
         self.seconds = {EVERYBODY: Counter(), MEASURING: Counter()}
-        self.starts: list[float] = []
+        self.all_collected, self.starts = all_collected, []
 
     def add(self, found: dict[str, dict[str, float]]) -> None:
         """Those of one process."""
@@ -143,7 +149,7 @@ class Recorder:
     def pytest_unconfigure(self) -> None:
         """Entries of files that did not run stay; those of files that are gone do not."""
         known, there = recorded() if FILE.is_file() else {}, {*files(), START}
-        if len(self.seconds[EVERYBODY]) > len(there) / 2:  # all was collected
+        if self.all_collected:
             self.seconds[EVERYBODY][START] = max(self.starts)
         merged = {
             of: {
