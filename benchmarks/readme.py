@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import ROOT
 from benchmarks.forecast.written import stored
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.measure.benchmarks import matmul_times
@@ -20,7 +20,6 @@ from gemmlab.plots import si
 from gemmlab.plots.ladder import Speed
 from gemmlab.plots.shared.figures import DENSITY, Figure, png
 
-ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "images" / "ladder.png"
 DEVICE, N = "h200", 4096
 PREDICTED = "readme_predicted"

@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks import ROOT
+
 BEGIN, END = "<!-- chapters: written by book/chapters.py -->", "<!-- end of chapters -->"
 LISTS = re.compile(f"(?<={BEGIN}\n).*?(?={END})", re.DOTALL)
 

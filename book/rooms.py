@@ -16,7 +16,8 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks import ROOT
+
 PACKAGE = ROOT / "gemmlab"
 PICTURE = ROOT / "book" / "images" / "rooms.png"
 DOOR = "gemmlab"  # what `import gemmlab` itself is called among the rooms
@@ -33,9 +34,9 @@ def room_of(path: Path) -> str:
     return parts[0] if parts[0] == "benchmarks" else DOOR if parts[1] == "__init__" else parts[1]
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The rooms from which a file imports, one for each name."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def imports(text: str) -> Iterator[str]:
+    """The rooms from which a program imports, one for each name."""
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module in ("gemmlab", "benchmarks"):
@@ -60,7 +61,7 @@ def arrows() -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for path in files():
         own = room_of(path)
-        found.update((own, other) for other in imports(path) if other != own)
+        found.update((own, other) for other in imports(path.read_text("utf-8")) if other != own)
     return found
 
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import ROOT
 from gemmlab.device import Device, name_of
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.here.tools import stamp
 from gemmlab.numerics import TENSOR_CORES
 
-ROOT = Path(__file__).resolve().parents[2]
 CUDA = Path("/usr/local/cuda/bin")  # where a tool is looked for that is not on the PATH
 
 

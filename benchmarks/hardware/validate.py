@@ -27,6 +27,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks import ROOT
 from benchmarks.hardware import machine, store
 from benchmarks.hardware.check import Check, Result, UnavailableError
 from benchmarks.hardware.checks import CHECKS
@@ -36,7 +37,7 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.here.probe import cores
 
-STATE = machine.ROOT / ".validation"
+STATE = ROOT / ".validation"
 PROCESSES = 16  # at most: each compiles for itself and has a context on the GPU
 CONTEXT_BYTES = 1 << 30  # of the GPU's memory, for one of them
 # Profilers of one GPU wait for each other; a piece under the sanitizer is five programs at once.
@@ -69,9 +70,9 @@ def examine(task: tuple[str, str]) -> Result:
 def fingerprint() -> str:
     """The start of the SHA-256 of what a result depends on: sources, driver and packages."""
     folders = ("gemmlab", "benchmarks")
-    files = (f for folder in folders for f in sorted((machine.ROOT / folder).rglob("*.py")))
+    files = (f for folder in folders for f in sorted((ROOT / folder).rglob("*.py")))
     found = hashlib.sha256()
-    for part in (*files, *sorted((machine.ROOT / "gemmlab").rglob("*.toml"))):
+    for part in (*files, *sorted((ROOT / "gemmlab").rglob("*.toml"))):
         found.update(part.read_bytes())
     known = machine.origin()
     found.update(repr([known[k] for k in ("device", "driver", "numba", "numba_cuda")]).encode())

@@ -1,11 +1,11 @@
 """Persistent launches: as many blocks as the device that is asked for has SMs, whoever asks."""
 
-import ast
 import math
 from dataclasses import replace
 
 import pytest
 
+from book.rooms import imports
 from gemmlab import Gemm, device, kernels, predict
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.forecast.rungs import predict_rung
@@ -93,23 +93,10 @@ def test_a_grid_of_ones_own_stays():
 # ------------------------------------------------------------- nothing depends on where Python runs
 
 
-def asked(text):
-    """What a module imports of those that know the machine at hand."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        found |= {name for name in names if name.startswith("gemmlab.here")}
-    return found
-
-
 def test_no_kernel_asks_the_machine():
     files = sorted((ROOT / "gemmlab/kernels").rglob("*.py"))
     assert len(files) > 50
-    assert [path.name for path in files if asked(path.read_text("utf-8"))] == []
+    assert [path.name for path in files if "here" in imports(path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize(
@@ -121,5 +108,5 @@ def test_no_kernel_asks_the_machine():
     ],
 )
 def test_the_rule_can_fail(text):
-    assert asked(text)
-    assert asked(f"def f():\n    {text}\n")
+    assert "here" in imports(text)
+    assert "here" in imports(f"def f():\n    {text}\n")

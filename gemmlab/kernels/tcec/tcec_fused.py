@@ -66,7 +66,6 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
 )
 from gemmlab.kernels.tensor_core.warp_specialised import configure as configure_three
 from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
-from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -270,11 +269,6 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     return BOXES * tiles * ROW + BARRIERS * (2 * tiling.stages + 1) * WORD
 
 
-def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of all tiles of C, at the rate of Tensor Cores."""
-    return work_of(problem, tiling)
-
-
 def check(tiling: Tiling) -> None:
     """Raise ValueError for a tiling that two consumers and the ring cannot have."""
     bm, bn, bk = tiling.block
@@ -301,7 +295,7 @@ tcec_fused = Kernel(
     build=build,
     configure=configure,
     persistent=True,
-    work=work,
+    work=work_of,
     check=check,
     shared_bytes=shared_bytes,
     dynamic=True,
