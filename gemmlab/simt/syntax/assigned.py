@@ -132,10 +132,12 @@ def _common(*ways: Sure) -> Sure:
 
 def _own(node: ast.AST) -> list[ast.AST]:
     """A node and its parts, without what stands in functions that it defines."""
-    parts = [node]
-    for child in ast.iter_child_nodes(node):
-        inside = isinstance(child, (ast.FunctionDef, ast.Lambda))
-        parts += [child] if inside else _own(child)
+    parts, left = [node], [node]
+    while left:
+        for child in ast.iter_child_nodes(left.pop()):
+            parts.append(child)
+            if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
+                left.append(child)
     return parts
 
 

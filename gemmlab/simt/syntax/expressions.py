@@ -11,6 +11,7 @@ import difflib
 import enum
 import inspect
 import types
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,8 @@ from gemmlab.simt.syntax.source import (
     unsupported,
 )
 
+Path = tuple[str, ...]  # to a value outside of a kernel: ("cuda", "grid"), say
+
 # Of values: of arrays, and of the whole grid.
 ATTRIBUTES = ("shape", "size", "ndim", "dtype", "sync")
 
@@ -50,15 +53,38 @@ def _similar(node: ast.Attribute, owner: Any) -> str:
     return f"there is no such name{meant}"
 
 
+def scope_of(function: Callable) -> ChainMap[str, Any]:
+    """The values of the names outside of a function: of closures, of its module, of Python."""
+    nonlocals = inspect.getclosurevars(function).nonlocals
+    return ChainMap(nonlocals, function.__globals__, vars(builtins))
+
+
+def frozen(value: Any) -> Any:
+    """A constant of a kernel: an array is copied, but a DeviceArray is memory that stays where it
+    is.
+    """
+    return value.copy() if type(value) is np.ndarray else value
+
+
+def _path(node: ast.expr) -> Path:
+    """The path of a name, or of an attribute of one."""
+    return (*_path(node.value), node.attr) if isinstance(node, ast.Attribute) else (node.id,)
+
+
 class Constants(ast.NodeTransformer):
-    """Rewrites names; `constants` collects what they name outside the kernel."""
+    """Rewrites names; `constants` collects what they name outside the kernel.
+
+    outside : the values of all names outside that were looked at, by their paths
+    paths : of the constants that are such names
+    """
 
     def __init__(self, function: Callable, source: Source, translate: Callable) -> None:
         self.source, self.translate = source, translate
         self.constants: dict[str, Any] = {}
+        self.outside: dict[Path, Any] = {}
+        self.paths: dict[str, Path] = {}
         self.defaults = function.__defaults__ or ()
-        names = inspect.getclosurevars(function)
-        self.scope = {**vars(builtins), **function.__globals__, **names.nonlocals}
+        self.scope = scope_of(function)
         self.place = place_of(source.tree)
         self.locals = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
         self.left_out = left_out(source.tree, self.static)
@@ -85,15 +111,16 @@ class Constants(ast.NodeTransformer):
         what = ast.unparse(node) if isinstance(node, ast.expr) else kind.__name__.lower()
         raise self.refuse(node, what, INSTEAD.get(kind, "write it in another way"))
 
-    def constant(self, value: Any, node: ast.AST) -> ast.Name:
+    def constant(self, value: Any, node: ast.AST, path: Path = ()) -> ast.Name:
         try:
             self.translate(value)
         except TypeError as error:
             instead = instead_of(value) or str(error)
             raise self.refuse(node, ast.unparse(node), instead) from None
         name = f".constant{len(self.constants)}"
-        frozen = type(value) is np.ndarray  # a DeviceArray is memory that stays where it is
-        self.constants[name] = value.copy() if frozen else value
+        self.constants[name] = frozen(value)
+        if path:
+            self.paths[name] = path
         return load_name(name)
 
     def static(self, node: ast.expr) -> tuple[bool, Any]:
@@ -102,19 +129,23 @@ class Constants(ast.NodeTransformer):
             if node.id not in self.scope:
                 text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
                 raise located(NameError(text), self.source, node.lineno)
-            return True, self.scope[node.id]
+            return True, self._asked(node, self.scope[node.id])
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
             if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
                 if not hasattr(owner, node.attr):
                     raise self.refuse(node, ast.unparse(node), _similar(node, owner))
-                return True, getattr(owner, node.attr)
+                return True, self._asked(node, getattr(owner, node.attr))
         return False, None
+
+    def _asked(self, node: ast.expr, value: Any) -> Any:
+        self.outside[_path(node)] = value
+        return value
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         known, value = self.static(node)
         if known:
-            return self.constant(value, node)
+            return self.constant(value, node, _path(node))
         inside = (node.lineno, node.col_offset) not in self.outer_reads
         if inside and not self.is_unsure(node):
             return node
@@ -135,7 +166,7 @@ class Constants(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         known, value = self.static(node)
         if known:
-            return self.constant(value, node)
+            return self.constant(value, node, _path(node))
         owner = self.visit(node.value)
         if node.attr in ATTRIBUTES or (node.attr in "xyz" and self.static(node.value)[0]):
             return ast.Attribute(owner, node.attr, ast.Load())

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Arrays:
 
     def __init__(self, tree: ast.FunctionDef, static: Static) -> None:
         self.static = static
+        self.elements: dict[ast.Subscript, Element] = {}
         made = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
         named = [(t.id, n.value) for n in made for t in n.targets if isinstance(t, ast.Name)]
         self.everywhere = frozenset({"global"}).union(*(self._made(*name) for name in named))
@@ -105,7 +106,9 @@ class Arrays:
 
     def element(self, node: ast.Subscript) -> Element:
         """The element of a subscript, with what it depends on."""
-        return Element(frozenset(names_in(node)), self.places(node))
+        if node not in self.elements:
+            self.elements[node] = Element(frozenset(names_in(node)), self.places(node))
+        return self.elements[node]
 
     def changed_by(self, call: ast.Call) -> frozenset[str]:
         """The places that a call may change, or whose changes by others it waits for."""
@@ -133,6 +136,18 @@ class LeftOut:
     together: set[ast.If] = field(default_factory=set)
 
 
+class LoopFacts(NamedTuple):
+    """What a loop is, whatever is known before it.
+
+    always : whether it surely makes a turn; changed : the names that it gives values
+    elements : those that stand in it, by their text
+    """
+
+    always: bool
+    changed: frozenset[str]
+    elements: Known
+
+
 @dataclass
 class Loop:
     """A loop that is read: what stays known from turn to turn, and what is known where it ends.
@@ -157,18 +172,44 @@ def left_out(tree: ast.FunctionDef, static: Static) -> LeftOut:
 
 
 class Flow:
-    """Reads a function in the order in which it runs, and keeps what is known on the way."""
+    """Reads a function in the order in which it runs, and keeps what is known on the way.
+
+    A loop in a loop is read many times: what does not depend on the way there is found once.
+    """
 
     def __init__(self, tree: ast.FunctionDef, static: Static) -> None:
         self.static, self.arrays = static, Arrays(tree, static)
         self.found = LeftOut()
         self.loops: list[Loop] = []
         self.trials = 0  # loops that are read only to learn what stays known
+        self.accessing = set(_accessing(tree))
+        self.texts: dict[ast.AST, str] = {}
+        self.facts: dict[ast.AST, LoopFacts] = {}
+
+    def _text(self, node: ast.AST) -> str:
+        if node not in self.texts:
+            self.texts[node] = ast.unparse(node)
+        return self.texts[node]
+
+    def _facts(self, node: ast.For | ast.While) -> LoopFacts:
+        if node not in self.facts:
+            self.facts[node] = LoopFacts(
+                _always_turns(node, self.static),
+                frozenset(n for s in (*node.body, *_target(node)) for n in _assigned(s)),
+                {
+                    self._text(n): self.arrays.element(n)
+                    for n in ast.walk(node)
+                    if isinstance(n, ast.Subscript)
+                },
+            )
+        return self.facts[node]
 
     # Expressions
 
     def read(self, node: ast.AST, known: Known) -> Known:
         """The elements that are known after an expression."""
+        if node not in self.accessing:
+            return known
         if isinstance(node, ast.BoolOp):
             first, *rest = node.values
             known = self.read(first, known)
@@ -201,7 +242,7 @@ class Flow:
             self.loops[-1].sure = False
 
     def _load(self, node: ast.Subscript, known: Known) -> Known:
-        text = ast.unparse(node)
+        text = self._text(node)
         if text in known:
             self._mark(self.found.again.add, node)
             return known
@@ -274,7 +315,7 @@ class Flow:
             return known
         if isinstance(target, ast.Subscript):
             known = without(known, places=self.arrays.places(target))
-            return {**known, ast.unparse(target): self.arrays.element(target)}
+            return {**known, self._text(target): self.arrays.element(target)}
         return without(known, names=frozenset(names_in(target)))
 
     def _if(self, node: ast.If, known: Known) -> Known | None:
@@ -305,20 +346,18 @@ class Flow:
         """Note an `if` whose last store, and that of its `else`, are one."""
         ends = [way[-1] for way in (node.body, node.orelse) if way]
         targets = [e.targets[0] for e in ends if isinstance(e, ast.Assign) and len(e.targets) == 1]
-        one = len(targets) == 2 and len({ast.unparse(t) for t in targets}) == 1
+        one = len(targets) == 2 and len(set(map(self._text, targets))) == 1
         if one and isinstance(targets[0], ast.Subscript):
             element = self.arrays.element(targets[0])
             if not element.names & self.loops[-1].changed:
                 self._mark(self.found.together.add, node)
 
     def _loop(self, node: ast.For | ast.While, known: Known) -> Known | None:
-        always = _always_turns(node, self.static)
+        always, changed, elements = self._facts(node)
         certain = always and bool(self.loops) and self.loops[-1].sure
         if isinstance(node, ast.For):
             known = self.read(node.iter, known)
-        changed = frozenset(n for s in (*node.body, *_target(node)) for n in _assigned(s))
-        loaded = [n for n in ast.walk(node) if isinstance(n, ast.Subscript)]
-        stays = known | {ast.unparse(n): self.arrays.element(n) for n in loaded}
+        stays = known | elements
         stays = {text: e for text, e in stays.items() if not e.names & changed}
         while True:  # what stays known if all of it does
             self.trials += 1
@@ -350,6 +389,12 @@ class Flow:
         self.loops.pop()
         turns = [*loop.continues, *([] if after is None else [after])]
         return (common(*turns) if turns else {}), ended
+
+
+def _accessing(node: ast.AST) -> list[ast.AST]:
+    """The parts of a tree with a subscript or a call in them: all others leave what is known."""
+    inside = [part for child in ast.iter_child_nodes(node) for part in _accessing(child)]
+    return [node, *inside] if inside or isinstance(node, (ast.Subscript, ast.Call)) else []
 
 
 def _target(node: ast.For | ast.While) -> list[ast.AST]:
