@@ -7,6 +7,8 @@ they mean.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from gemmlab.formats import FORMATS, Format, decode, encode
@@ -42,6 +44,7 @@ def per_register(what: str) -> int:
     return of_one(what)[1]
 
 
+@cache
 def carrier(what: str) -> np.dtype:
     """The NumPy type by which kernels know a register: a word, or that of its number's format.
 

@@ -125,10 +125,10 @@ class UnderWay:
         """Put what threads have done themselves among what they know to be over."""
         self.known[threads, threads] = self.releases.count()
 
-    def told(self, lanes: list[int], by: int, fences: int) -> list[bool]:
-        """These lanes know that what lane `by` did after so many fences of the launch is over."""
+    def told(self, lanes: np.ndarray, by: np.ndarray, fences: np.ndarray) -> np.ndarray:
+        """Lanes know that what lanes `by` did after so many fences of the launch is over."""
         first = int(self.lanes.blocks[0, 0]) * self.lanes.threads
-        return (self.known[np.array(lanes) - first, by - first] > fences).tolist()
+        return self.known[lanes - first, by - first] > fences
 
     def meet(self, threads: np.ndarray) -> None:
         """Let threads know what each of them knows."""

@@ -75,7 +75,7 @@ class Updates:
 class Told(Protocol):
     """Threads of a block tell each other what is over, as `builtins.under_way` keeps it."""
 
-    def told(self, lanes: list[int], by: int, fences: int) -> list[bool]: ...
+    def told(self, lanes: np.ndarray, by: np.ndarray, fences: np.ndarray) -> np.ndarray: ...
 
 
 class Releases:
@@ -160,18 +160,27 @@ class Releases:
             known.lanes.update(zip(lanes, times, strict=True))
             self.updates[flag, block] = known
 
+    def told(
+        self, by: np.ndarray, fences: np.ndarray, lanes: np.ndarray, threads: int
+    ) -> np.ndarray:
+        """Mark accesses of `by`, after so many fences, that `lanes` of their blocks know to be
+        over.
+        """
+        known, blocks = np.zeros(len(by), bool), by // threads
+        for block in self.under_way.keys() & set(blocks.tolist()):
+            own = np.flatnonzero((blocks == block) & (lanes // threads == block))
+            known[own] = self.under_way[block].told(lanes[own], by[own], fences[own])
+        return known
+
     def order(
         self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
     ) -> bool | list[bool]:
-        """Tell which accesses of `lanes`, now in interval `epoch`, come after an old one.
+        """Tell which accesses of `lanes`, now in interval `epoch`, flags put after an old one.
 
         old : the lane of the old access, its interval, and `fences` at the time
         """
         self._note_calls()
         ordered: bool | list[bool] = False
-        by, _, fences = old
-        if block in self.under_way and by // threads == block:
-            ordered = self.under_way[block].told(lanes, by, fences)
         for flag, time in self._released(old, block, threads).items():
             known = self.updates.get((flag, block))
             if known is None:

@@ -229,8 +229,11 @@ class Shadow:
         known = now.sync if now.heard is None else now.heard[now.hearer, other % WARP]
         ordered |= (lane // WARP == other // WARP) & (sync < known)
         if self.fences and now.lane is not None:
-            which = np.flatnonzero(~ordered)
             others, epochs = other + (now.lane - lane), np.broadcast_to(now.epoch, lane.shape)
+            if self.releases.under_way:
+                ordered |= self.releases.told(others, fences, now.lane, self.threads)
+            # Most launches have no flags, of which lanes would be asked one by one.
+            which = np.flatnonzero(~ordered) if self.releases.of_block else np.arange(0)
             for block, some in together(touches[which], now.lane[which], self.threads):
                 first, lanes = which[some.start], now.lane[which[some]].tolist()
                 old = int(others[first]), int(epoch[first]), int(fences[first])
@@ -249,6 +252,9 @@ class Shadow:
         if not self.fences or now.lane is None:
             return False
         me, old = now.lane, (other + now.lane - lane, epoch, fences)
+        asked = np.array([old[0]]), np.array([fences]), np.array([me])
+        if self.releases.under_way and self.releases.told(*asked, self.threads)[0]:
+            return True
         ordered = self.releases.order(old, me // self.threads, [me], now.epoch, self.threads)
         return ordered if isinstance(ordered, bool) else ordered[0]
 

@@ -52,7 +52,6 @@ class Rewritten:
         exec(self.code, namespace)
         return namespace[self.source.tree.name]
 
-
     def again(self, function: Callable, source: Source) -> Rewritten | None:
         """The form of another function of the same text; None where that has another form."""
         scope, values = scope_of(function), {}
