@@ -5,12 +5,13 @@ A turn of a loop is repeated by hand, and what it asks of memory follows from it
 
 import re
 import sys
-from functools import cache
+from collections.abc import Iterable
 
 import numpy as np
 
 from benchmarks.microbenchmarks import LOOPS, microbenchmark
-from gemmlab.compiled.sass.compiling import assemble, disassemble
+from benchmarks.microbenchmarks.listings import TARGET, listings
+from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Level, stream
 from gemmlab.measure import microbenchmarks as results
@@ -27,9 +28,20 @@ LEFT_OUT = re.compile(
 )
 
 
-@cache
-def listing(name):
-    return disassemble(*assemble(microbenchmark(name).ptx("sm_90"), "sm_90"))
+_LISTINGS: dict[str, Listing] = {}
+
+
+def read(names: Iterable[str]) -> None:
+    """Compile microbenchmarks together, before their listings are asked for one by one."""
+    texts = {name: microbenchmark(name).ptx(TARGET) for name in names}
+    made = listings(texts.values())
+    _LISTINGS.update({name: made[text] for name, text in texts.items()})
+
+
+def listing(name: str) -> Listing:
+    if name not in _LISTINGS:
+        read([name])
+    return _LISTINGS[name]
 
 
 def turn(code, taken):
@@ -116,15 +128,12 @@ def phases(blocks):
 def rows(pattern="."):
     """(name, warps, measured, simulated) of all loops whose names match."""
     recorded = results.load("h200")
-    for loop in LOOPS:
-        if re.search(pattern, loop.name) and not LEFT_OUT.search(loop.name):
-            for warps in loop.warps:
-                yield (
-                    loop.name,
-                    warps,
-                    recorded.loop(loop.name, warps).each,
-                    simulated(loop.name, warps),
-                )
+    names = [loop.name for loop in LOOPS if re.search(pattern, loop.name)]
+    names = [name for name in names if not LEFT_OUT.search(name)]
+    read(names)
+    for name in names:
+        for warps in microbenchmark(name).warps:
+            yield name, warps, recorded.loop(name, warps).each, simulated(name, warps)
 
 
 if __name__ == "__main__":

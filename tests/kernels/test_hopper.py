@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
+from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.formats import from_memory
 from gemmlab.instructions import tensor_map
 from gemmlab.kernels import tma_stored, warp_specialised, wgmma_pipelined
@@ -123,40 +124,19 @@ def test_what_they_refuse():
     assert kernels.get("warp_specialised") is warp_specialised
 
 
-def compiled(kernel, problem):
-    """The opcodes of a kernel, and what it takes."""
-    from numba.cuda import types
-
-    from gemmlab.compiled.sass.compiling import _cubin, disassemble
-
-    of = {"float16": types.float16, "bfloat16": types.uint16, "float32": types.float32}
-    given = types.Array(of[problem.dtype], 2, "C")
-    c, maps = types.Array(of[problem.out_dtype], 2, "C"), types.Array(types.uint8, 1, "C")
-    signature = (types.float32, given, given, types.float32, c)
-    variant = kernel.variant(problem, None)
-    if kernel is not wgmma_pipelined:
-        given = maps if variant["aligned"] else given
-        there = (maps, c) if variant.get("boxed") else (c,)
-        signature = (types.float32, given, given, types.int64, types.float32, *there)
-    options = tuple(kernel.compile(kernel.default).items())
-    function = kernel.function(problem, kernel.default)
-    cubin, taken = _cubin(function, signature, "sm_90", None, options)
-    return [i.opcode for i in disassemble(cubin, taken).instructions], taken
-
-
 @pytest.mark.ptxas
-@pytest.mark.parametrize("kernel", kernels.HOPPER, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize(
-    "problem",
+    ("kernel", "problem"),
     [
-        product(4096, 4095, 4096),
-        product(4096, 4096, 4096, "tn", "bfloat16"),
+        *((kernel, product(4096, 4096, 4096, "nn")) for kernel in kernels.HOPPER),
+        (tma_stored, product(4096, 4095, 4096)),
     ],
-    ids=str,
+    ids=lambda x: getattr(x, "name", str(x)),
 )
 def test_accumulators_stay_in_registers(kernel, problem):
-    opcodes, taken = compiled(kernel, problem)
-    assert taken.local_bytes == 0
+    code = rung_listing(kernel, problem)
+    opcodes = [i.opcode for i in code.instructions]
+    assert code.local_bytes == 0
     assert sum(o.startswith("HGMMA") for o in opcodes) >= 4
     variant = kernel.variant(problem, None)
     copies = "LDGSTS" if kernel is wgmma_pipelined else "UTMALDG"

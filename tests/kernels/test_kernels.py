@@ -52,7 +52,7 @@ def test_default_tilings(kernel, shape):
 def test_stored_transposed_and_copied_either_way(layout, kernel, capability):
     """Rows of 17, 29 and 33 elements are not aligned, and of those of 36, 44 and 12 all are."""
     one, two, three = SMALL[kernel.name]
-    runs = [((70, 33, 17), one), ((70, 33, 17), two), ((36, 44, 12), one), ((36, 44, 12), two)]
+    runs = [((70, 33, 17), one), ((36, 44, 12), two)]
     if capability is None:  # on Turing, pipelined copies by the functions of warp_tiled
         runs += [((33, 44, 17), one), ((36, 29, 12), two), ((1, 50, 9), three), ((4, 2, 1), one)]
     for shape, tiling in runs:

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, Tiling, device, kernels, predict, records, run
-from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.compiled.sass.compiling import lacking, listing
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.kernels import mma_split_k, mma_split_k_atomics, mma_stream_k
@@ -160,9 +160,8 @@ def test_atomics_add_to_float32_alone():
 @pytest.mark.parametrize(
     ("kernel", "shape", "which", "layout"),
     [
-        (mma_split_k, (72, 136, 200), 1, "nn"),
         (mma_split_k, (67, 66, 145), 2, "tt"),
-        (mma_split_k_atomics, (67, 66, 145), 3, "tn"),
+        (mma_split_k_atomics, (72, 136, 104), 3, "tn"),
         (mma_stream_k, (40, 65, 145), 2, "nt"),
     ],
     ids=lambda x: getattr(x, "name", str(x)),
@@ -188,7 +187,7 @@ def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, lay
 def test_nothing_is_spilled(kernel):
     """Of rows that are not aligned, B's transposed ones leave fewest registers for the rest."""
     problem = gemm((63, 63, 63), layout="nt")
-    code = compiled_rung(kernel, problem, kernel.default, (9, 0))
+    code = rung_listing(kernel, problem)
     assert (code.local_bytes, code.registers <= 255) == (0, True)
 
 

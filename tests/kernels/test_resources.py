@@ -2,14 +2,13 @@
 
 import math
 import re
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from gemmlab import Gemm, cuda, device, kernels
-from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.rung_listings import launch_listing, rung_listing
 from gemmlab.compiled.sass.compiling import assemble, ptx
 from gemmlab.device import name_of
 from gemmlab.model.occupancy import resident_blocks
@@ -54,18 +53,13 @@ def compiled_ptx(kernel, problem, tiling, capability):
 
 
 def variants(kernel, capability):
-    """A problem for each different function that a kernel has on one GPU.
-
-    Without asynchronous copies `pipelined` copies as `warp_tiled`, which has all layouts: there it
-    has the two in which A and B are each stored either way.
+    """A problem for each different function that a kernel has on one GPU, with A and B stored by
+    rows; by columns, for one problem.
     """
     found = {}
-    for problem in PROBLEMS:
-        for layout in kernel.layouts:
-            one = Gemm(problem.m, problem.n, problem.k, beta=problem.beta, layout=layout)
-            function = kernel.variant(one, capability)
-            if layout in ("nn", "tt") or function.get("asynchronous", True):
-                found.setdefault(str(function), one)
+    transposed = [Gemm(4096, 4096, 4096, layout="tt")] * ("tt" in kernel.layouts)
+    for problem in (*PROBLEMS, *transposed):
+        found.setdefault(str(kernel.variant(problem, capability)), problem)
     return list(found.values())
 
 
@@ -88,7 +82,7 @@ def test_every_rung_lives_in_registers(kernel, capability):
 def test_every_recorded_tiling_fits_an_sm(kernel):
     gpu, problem = device("h200"), PROBLEMS[0]
     for tiling in {kernel.default, *kernel.tilings}:
-        found = compiled(kernel, problem, tiling, gpu.compute_capability)
+        found = rung_listing(kernel, problem, tiling, gpu)
         threads = math.prod(kernel.configure(problem, tiling)[1])
         shared = found.shared_bytes + kernel.dynamic_shared_bytes(problem, tiling)
         assert shared == kernel.shared_bytes(problem, tiling)
@@ -98,16 +92,11 @@ def test_every_recorded_tiling_fits_an_sm(kernel):
 
 @pytest.mark.parametrize("kernel", kernels.SPLIT_K, ids=lambda k: k.name)
 def test_kernels_that_divide_k_live_in_registers_too(kernel):
-    problem, capability = PROBLEMS[0], (9, 0)
-    for tiling in kernel.tilings:
-        assert compiled_rung(kernel, problem, tiling, capability).local_bytes == 0
-    unaligned = compiled_rung(kernel, PROBLEMS[3], kernel.default, capability)
+    for one in kernel.launches:
+        for tiling in kernel.tilings:
+            assert launch_listing(one, kernel, PROBLEMS[0], tiling, (9, 0)).local_bytes == 0
+    unaligned = rung_listing(kernel, PROBLEMS[3])
     assert unaligned.local_bytes <= MOST_SPILLED
-    for other in {*kernel.launches} - {kernel}:
-        further = replace(
-            kernel, build=other.build, configure=other.configure, compile=other.compile
-        )
-        assert compiled_rung(further, problem, kernel.default, capability).local_bytes == 0
 
 
 @pytest.mark.parametrize("kernel", [kernels.vectorised, kernels.warp_tiled], ids=lambda k: k.name)

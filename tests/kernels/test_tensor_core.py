@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, kernels, predict, simulate
-from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.rung_listings import compiled_rung, rung_listing
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
@@ -33,15 +33,14 @@ def tile(block, warp, stages=1):
 
 
 # Rows of 32, 64 and 128 elements are swizzled in ways of their own; warps side by side and below.
+# A warp of few tiles has few lines to simulate, and more warps cost nothing.
+LEAST, WIDE = ((32, 32, 32), (16, 16)), ((32, 128, 64), (16, 64))
 SMALL = {
-    "mma_direct": (tile((32, 32, 16), (16, 32)), tile((32, 64, 16), (32, 32))),
-    "mma_shared": (tile((64, 64, 32), (32, 32)), tile((64, 128, 64), (32, 64))),
-    "mma_swizzled": (tile((64, 64, 32), (32, 32)), tile((64, 128, 64), (32, 64))),
-    "mma_pipelined": (
-        *(tile((64, 64, 32), (32, 32), stages) for stages in (1, 2, 3)),
-        tile((64, 128, 64), (32, 64), 5),
-    ),
-    "mma_tuned": (tile((64, 64, 32), (32, 32), 2), tile((64, 128, 64), (32, 64), 3)),
+    "mma_direct": (tile((32, 32, 16), (16, 16)), tile((32, 64, 16), (32, 32))),
+    "mma_shared": (tile(*LEAST), tile(*WIDE)),
+    "mma_swizzled": (tile(*LEAST), tile(*WIDE)),
+    "mma_pipelined": (*(tile(*LEAST, stages) for stages in (1, 2, 3)), tile(*WIDE, 5)),
+    "mma_tuned": (tile(*LEAST, 2), tile(*WIDE, 3)),
 }
 
 
@@ -54,8 +53,9 @@ def gemm(shape, which=0, **options):
 def test_edge_shapes(kernel):
     """Scales, layouts and formats take turns. Sums of small integers are exact in FP32."""
     turns = zip(cycle(SCALES), cycle(LAYOUTS), cycle((0, 1, 2, 3, 1)), strict=False)
-    for tiling in SMALL[kernel.name][:2]:
-        for shape, ((alpha, beta), layout, which) in zip(edge_shapes(tiling), turns, strict=False):
+    for tiling, most in zip(SMALL[kernel.name], (None, 3), strict=False):
+        shapes = list(edge_shapes(tiling))[:most]
+        for shape, ((alpha, beta), layout, which) in zip(shapes, turns, strict=False):
             problem = gemm(shape, which, alpha=alpha, beta=beta, layout=layout)
             if problem.out_dtype == "float32":
                 check(kernel, problem, tiling)
@@ -68,21 +68,22 @@ def test_edge_shapes(kernel):
 @RUNGS
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_aligned_and_not(kernel, layout):
-    for shape in ((72, 136, 40), (67, 130, 45)):
-        for tiling in SMALL[kernel.name][:2]:
-            check(kernel, gemm(shape, 1, beta=1, layout=layout), tiling)
+    """Each layout of an operand has both kinds of rows in both tilings."""
+    tilings = SMALL[kernel.name][:2][:: 1 if layout in ("nn", "tt") else -1]
+    for shape, tiling in zip(((72, 136, 40), (67, 130, 45)), tilings, strict=True):
+        check(kernel, gemm(shape, 1, beta=1, layout=layout), tiling)
 
 
 @pytest.mark.parametrize("tiling", SMALL["mma_pipelined"], ids=str)
 def test_rings_of_all_sizes(tiling):
     """With fewer tiles than stages, as many, and more."""
     for k in (16, 32 * tiling.stages, 32 * tiling.stages + 72):
-        check(kernels.mma_pipelined, gemm((64, 64, k), 1), tiling)
+        check(kernels.mma_pipelined, gemm((40, 64, k), 1), tiling)
 
 
 def test_blocks_go_through_all_of_c_in_groups():
     """Nine rows of blocks are a whole group and one row more."""
-    check(kernels.mma_tuned, gemm((9 * 64 - 5, 2 * 64 + 8, 32), 1), SMALL["mma_tuned"][0])
+    check(kernels.mma_tuned, gemm((9 * 32 - 5, 2 * 32 + 8, 32), 1), SMALL["mma_tuned"][0])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -243,15 +244,10 @@ def test_thin_tiles_in_rows_of_128_elements_need_four_warps():
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @RUNGS
 def test_every_rung_lives_in_registers(kernel):
-    """Rows that are not aligned pass through registers: the tuned rung has few left for that."""
-    listed = {}
-    tuned = kernel is kernels.mma_tuned
-    for layout, n in (("nn", 64), ("nn", 63), *[("tt", 64)] * tuned):
-        code = compiled_rung(kernel, gemm((n, n, n), 1, layout=layout), kernel.default, (9, 0))
-        listed[layout, n] = code
-        assert code.registers <= 255
-        assert code.local_bytes == 0 or (tuned and n == 63)
-    names = [i.name for i in listed["nn", 64].instructions]
+    code = rung_listing(kernel, gemm((64, 64, 64), 1))
+    assert code.registers <= 255
+    assert code.local_bytes == 0
+    names = [i.name for i in code.instructions]
     per_step = math.prod(kernel.default.warp) // (16 * 8)
     assert names.count("HMMA") % per_step == 0
     assert ("LDSM" in names) == (kernel is not kernels.mma_direct)
@@ -260,9 +256,27 @@ def test_every_rung_lives_in_registers(kernel):
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
-@RUNGS
+@pytest.mark.parametrize("kernel", [kernels.mma_pipelined, kernels.mma_tuned], ids=lambda k: k.name)
+def test_rows_that_are_not_aligned_pass_through_registers(kernel):
+    """The tuned rung has few left for that."""
+    code = rung_listing(kernel, gemm((63, 63, 63), 1))
+    assert code.registers <= 255
+    assert code.local_bytes == 0 or kernel is kernels.mma_tuned
+
+
+@pytest.mark.ptxas
+@pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.parametrize(
-    ("shape", "which", "layout"), [((72, 136, 40), 1, "nn"), ((67, 66, 45), 2, "tt")], ids=str
+    ("kernel", "shape", "which", "layout"),
+    [
+        (kernel, *case)
+        for kernel, case in zip(
+            kernels.TENSOR_CORE,
+            cycle((((72, 136, 40), 1, "nn"), ((67, 66, 45), 2, "tt"))),
+            strict=False,
+        )
+    ],
+    ids=lambda x: getattr(x, "name", str(x)),
 )
 def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, layout):
     """What ptxas makes of the source is executed: its LDSM, LDGSTS and HMMA, and every address."""

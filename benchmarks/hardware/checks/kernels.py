@@ -92,10 +92,13 @@ def measure(piece: str, device: Device) -> Measured:
     return {"counters": launches, "source_sha256": source_hash(kernels.get(piece))}
 
 
-@cache
 def simulated(piece: str, device: Device) -> Mapping[str, int]:
     """The simulator's counters of all launches of a kernel."""
-    kernel, problem, tiling = case(piece, device)
+    return _simulated(*case(piece, device))
+
+
+@cache
+def _simulated(kernel: Kernel, problem: Gemm, tiling: Tiling) -> Mapping[str, int]:
     return run(kernel, problem, backend="simulator", tiling=tiling).counters
 
 

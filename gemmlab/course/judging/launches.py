@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +63,7 @@ def launched(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
     """Make each launch of the kernel that `build` returns, or say why it cannot be made."""
+    integrity.places(len(sys.modules))  # found once, here, and not in each copy
     for item in apart(partial(here, build, parameters, launches), SECONDS):
         yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
 

@@ -178,6 +178,7 @@ def test_it_was_predicted_before_it_was_measured(on, which):
         assert len(pages.cases(which, on)) == len(held_out(on, which).rows)
 
 
+@pytest.mark.measuring
 @pytest.mark.parametrize("which", held_out_families.SETS)
 def test_the_other_families_are_predicted_once_and_before_they_are_measured(which):
     found = stored("h200", f"{which}_predicted")
@@ -227,6 +228,7 @@ def test_bounds_are_those_of_predict(on):
         assert rows[asked.key]["bound"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.measuring
 def test_the_page_shows_what_is_stored():
     text = pages.PAGE.read_text("utf-8")
     assert filled(text, pages.TABLES) == text, "run: python -m benchmarks.forecast.pages"

@@ -31,7 +31,16 @@ def of_memory(found):
     return {name: n for name, n in found.items() if n and name.endswith(kinds)}
 
 
-@pytest.mark.parametrize("kernel", kernels.GPU, ids=lambda kernel: kernel.name)
+SOON = ("tiled", "pipelined", "stream_k", "mma_swizzled", "tma_stored")  # one of each kind
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(k, id=k.name, marks=[] if k.name in SOON else [pytest.mark.measuring])
+        for k in kernels.GPU
+    ],
+)
 def test_compiled_code_asks_for_what_the_simulator_counts(kernel):
     _, problem, tiling = case(kernel.name, H200)
     counted = of_memory(simulated(kernel.name, H200))

@@ -12,11 +12,12 @@ from benchmarks.microbenchmarks import microbenchmark
 from benchmarks.microbenchmarks.beside_products import LOOPS as LOOPS_BESIDE
 from benchmarks.microbenchmarks.beside_wgmma import LOOPS as BESIDE_WGMMA
 from benchmarks.microbenchmarks.cold import PER_SM, SHARED_BY, TILE, TILES
-from benchmarks.microbenchmarks.simulated import phases, simulated
+from benchmarks.microbenchmarks.simulated import phases, read, simulated
 from gemmlab.measure import microbenchmarks as results
 from tests.support.paths import ROOT
 
 H200 = results.load("h200")
+PHASES = 1, 2, 4, 8  # blocks that take turns
 
 EXACT, CLOSE, NEAR = 0.01, 0.05, 0.1
 EXACTLY = """
@@ -56,7 +57,14 @@ MISSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    """All that the tests below simulate, compiled together, which takes a tenth of the time."""
+    read([*LOOPS, *MISSED, *list(TOLD)[::2], *OF_WGMMA, *map("phases_of_{}_blocks".format, PHASES)])
+
+
 @pytest.mark.ptxas
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", [*LOOPS, *MISSED])
 def test_a_microbenchmark_takes_as_long_as_on_an_h200(name):
     tolerance = LOOPS[name] if name in LOOPS else MISSED[name][0]
@@ -90,6 +98,7 @@ def test_the_decision_tells_what_is_recorded():
 
 
 @pytest.mark.ptxas
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", list(TOLD)[::2])
 def test_a_product_takes_longer_beside_what_reads_registers(name):
     assert simulated(name, 8) / 2 == pytest.approx(recorded_beside(name), rel=NEAR)
@@ -117,6 +126,7 @@ def test_the_decision_tells_of_all_loads_beside_wgmma():
 
 
 @pytest.mark.ptxas
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", OF_WGMMA)
 def test_what_wgmma_reads_takes_time_from_loads(name):
     """That A is read from shared memory is not counted: it shows where B has few columns."""
@@ -146,7 +156,8 @@ def test_the_decision_tells_what_rings_take_that_begin_cold():
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("blocks", [1, 2, 4, 8])
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("blocks", PHASES)
 def test_blocks_in_phases_follow_each_other(blocks):
     """The clocks tell of the second of two passes, from the first block's start of it."""
     row = H200.loop(f"phases_of_{blocks}_blocks", 8)
