@@ -149,6 +149,7 @@ def test_code_that_cannot_be_predicted_says_why(explorer, monkeypatch):
 
 @pytest.mark.ptxas
 @pytest.mark.slow
+@pytest.mark.measuring
 def test_the_formula_with_the_codes_products_comes_close_to_the_code():
     """What chapter 09 says of a block alone: the second stage gains, the third does not."""
     made = {s: code(ringed(ALONE, s), GPU) for s in (1, 2, 3)}
@@ -166,6 +167,7 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
 
 @pytest.mark.ptxas
 @pytest.mark.slow
+@pytest.mark.measuring
 def test_where_the_prediction_from_code_is_furthest_off():
     """Two blocks on an SM: four stages within a tenth, one a ninth off, two a sixth."""
     ratio = {}

@@ -134,7 +134,8 @@ EXPLORERS = {
 }
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("Swizzle", "Timeline")]
+# The build of the site draws all of them.
+SLOW = [pytest.param(name, marks=pytest.mark.measuring) for name in ("Swizzle", "Timeline")]
 
 
 @pytest.mark.parametrize("name", [*EXPLORERS, *SLOW])

@@ -21,6 +21,7 @@ TEXT = PAGE.read_text("utf-8")
 CELLS = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", TEXT, re.S)
 
 
+@pytest.mark.measuring
 def test_its_tables_are_up_to_date():
     pytest.importorskip("numba.cuda.simulator")
     from benchmarks.simulator import guide

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ def execute_rung(
     return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
 
 
+@lru_cache(maxsize=8)  # a chapter looks at the lines of a kernel, at its steps and at its time
 def execute_whole(
     problem: Gemm, code: Listing, device: Device, kernel: Kernel, tiling: Tiling
 ) -> Executed:
