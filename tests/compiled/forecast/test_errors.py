@@ -263,6 +263,7 @@ def test_the_time_jumps_where_waves_begin(on, key):
 
 @pytest.mark.ptxas
 @pytest.mark.slow
+@pytest.mark.measuring
 @pytest.mark.parametrize(("on", "key"), OWN, ids=str)
 def test_the_compiled_code_jumps_there_too(on, key):
     of = sawtooth.series(on)[key]
