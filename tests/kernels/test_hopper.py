@@ -129,7 +129,7 @@ def test_what_they_refuse():
     ("kernel", "problem"),
     [
         *((kernel, product(4096, 4096, 4096, "nn")) for kernel in kernels.HOPPER),
-        (tma_stored, product(4096, 4095, 4096)),
+        pytest.param(tma_stored, product(4096, 4095, 4096), marks=pytest.mark.measuring),
     ],
     ids=lambda x: getattr(x, "name", str(x)),
 )

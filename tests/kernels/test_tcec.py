@@ -406,8 +406,10 @@ def test_quads_meet_in_no_bank_and_copies_do_not():
     [
         (STORED, 64, "nn"),
         (REGISTERS, 64, "nn"),
-        (REGISTERS, 63, "nt"),
-        pytest.param(STORED, 63, "nt", marks=pytest.mark.measuring),
+        *(
+            pytest.param(kernel, 63, "nt", marks=pytest.mark.measuring)
+            for kernel in (STORED, REGISTERS)
+        ),
     ],
     ids=lambda x: getattr(x, "name", x),
 )
@@ -429,7 +431,11 @@ def test_no_stage_is_released_before_it_is_read(layout):
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
-@pytest.mark.parametrize("tiling", [SPLIT.default, SMALL[SPLIT][1]], ids=str)
+@pytest.mark.parametrize(
+    "tiling",
+    [SPLIT.default, pytest.param(SMALL[SPLIT][1], marks=pytest.mark.measuring)],
+    ids=str,
+)
 def test_three_accumulators_live_in_registers(tiling):
     """And no `wgmma` waits for the one before, which ptxas would say by more waits than there are
     in the source.

@@ -48,6 +48,7 @@ def test_the_simulator_agrees_with_plain_python(choices, whole):
     check_close(case, simulated(case), out, fout, bound)
 
 
+@pytest.mark.measuring
 @pytest.mark.parametrize("number", range(len(cases())))
 def test_the_fixed_set_agrees_with_plain_python(number):
     case = cases()[number]
