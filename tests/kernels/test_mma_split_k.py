@@ -182,6 +182,7 @@ def test_compiled_code_gives_the_bits_of_the_simulator(kernel, shape, which, lay
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.parametrize("kernel", [mma_split_k_atomics, mma_stream_k], ids=lambda k: k.name)
 def test_nothing_is_spilled(kernel):

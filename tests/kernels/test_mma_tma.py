@@ -95,7 +95,10 @@ def test_what_it_refuses():
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
-@pytest.mark.parametrize(("n", "which", "layout"), [(4096, 1, "nn"), (4095, 0, "nt")])
+@pytest.mark.parametrize(
+    ("n", "which", "layout"),
+    [(4096, 1, "nn"), pytest.param(4095, 0, "nt", marks=pytest.mark.measuring)],
+)
 def test_everything_lives_in_registers(n, which, layout):
     code = rung_listing(mma_tma, gemm((4096, n, 4096), which, layout=layout))
     assert code.local_bytes == 0
@@ -108,7 +111,7 @@ def test_everything_lives_in_registers(n, which, layout):
 
 @pytest.mark.ptxas
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
-@pytest.mark.parametrize("layout", ["nn", "tt"])
+@pytest.mark.parametrize("layout", ["nn", pytest.param("tt", marks=pytest.mark.measuring)])
 def test_no_stage_is_released_before_it_is_read(layout):
     problem = gemm((4096, 4096, 4096), 1, layout=layout)
     assert not under_way_at_the_release(rung_listing(mma_tma, problem))

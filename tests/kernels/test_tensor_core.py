@@ -255,6 +255,7 @@ def test_every_rung_lives_in_registers(kernel):
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 @pytest.mark.parametrize("kernel", [kernels.mma_pipelined, kernels.mma_tuned], ids=lambda k: k.name)
 def test_rows_that_are_not_aligned_pass_through_registers(kernel):
