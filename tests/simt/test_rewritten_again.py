@@ -15,7 +15,10 @@ def form(function):
     return rewrite(function, read_source(function), translate=lambda value: value)
 
 
-def build(T, scale=float32(2)):
+TWO = float32(2)
+
+
+def build(T, scale=TWO):
     def doubled(x):
         return x * scale
 
