@@ -128,7 +128,13 @@ def test_code_with_other_registers_is_not_laid_beside_what_is_recorded(monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(k, id=k.name, marks=[pytest.mark.measuring] if number % 3 else [])
+        for number, k in enumerate(kernels.LADDER)
+    ],
+)
 def test_every_rung_is_shown(kernel):
     explorer = Timeline(kernel.name)
     assert explorer.message.startswith(f"{kernel.name} on {PROBLEM}: predicted")

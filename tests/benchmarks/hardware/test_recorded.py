@@ -83,6 +83,7 @@ def test_a_wrong_answer_would_be_found(name, check):
     assert found.texts
 
 
+@pytest.mark.measuring
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
 def test_the_tables_of_the_book_are_those_of_the_records(page):
     text = page.read_text("utf-8")
