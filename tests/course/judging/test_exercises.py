@@ -16,6 +16,7 @@ from gemmlab.course.ch04_shared_memory_tiling import q3_barriers as barriers
 from gemmlab.course.judging import guard, matrices
 from gemmlab.course.judging.diagnoses import ERRORS, GENERAL
 from tests.course import answers as edits
+from tests.course.answers import JUDGED
 from tests.course.kill_matrix import NOTEBOOKS, answers, checked, shown_by
 from tests.support.paths import ROOT
 
@@ -161,16 +162,6 @@ class Evil:
 
 
 OBJECTS = [None, 3, "x", [], {}, ..., Evil(), Evil, int, len, print]
-JUDGED = {  # one exercise of each kind of judge
-    "plain Python": "01.1",
-    "functions": "01.2",
-    "arrays": "03.2",
-    "kernels": "04.2",
-    "claims": "04.3",
-    "one warp": "07.3",
-    "corrected": "12.1",
-    "scaled": "12.4",
-}
 
 
 def refused(name, value):
