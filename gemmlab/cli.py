@@ -1,7 +1,5 @@
 """The command ``gemmlab``: doctor, lab, simulate, record, check, book."""
 
-from __future__ import annotations
-
 import argparse
 import runpy
 import sys

@@ -8,8 +8,6 @@ capabilities, are listed here alone.
 ('Ampere', True)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache

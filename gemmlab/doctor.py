@@ -1,7 +1,5 @@
 """The diagnosis of this machine: what works, what stands in for the rest, and how to mend it."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap

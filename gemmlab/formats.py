@@ -7,8 +7,6 @@ memory are those values too, except that bfloat16 takes two bytes there: an arra
 Functions of arrays return arrays, and for a single number one NumPy number.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple

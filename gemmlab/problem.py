@@ -4,8 +4,6 @@ A is m×k, B is k×n, C is m×n, all row-major, as everywhere in gemmlab. A or B
 transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row-major too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -13,8 +13,6 @@ predict_library(problem, device) -> LibraryForecast
     cuBLAS, of which there is no code, by its tiles' recorded times
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The coalescing explorer: where the lanes of a warp point, and how many sectors that takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

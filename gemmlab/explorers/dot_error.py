@@ -1,7 +1,5 @@
 """The dot product explorer: the error of a sum over its length, by the way it is summed."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import ipywidgets as widgets

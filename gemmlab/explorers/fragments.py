@@ -4,8 +4,6 @@ It is a page of its own, drawn by the script beside this file from the bits of e
 answers without a kernel and without a network, in JupyterLab and in the book alike.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from functools import cache

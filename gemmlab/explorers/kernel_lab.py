@@ -1,16 +1,14 @@
 """The kernel lab: run a kernel, see it beside the others and over its prediction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, field, offer, sizes_of
@@ -21,8 +19,6 @@ from gemmlab.measure.backends import simulator, trial
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import Row
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
 SIZES = tuple(2**i for i in range(SMALLEST + 3, LARGEST + 1))  # where curves are predicted

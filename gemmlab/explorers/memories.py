@@ -1,12 +1,10 @@
 """The explorer of all rooflines: a rung of the ladder, and which memory holds it back."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device, names
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
 from gemmlab.kernels import Kernel
@@ -17,7 +15,6 @@ from gemmlab.model.roofline import clocks, intensities
 from gemmlab.plots import number, si
 from gemmlab.plots.roofline import NAMES
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
 
 LARGEST, LEAST = 14, 5  # n from 2^5 to 2^14
 RUNGS = {kernel.name: kernel for kernel in kernels.LADDER}

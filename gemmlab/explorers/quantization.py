@@ -1,16 +1,13 @@
 """The quantization explorer: tiles over C, waves over SMs, and the sawtooth over n."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from gemmlab import kernels, plots
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Gemm, Gemms, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
 from gemmlab.kernels import Kernel
@@ -23,8 +20,6 @@ from gemmlab.model.quantization import Tile, quantization
 from gemmlab.model.tiles import TILES
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm, Gemms
-from gemmlab.tiling import Tiling
 
 SMALL = "small"
 GPUS = ("v100", "a100_80gb", "h200")  # whose tiles are predicted; the last one's times are recorded

@@ -1,7 +1,5 @@
 """The rounding explorer: a number, the bits it becomes, and its neighbours in a format."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.colors import ListedColormap
 

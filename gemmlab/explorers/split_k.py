@@ -1,14 +1,12 @@
 """The split explorer: time over the parts of k, and which SM computes which part when."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Number, Size, dropdown, offer
@@ -22,8 +20,6 @@ from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
 from gemmlab.plots.schedule import LARGEST
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 KERNELS = kernels.SPLIT_K
 MOST = 1024  # parts, or blocks

@@ -1,7 +1,5 @@
 """The explorer of rings that the TMA fills: stage by stage, as an SM is simulated."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import ipywidgets as widgets

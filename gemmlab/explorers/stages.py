@@ -1,16 +1,14 @@
 """The explorer of stages: a ring's timeline, and its time by formula, by code and as recorded."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.running import Choice, Job, Runner
@@ -27,8 +25,6 @@ from gemmlab.model.pipeline import (
 )
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 KERNEL = kernels.mma_pipelined
 PROBLEM = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")

@@ -1,14 +1,12 @@
 """The swizzle explorer: where pieces of a tile lie, and what a rung's loads of them cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import dropdown, offer
@@ -19,8 +17,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PLACED: dict[str, Callable] = {"mma_shared": in_rows, "mma_swizzled": swizzled}
 LENGTHS = (16, 32, 64, 128)  # elements of a row of A's tile, which are those of a step along k

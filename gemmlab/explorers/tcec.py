@@ -3,8 +3,6 @@
 `build` makes one warp's product by any policy a kernel; `bound` is the error that it cannot exceed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 

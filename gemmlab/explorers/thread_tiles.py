@@ -1,10 +1,8 @@
 """The thread-tile explorer: the shared loads, the speed and the limit of each thread tile."""
 
-from __future__ import annotations
-
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown
@@ -14,8 +12,6 @@ from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 KERNELS = (kernels.register_tiled, kernels.vectorised)
 THREADS = 16  # of a block along m, and along n

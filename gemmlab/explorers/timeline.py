@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
@@ -20,7 +20,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
-from gemmlab.problem import Gemm
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.executed import Executed

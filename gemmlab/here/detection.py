@@ -1,7 +1,5 @@
 """The machine this Python runs on, as a `Device`: its GPU if one works, else its CPU."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The GPU of this machine, asked of its driver: what it is, and whether kernels run on it."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

@@ -4,8 +4,6 @@
 Numba is imported only when a rate is measured, and NumPy stands in where it is missing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

@@ -5,8 +5,6 @@ has both. A record says by which versions it was made: `stamp` tells them for al
 each adds what it alone knows, such as the data or the hash of a kernel's source.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

@@ -8,8 +8,6 @@ a mask of that conversion, for every architecture.)
 Source: PTX ISA 9.0, "cvt" and "mov (packing)"; NaN: an H200's results.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -4,8 +4,6 @@ From one `Instruction` come the function that a compiler knows (`numba_cuda`) an
 does (`gemmlab.simt`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ two elements of matrix m, as `fragments.layout("ldmatrix.x4", "A")` says.
 Source: PTX ISA 9.0, "ldmatrix" and "stmatrix".
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

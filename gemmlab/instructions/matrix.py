@@ -16,8 +16,6 @@ own: there the result is only that of the hardware where all copies are equal. S
 "wmma.store"; layouts: `fragments`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

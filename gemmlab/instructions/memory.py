@@ -4,8 +4,6 @@ Source: PTX ISA 9.0, sections "ld", "st", "cp.async", "cp.async.commit_group" an
 "cp.async.wait_group".
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.instructions.instruction import (

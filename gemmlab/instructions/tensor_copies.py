@@ -9,8 +9,6 @@ parity, 0 for the first. Source: CUDA Driver API, cuTensorMapEncodeTiled; PTX IS
 "fence.proxy.tensormap", "mbarrier", "membar / fence" and "Async proxy".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -7,8 +7,6 @@ groups are under way, and names the accumulators that are used next. Hopper alon
 Source: PTX ISA 9.0, section "Asynchronous warpgroup level matrix instructions".
 """
 
-from __future__ import annotations
-
 from gemmlab.instructions.instruction import (
     Accumulator,
     Condition,

@@ -5,8 +5,6 @@ Operands name it: "float32", "tf32" and so on for one number of that format; "fl
 they mean.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab.formats import FORMATS, Format, decode, encode

@@ -1,7 +1,5 @@
 """The ladders: each rung one idea, each rung one file. This is the only list of kernels."""
 
-from __future__ import annotations
-
 from gemmlab.kernels.cpu.blocked import cpu_blocked
 from gemmlab.kernels.cpu.naive import cpu_naive
 from gemmlab.kernels.cpu.numpy import cpu_numpy

@@ -1,15 +1,13 @@
 """The reference rung: cuBLAS, called through CuPy; in FP32 without Tensor Cores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.formats import FORMATS
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import LAYOUTS, Gemm
-from gemmlab.tiling import Tiling
 
 # Formats and the names of their CUDA data types.
 TYPES = tuple((form.name, form.library) for form in FORMATS.values())

@@ -13,8 +13,6 @@ A fragment of M stands in registers b[s, t, w]: the 16 rows from 16·s on, the 8
 word w of two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The hash of a kernel's source: what was measured or compiled is known to be of this code."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io

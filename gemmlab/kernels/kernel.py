@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Tiling
+from gemmlab import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.model.work import Work
 from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 Dim = tuple[int, ...]  # x, y and, where there is one, z
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))

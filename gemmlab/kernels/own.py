@@ -1,15 +1,12 @@
 """A kernel of one's own as a rung: a function, or what builds one, with its tile and its launch."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Dim, Kernel, threads_in_a_plane
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PARAMETERS = ("alpha", "A", "B", "beta", "C")
 ACCEPTED = (

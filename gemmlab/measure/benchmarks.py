@@ -5,18 +5,15 @@ wrote to gemmlab/recorded/<device>. Each raises LookupError for a device without
 RecordError for a file that was edited.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.measure import store
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 REQUIRED = ("device_title", "date")
 

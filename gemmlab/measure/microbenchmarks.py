@@ -5,8 +5,6 @@ each launch and number of blocks. Files beside it, such as microbenchmarks_besid
 runs of some more loops.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A point is a kernel with a problem and a tiling. Each is written to its file whe
 interrupt loses the running one alone, and the next campaign leaves out what is there already.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time
@@ -14,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from gemmlab import kernels
+from gemmlab import Tiling, kernels
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.formats import FORMATS
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
@@ -28,7 +26,6 @@ from gemmlab.measure.backends.timing import DATA
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import predict
 from gemmlab.problem import LAYOUTS, Gemm
-from gemmlab.tiling import Tiling
 
 # What `gemmlab record` measures where nothing else is asked for.
 SIZES = (

@@ -1,21 +1,17 @@
 """Predictions: what a GEMM must do, divided by what a device can do. NumPy alone, no fitting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Gemm, Tiling
+from gemmlab import device as load_device
 from gemmlab.model import occupancy
 from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.model.work import Work
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 __all__ = ["Prediction", "Predictions", "predict", "predict_all"]
 

@@ -5,8 +5,6 @@ Programming Guide, "Device Memory Accesses" (a wide access needs an address that
 PTX ISA, `cp.async` (4, 8 or 16 bytes).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from gemmlab.device import Device, architecture

@@ -4,15 +4,13 @@ The bounds of `predict`, for whole tiles: more of them than processors come one 
 fewer leave processors idle, and small ones load more. `in_tiles` takes a `Gemm` or a `Gemms`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.formats import number_format
 from gemmlab.model.bounds import RESOURCES, longest, slowest
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit

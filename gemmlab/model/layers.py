@@ -4,14 +4,12 @@ Only the operations of the definition count, and every input and output moves on
 number of bytes of an element, from `gemmlab.formats.FORMATS`. Layers of dot products are GEMMs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gemmlab import Gemm
 from gemmlab.arguments import whole_number
 from gemmlab.formats import number_format
-from gemmlab.problem import Gemm
 
 # The three kinds of operations in a network. Source: NVIDIA GPU Performance Background User's
 # Guide, "DNN Operation Categories".

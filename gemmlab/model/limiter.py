@@ -4,14 +4,11 @@ Source: NVIDIA GPU Performance Background User's Guide, "Summary". `predict` ans
 question from times; the rule needs nothing but a launch's size and two ratios.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
+from gemmlab import Device, Gemm
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.model.layers import DOT_PRODUCT, Batched, Layer
-from gemmlab.problem import Gemm
 
 BLOCKS_PER_SM = 4  # "at least roughly 4x higher than the number of SMs"
 # "A few hundred threads each": the least that gives each of an SM's four schedulers a warp.

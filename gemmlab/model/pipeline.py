@@ -3,18 +3,14 @@
 `step` is one step along k of a thread block that has an SM to itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.model import Predictable
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SINGLE = Gemm(1, 1, 1)  # float32
 

@@ -7,13 +7,11 @@ Source: H. Ootomo, R. Yokota, "Reducing shared memory footprint to leverage high
 Tensor Cores and its flexible API extension library", HPC Asia 2023, sections 3 and 4.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gemmlab import Device
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.tiling import WARP
 

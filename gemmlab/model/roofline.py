@@ -5,8 +5,6 @@ for multicore architectures", CACM 52 (2009); C. Yang, T. Kurth, S. Williams, "H
 analysis for GPUs", CCPE 32 (2020).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

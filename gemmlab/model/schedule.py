@@ -9,21 +9,17 @@ take equally long, and an SM computes one block at a time.
 second launch (`adding_up`), or by additions in L2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import pairwise
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.model.bounds import slowest
 from gemmlab.model.in_tiles import adding_up, in_tiles
 from gemmlab.model.occupancy import waves
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 
 @dataclass(frozen=True)

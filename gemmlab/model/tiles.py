@@ -6,8 +6,6 @@ Source: NVIDIA Matrix Multiplication Background User's Guide, "Typical Tile Dime
 Performance".
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from gemmlab.device import Device, architecture

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab import Gemm
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.counters import OPS
 from gemmlab.model.work import Work, instructions
-from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
 
 

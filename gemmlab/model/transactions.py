@@ -5,8 +5,6 @@ count with these functions. A *request* is one warp instruction with at least on
 Source: NVIDIA Nsight Compute documentation, "Memory Tables" and "Metrics Decoder".
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab.tiling import WARP

@@ -9,8 +9,6 @@ do, is summed by FP32 units. Nothing waits for the GPU: what is in the operands 
 PyTorch can go back through a product: the gradients of C = AB are products, too.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import cache

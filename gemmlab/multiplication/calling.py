@@ -1,7 +1,5 @@
 """Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any

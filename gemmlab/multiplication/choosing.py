@@ -6,8 +6,6 @@ Where memory is short, panels of C are computed one after the other. k is never 
 the same bits, whatever the panels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A machine launches a product: the simulated GPU does, or a plan for a GPU is made."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """C = AB on a machine: operands scaled and split, multiplied, and lines that need it by FP32."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

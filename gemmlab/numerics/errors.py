@@ -1,7 +1,5 @@
 """How far a sum is from the exact one, how far it may be, and the ways in which it is summed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

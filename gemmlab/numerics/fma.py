@@ -1,7 +1,5 @@
 """The arithmetic of the CUDA cores: a float32 fused multiply-add, and chains of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ surpassing the FP32 theoretical peak performance", IJHPCA 36 (2022); their "Redu
 footprint to leverage high throughput on Tensor Cores", HPC Asia 2023 (policies).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -22,8 +22,6 @@ P. Xie et al., "MMA-Sim", arXiv:2511.10909; M. Fasi, N. J. Higham, M. Mikaitis, 
 "Numerical behavior of NVIDIA Tensor Cores", PeerJ Computer Science 7:e330 (2021).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

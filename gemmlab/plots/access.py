@@ -1,7 +1,5 @@
 """Which lanes of a warp touch which bytes: sectors of global memory, banks of shared memory."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

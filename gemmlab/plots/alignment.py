@@ -1,7 +1,5 @@
 """The terms of a dot product as a Tensor Core lines them up: which bits are kept, which are cut."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from math import frexp, trunc

@@ -1,7 +1,5 @@
 """Observed against predicted: times by their ratio, counters one by one, kernels side by side."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

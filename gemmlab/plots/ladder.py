@@ -4,8 +4,6 @@
 each beside the library's and the peak.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 `fragment` draws the matrix of a fragment, where a lane holds each element in one of its registers.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

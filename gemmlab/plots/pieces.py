@@ -1,7 +1,5 @@
 """The pieces of a tile lie in shared memory, in lines of 128 bytes with the banks below them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Tiles over C, tiles over SMs, and the sawtooth that both make of a product's time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

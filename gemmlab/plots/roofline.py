@@ -3,8 +3,6 @@
 `memories` draws one kernel under the rooflines of all memories, with a mark for each of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which processor computes which tile when: bars over steps, a row for each SM."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Speed, traffic or speedup against size: that of a problem, or of a batch of matrices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 `slots` adds the slots up; `warps` draws each warp over the cycles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Time, or traffic, over the split of k: predictions as lines, observations as marks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

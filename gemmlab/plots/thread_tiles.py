@@ -1,7 +1,5 @@
 """Thread tiles side by side, and the time that each resource of the device needs for one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Matrices cut into tiles: what one thread block computes, and what it holds while it does."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from matplotlib.axes import Axes

@@ -3,8 +3,6 @@
 `ring` and `turns` make the rows for a ring of stages, predicted by a model and simulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

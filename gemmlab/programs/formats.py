@@ -1,7 +1,5 @@
 """The account of a program as text, as JSON and as a page of HTML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

@@ -4,8 +4,6 @@ Where Numba is not installed, a module `numba` stands in for it. It has the name
 kernels use beside `numba.cuda`: number types, and `jit` and `njit`, which leave a function as is.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ An `Account` is what its kernels did: its launches, put together by kernel, grid
 program has ended, `forecasts` predicts its launches for a GPU, from compiled code.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

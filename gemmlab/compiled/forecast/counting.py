@@ -6,12 +6,11 @@ that they need, and the registers that ptxas has chosen. Those of one bank share
 best choice there would always be room, since of an FMA's three operands most come from the cache.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.forecast.executed import Executed
 from gemmlab.compiled.forecast.kernel import known_device
 from gemmlab.compiled.forecast.rungs import execute_rung, extended, moved
@@ -21,11 +20,8 @@ from gemmlab.compiled.sm.pipes import Pipe, Unit
 from gemmlab.compiled.sm.program import Program, program
 from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Stream
-from gemmlab.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model.transactions import SECTOR
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PIPES = (Pipe.ALU, Pipe.FP64, Pipe.XU, Pipe.UNIFORM, Pipe.TENSOR)  # one of each a scheduler
 

@@ -4,8 +4,6 @@ Two blocks in a row run on the two SMs of a TPC, which ask L2 together: what bot
 for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2`, decision 020.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
@@ -15,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab import Device
 from gemmlab.compiled.forecast.share import Share, share
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level, Stream
-from gemmlab.device import Device
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.tiling import WARP
 

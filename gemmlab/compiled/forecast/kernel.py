@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab import device as load_device
 from gemmlab.compiled.forecast.executed import ROUNDS, Executed, execute, l2_gain
 from gemmlab.compiled.forecast.share import Share, most_blocks
 from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
@@ -24,7 +25,6 @@ from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Effects
 from gemmlab.device import Device, name_of
-from gemmlab.device import device as load_device
 from gemmlab.model.transactions import SECTOR
 
 ALL = Effects()

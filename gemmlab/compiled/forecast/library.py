@@ -6,20 +6,17 @@ is a fact of the library and the GPU, see `gemmlab.compiled.forecast.library_til
 tiles the library takes is its secret: here it is the one that takes least.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gemmlab import Device, Gemm
+from gemmlab import device as load_device
 from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, tiles
 from gemmlab.compiled.forecast.whole_gpu import launch_latency, stream_bandwidth
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
 from gemmlab.measure import records
 from gemmlab.model.in_tiles import adding_up, partial_sums
-from gemmlab.problem import Gemm
 
 MOST = 32  # parts of k
 

@@ -5,17 +5,15 @@ through the two says what a step along k takes, and what all the rest does. They
 gemmlab/recorded/<device>/library.json; `python -m benchmarks.forecast.library` measures them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from gemmlab import Gemm
 from gemmlab.measure import store
 from gemmlab.model.alignment import WIDEST, row_alignment
 from gemmlab.model.quantization import Tile
-from gemmlab.problem import Gemm
 
 FILE = "library.json"
 COPIED, LOADED = 4, 2  # bytes: at least so much `cp.async` copies, and what is left for loads

@@ -5,21 +5,17 @@ for each tiling that is recorded, with the versions of the tools that made them 
 kernel's source. Of a source that has changed since there is no recorded listing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmlab import kernels
+from gemmlab import Gemm, Tiling, kernels
 from gemmlab.compiled.sass.listing import Line, Listing, instructions
 from gemmlab.device import name_of
 from gemmlab.here.tools import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import store
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 RUNGS = kernels.GPU  # of which there are listings
 # The function that builds the launch, the tiling, what source and operands freeze of a problem and

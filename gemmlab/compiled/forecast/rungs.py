@@ -1,7 +1,5 @@
 """The course's own kernels are predicted from their compiled code, of short products."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.forecast.executed import Executed, execute
 from gemmlab.compiled.forecast.kernel import (
     ALL,
@@ -22,11 +21,8 @@ from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, r
 from gemmlab.compiled.forecast.whole_gpu import dram_time
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.streams import Effects, Stream
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel, Launch
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SHORT = 8  # steps along k after which a loop is in its stride
 SIMULATED = 2, 5  # periods: blocks are in or out of step by then

@@ -5,8 +5,6 @@ Blocks of an SM that end together make room for several, while other SMs, a litt
 theirs; so the last blocks may go to few SMs. Microbenchmark `blocks_that_load`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from gemmlab import Device
 from gemmlab.compiled.sass.execution.machine import Dim
-from gemmlab.device import Device
 from gemmlab.model.occupancy import check_block, resident_blocks
 
 

@@ -1,7 +1,5 @@
 """A step of a rung along k is what a longer run of an SM has more than a shorter one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

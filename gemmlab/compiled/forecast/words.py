@@ -1,7 +1,5 @@
 """A forecast is told in words: what a kernel waits for, and what its issue slots were used for."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from gemmlab.compiled.forecast.kernel import Forecast

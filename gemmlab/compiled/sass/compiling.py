@@ -5,8 +5,6 @@ Numba compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and the di
 has both.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import linecache

@@ -5,8 +5,6 @@ after the other, at the SM's share of L2. When a copy begins it is known when it
 with the last arrival it is known when the phase is complete.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

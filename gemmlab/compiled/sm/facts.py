@@ -3,8 +3,6 @@
 The table `sm` of a file in `gemmlab/devices` describes the SM of one GPU; `facts` reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache

@@ -1,7 +1,5 @@
 """Memory has the queues of four schedulers, the pipe of shared memory and L1, and a share of L2."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ queues in turn. A barrier is a unit of the SM, too. An instruction that only sta
 a scoreboard or by a barrier in shared memory; the scheduler's loop needs to know no more of it.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A program is a listing as tables of numbers, one row an instruction, which the loop reads."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -12,8 +12,6 @@ What a warp waits for has a cycle in which it ends, or something else has to hap
 a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
-from __future__ import annotations
-
 from gemmlab.compiled.sass.listing import BARRIERS
 from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept

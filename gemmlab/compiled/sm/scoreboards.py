@@ -1,7 +1,5 @@
 """A warp waits until what holds one of its six scoreboards is done."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One SM is simulated: a listing and what its warps execute in, cycles and slots out."""
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 from collections.abc import Sequence

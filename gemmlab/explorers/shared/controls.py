@@ -3,8 +3,6 @@
 A number that is typed becomes exactly what its text says, or an error quotes the text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys
@@ -15,7 +13,7 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from gemmlab.problem import Gemm
+from gemmlab import Gemm
 
 QUOTED = 30  # characters of a text that an error repeats
 _HEX = re.compile(r"[+-]?0x", re.IGNORECASE)

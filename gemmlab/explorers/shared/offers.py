@@ -1,23 +1,18 @@
 """Explorers offer what a device and its records can show: kernels, tiles and problems."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmlab import kernels
+from gemmlab import Device, Gemm, Tiling, kernels
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.occupancy import check_block
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SCALES = (-3, -2, -1, 0, 1, 2)  # of a kernel's own tile, as powers of two
 ANY = Gemm(64, 64, 64)  # what a block takes does not depend on the problem

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.sass.compiling import lacking
-from gemmlab.device import Device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.here.detection import detect, host
 from gemmlab.kernels import Kernel
@@ -26,8 +26,6 @@ from gemmlab.measure.measurement import Measurement, residual
 from gemmlab.model import Prediction
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 TICK = 0.25  # seconds between two reports of progress
 

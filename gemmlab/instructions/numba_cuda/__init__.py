@@ -4,8 +4,6 @@ For each kind a Numba type that says which arguments a call takes, and the LLVM 
 All that needs Numba or llvmlite is in this folder; another compiler would get a folder beside it.
 """
 
-from __future__ import annotations
-
 from numba.cuda import types
 
 from gemmlab.instructions.fragments import LayoutFunction

@@ -5,8 +5,6 @@ out by itself; everything else is inline PTX. Indices are used as they are: a ne
 count from the end, and where all are of 32 bits, so is the arithmetic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

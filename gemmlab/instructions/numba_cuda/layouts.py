@@ -1,7 +1,5 @@
 """`element` and `holds` of a layout in compiled kernels: shifts, masks and sums of 32 bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

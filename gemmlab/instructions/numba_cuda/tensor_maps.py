@@ -1,7 +1,5 @@
 """Tensor maps in a GPU's memory."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`shared_view` in compiled kernels: constants only, nothing is executed."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

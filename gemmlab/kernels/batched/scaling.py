@@ -12,8 +12,6 @@ largest exponents, 0 before the first launch; back (batch, lines) float32, what 
 for a line that has none; out, what is written: stacks, matrix below matrix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -7,13 +7,11 @@ because k is filled with zeros. `back_a` and `back_b` undo the scales of rows an
 (`scaling`) where C is stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,

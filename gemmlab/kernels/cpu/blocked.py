@@ -5,12 +5,10 @@ multiplies several elements at once. A tile of B is used for every row of a bloc
 tile is fetched. The GPU's ladder begins with the same two ideas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import ON_CPUS, Kernel
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:

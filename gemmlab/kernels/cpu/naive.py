@@ -4,12 +4,10 @@ For each element of C the inner loop walks down a column of B, and so touches a 
 every step. Rows of C are shared out over the cores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import ON_CPUS, Kernel
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling | None) -> Callable:

@@ -1,13 +1,11 @@
 """On a CPU, the reference: NumPy's product, which calls an optimised BLAS."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import ON_CPUS, Kernel
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling | None) -> Callable:

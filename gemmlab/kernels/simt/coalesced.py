@@ -6,17 +6,14 @@ whole. The loads are as many as before, two for each FMA, but each is cheaper. C
 sectors per request, down by more than four.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel, along_columns, one_element_a_thread
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:

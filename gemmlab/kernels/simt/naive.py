@@ -6,17 +6,14 @@ x, and so lanes of one warp, read *different rows* of A: their addresses lie a w
 one load touches as many sectors as the warp has rows. Counter to watch: sectors per request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel, one_element_a_thread
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:

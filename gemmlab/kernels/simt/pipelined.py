@@ -6,12 +6,11 @@ reads the fragments of the next step along k while it multiplies those of this o
 watch: barriers, half as many; and the time, for little else is left to fall.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
@@ -20,7 +19,6 @@ from gemmlab.kernels.simt.shared.warp_tiles import apart, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

@@ -6,14 +6,12 @@ a fixed order, and updates C. Sums are stored in float32, whatever C is: so it i
 Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
 from gemmlab.kernels.split_k.shared import workspace_tiles
@@ -29,7 +27,6 @@ from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

@@ -8,15 +8,13 @@ those tiles alone in which shares begin: most tiles of a large C need no sum. Co
 sectors of the workspace, at most two tiles a block, however many tiles C has.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32, int32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, on_device
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
@@ -31,7 +29,6 @@ from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 @on_device

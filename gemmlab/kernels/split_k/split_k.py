@@ -7,15 +7,13 @@ the sectors of the workspace, 2·split·m·n·4 bytes of them; time falls until 
 outweigh what idle processors gain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy import float32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
@@ -26,7 +24,6 @@ from gemmlab.model.in_tiles import choose_split
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

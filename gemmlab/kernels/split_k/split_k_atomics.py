@@ -7,8 +7,6 @@ the last bits differ from run to run. And blocks that end together meet at the s
 Counter to watch: atomic requests, four for each group of four, where *split_k* stores it at once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy import float32
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import warp_tiles

@@ -9,15 +9,13 @@ Counter to watch: sectors of the workspace, at most two tiles a block, however m
 Source: M. Osama et al., Stream-K, arXiv:2301.03598, where the fix-up is inside of the one launch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
@@ -31,7 +29,6 @@ from gemmlab.model.in_tiles import adding_up
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

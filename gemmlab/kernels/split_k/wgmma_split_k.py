@@ -9,13 +9,11 @@ the next one, so that blocks which run at one time share rows of A and columns o
 watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,

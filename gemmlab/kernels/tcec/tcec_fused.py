@@ -18,8 +18,6 @@ step are added while they correct its last products.
 Source of the products: see `product_sums`; of the roles: see *warp_specialised*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float16, float32, int32, uint32, uint64
@@ -64,8 +62,12 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     tensor_maps,
     turning,
 )
-from gemmlab.kernels.tensor_core.warp_specialised import configure as configure_three
-from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    configure as configure_three,
+)
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    threads as threads_of_three,
+)
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling

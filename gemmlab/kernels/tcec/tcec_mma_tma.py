@@ -10,14 +10,13 @@ Counter to watch: `tensor_copy_bytes`, in place of all loads of the parts.
 Source of the loop: see *mma_tma*; of the products: see `product_sums`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from numpy import float16, float32, uint32, uint64
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -51,7 +50,6 @@ from gemmlab.model import traffic
 from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 MANY, FEW = REGISTERS[True]
 

@@ -9,12 +9,11 @@ Source of the idea: H. Ootomo, R. Yokota, "Reducing shared memory footprint to l
 throughput on Tensor Cores and its flexible API extension library", HPC Asia 2023.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, int32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.tile_copies import COPYABLE
@@ -27,7 +26,6 @@ from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 CORRECTED = POLICIES["tcec_fp16"]
 

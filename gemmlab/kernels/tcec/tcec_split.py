@@ -9,8 +9,6 @@ round toward zero there, that of a long one what FP32 rounds in k / bk additions
 Source of the scheme: see *warp_specialised*; of the products: see `warpgroup_tiles`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +16,7 @@ from typing import Any
 
 from numpy import float16, float32, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,

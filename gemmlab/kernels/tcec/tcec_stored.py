@@ -10,12 +10,11 @@ that needs it, as many bytes as in FP32.
 Source of the products: see `product_sums`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import shared_view, store_v4
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
@@ -23,13 +22,18 @@ from gemmlab.kernels.tcec.shared import product_sums
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
-from gemmlab.kernels.tensor_core.shared.shared_layouts import BYTES, PIECE, Place
-from gemmlab.kernels.tensor_core.shared.shared_layouts import moved as pieces_moved
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    BYTES,
+    PIECE,
+    Place,
+)
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    moved as pieces_moved,
+)
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 HIGH, LOW = 0, 1  # parts of a tile, in their order in shared memory
 PARTS = 2

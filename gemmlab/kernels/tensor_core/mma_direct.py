@@ -6,8 +6,6 @@ loads its own fragments, two bytes at a time. Counter to watch: global requests,
 each of them moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

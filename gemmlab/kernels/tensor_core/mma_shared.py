@@ -6,12 +6,11 @@ the operand is stored. Counter to watch: global requests, far fewer. And a new o
 shared bank conflicts, for the rows of a tile lie below each other in the same banks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows
@@ -19,7 +18,6 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updat
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

@@ -6,22 +6,19 @@ or, at which place of its row a piece lies: the eight lie in all 32 banks, and n
 Counter to watch: shared bank conflicts, none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import check_fit, on_device
 from gemmlab.kernels.tensor_core.mma_shared import DEFAULT, mma_shared
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

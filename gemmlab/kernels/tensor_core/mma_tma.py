@@ -10,14 +10,13 @@ for the next one while this one is stored. Counter to watch: `tensor_copy_bytes`
 loads of A and B.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32, uint64
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -40,7 +39,6 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import flops, fragment_loads, u
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 STEPS = DEPTH // warp_mma.STEP  # along k, of a tile
 CONSUMERS = 2 * WARPGROUP  # threads

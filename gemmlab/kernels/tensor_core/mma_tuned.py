@@ -8,12 +8,11 @@ smaller ones. And blocks go through C in groups of rows, so that those that run 
 more of A and B in L2. Counter to watch: none moves; the time does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
@@ -23,7 +22,6 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updat
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(

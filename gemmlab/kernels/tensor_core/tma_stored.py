@@ -9,8 +9,6 @@ itself. Counter to watch: global stores, none.
 Where the TMA cannot copy rows of A, B or C, or C is not in FP32, this is *warp_specialised*.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +17,7 @@ from typing import Any
 
 from numpy import float16, float32, uint16, uint32, uint64
 
-from gemmlab.device import device
+from gemmlab import device
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,
@@ -52,8 +50,12 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     compile_options,
     configure,
 )
-from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
-from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    build as stored_by_threads,
+)
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    work as work_by_threads,
+)
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda

@@ -12,8 +12,6 @@ producer's warpgroup carry the tiles.
 Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persistent kernels.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace

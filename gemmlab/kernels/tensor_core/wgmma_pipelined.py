@@ -7,8 +7,6 @@ in *mma_pipelined*, into a ring in which two are under way and two are being mul
 threads have copied, `wgmma` sees after a fence. Counter to watch: shared loads, none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

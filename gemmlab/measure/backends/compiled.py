@@ -1,18 +1,14 @@
 """Compiling kernels for this machine's GPU: their launch, and the resources that they take."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.model.occupancy import check_block, resident_blocks
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 
 class Launch(NamedTuple):

@@ -1,7 +1,5 @@
 """Run a kernel on the GPU that is there: check it, then time it with CUDA events."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
@@ -18,7 +17,6 @@ from gemmlab.measure.backends import compiled, sensors, timing
 from gemmlab.measure.backends.checking import check, workspace
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
-from gemmlab.tiling import Tiling
 
 # Written between timed runs. Several times the L2 of any GPU so far, and long enough to write that
 # the next launch is queued before it ends: the time Python takes to launch is then not measured.

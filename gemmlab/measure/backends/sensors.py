@@ -4,8 +4,6 @@ They are asked of NVML, the management library that comes with every NVIDIA driv
 a fraction of a millisecond, so that several fall into a short run.
 """
 
-from __future__ import annotations
-
 import ctypes
 import statistics
 import sys

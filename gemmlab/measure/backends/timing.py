@@ -1,7 +1,5 @@
 """Repetitions and provenance of timed runs, alike for the CPU and the GPU."""
 
-from __future__ import annotations
-
 from gemmlab.here.tools import stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel

@@ -5,8 +5,6 @@ back, and a race may give the right result today. So a kernel runs there only on
 on the simulator, on small problems whose edges fill no tile.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, replace
@@ -14,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab import Tiling
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.formats import from_memory
 from gemmlab.here.tools import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
@@ -25,7 +24,6 @@ from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
-from gemmlab.tiling import Tiling
 
 BUILDING = 2.0  # seconds of the processor that Python code around a kernel may take
 ENDLESS = ("step-limit", "deadlock")  # hazards of kernels that do not end

@@ -1,7 +1,5 @@
 """Figures that show themselves in a notebook: sharp, on light paper, with alternative text."""
 
-from __future__ import annotations
-
 import html
 from base64 import b64encode
 from io import BytesIO

@@ -2,8 +2,6 @@
 shows in words: the alternative text for those who do not see it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

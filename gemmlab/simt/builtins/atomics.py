@@ -1,7 +1,5 @@
 """`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ blocks at once, as it runs on a GPU: each must be resident, so that the device b
 with it the memory that a simulation takes.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

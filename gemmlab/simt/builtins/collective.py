@@ -5,8 +5,6 @@ in memory, as 32-bit words. Which accesses WMMA makes for a tile is not document
 of a lane is counted as one, which is an upper bound.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

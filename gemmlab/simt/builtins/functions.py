@@ -6,8 +6,6 @@ Source: Numba-CUDA, `numba.cuda.np.arraymath`; what else is there needs memory t
 not have, or does not compile, such as `min` and `max`.
 """
 
-from __future__ import annotations
-
 import builtins
 import math
 import operator

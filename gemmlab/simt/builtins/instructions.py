@@ -7,8 +7,6 @@ pairs of a line that it reads and a sector that it writes: the same where neighb
 neighbouring 16 bytes. (Measured on an H200: benchmarks/hardware/checks/wide_accesses.py.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

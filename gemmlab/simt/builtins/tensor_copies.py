@@ -7,8 +7,6 @@ Source: PTX ISA 9.0, "Swizzling modes" of tensors: bits 4 to 6 of an address are
 to 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -11,8 +11,6 @@ What threads do themselves is told in the same way: it is over for those who kno
 Source: PTX ISA 9.0, sections "Asynchronous copy", "Asynchronous Operations" and "Async proxy".
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Matrix instructions of warpgroups, `wgmma`, and what moves registers between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lanes of a warp vote, match and shuffle together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

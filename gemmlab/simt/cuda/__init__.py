@@ -12,8 +12,6 @@ Numba knows the names, too: it compiles a kernel that is written with them as if
 with its own, so that one source serves both.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.simt.cuda.arrays import (

@@ -5,8 +5,6 @@ and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47(4),
 `numba.cuda.random`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The types that a kernel is declared for, as in ``cuda.jit("void(float32[:], int32)")``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ fiber that waits keeps its Python thread, and the next one runs in a new one: on
 at any time.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

@@ -4,8 +4,6 @@ What lanes of a warp do at one place of the source, each for the k-th time, is o
 one access of the warp: that is what they do where they are not apart.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ A rewritten kernel calls the methods of a machine's parts: `variables`, `operati
 protocol of those parts that they may use (`memory.batch`, `builtins.batch`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ A branch, or an operand that only some lanes evaluate, has the mask of these lan
 masks while it lasts.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Callable
 from typing import Any

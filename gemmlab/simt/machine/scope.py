@@ -1,7 +1,5 @@
 """Names of a kernel mean device functions, parts of `cuda`, instructions, or numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType

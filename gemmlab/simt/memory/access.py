@@ -4,8 +4,6 @@ Where all blocks ask for the elements of a grid, with one distance from row to r
 column to column, as tiled kernels do, a strided view finds them several times as fast as indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Arrays of the host in simulated global memory, in which they overlap as they do on the host."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace

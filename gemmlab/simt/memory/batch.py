@@ -4,8 +4,6 @@ A machine (`machine.machine`) has more parts than these, and its parts have more
 that take a `Batch` or a `MemoryBatch` can reach nothing else, and import nothing above them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

@@ -4,8 +4,6 @@ Numbers are merged into one array over the lanes. Local arrays are no numbers: a
 them all, and which of them is that of each lane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

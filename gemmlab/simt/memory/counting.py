@@ -1,7 +1,5 @@
 """An access to memory costs requests, sectors, wavefronts and bank conflicts, counted here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any

@@ -4,8 +4,6 @@ A wide access of 4, 8 or 16 bytes a lane by one instruction is located by its fi
 counted as one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

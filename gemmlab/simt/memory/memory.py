@@ -3,8 +3,6 @@
 Shared arrays are one for each block, local arrays one for each thread.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

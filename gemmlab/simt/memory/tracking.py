@@ -1,7 +1,5 @@
 """Accesses checked for races with other threads, and for reads of memory that nobody wrote."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ with an integer of 32 bits or more is float64, except as the base of a power.
 Source: Numba, "NBEP 1: Changes in integer typing", and the types of its operators.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from functools import cache

@@ -4,8 +4,6 @@ A mask is None for all lanes, False for none, else a boolean array that broadcas
 threads).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

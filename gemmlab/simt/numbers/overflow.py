@@ -5,8 +5,6 @@ wrapped carries its exact value, modulo 2⁶⁴, through some operators and not 
 rule, and why, stands in `book/hazards.md`. An index must equal its exact value.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ A number is a NumPy scalar where every lane agrees, or an array that broadcasts 
 threads), of the type that it has in Numba; `arithmetic` gives the types of results.
 """
 
-from __future__ import annotations
-
 import builtins
 import cmath
 import math

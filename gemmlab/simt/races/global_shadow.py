@@ -4,8 +4,6 @@ Most kernels touch an array by neighbouring lanes, `x[cuda.grid(1)]`. Such a tou
 of elements, so that an array of any size needs little more than a number for each batch of blocks.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ acquires it: `UnderWay` keeps that, for each thread of a block.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterator

@@ -4,8 +4,6 @@ Lock-step execution hides races: every thread finishes a line before any starts 
 are found from who touched what, and from what puts two touches in order, not from wrong values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The shadow of shared memory knows who touched each element, in each block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

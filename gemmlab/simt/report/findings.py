@@ -1,7 +1,5 @@
 """Hazards of a batch of blocks, put into words and handed to the report of the launch."""
 
-from __future__ import annotations
-
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.batch import Calls, Lane
 from gemmlab.simt.numbers.lanes import Lanes, Mask

@@ -8,8 +8,6 @@ loop, merges or leaves out), so these compare lines and kernels with each other,
 hardware's counts.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

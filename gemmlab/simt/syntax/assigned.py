@@ -6,8 +6,6 @@ adds what both of its ways assign, a loop nothing, for it may turn no time, exce
 which ends by `break` alone.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field
 

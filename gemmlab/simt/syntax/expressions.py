@@ -3,8 +3,6 @@
 What a name means outside of the kernel is known before it runs, and becomes a constant.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import difflib

@@ -1,7 +1,5 @@
 """The names of `cuda` that mean something in a kernel, whichever `cuda` they come from."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from types import ModuleType

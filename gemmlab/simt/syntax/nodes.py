@@ -6,8 +6,6 @@ tuples outside the kernel, and names that the kernel gives to these. The compile
 numbers, such as 16 + 1, but not of names, such as T + 1.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Statements of a kernel, rewritten to run over all lanes at once."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 

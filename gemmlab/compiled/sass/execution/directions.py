@@ -1,7 +1,5 @@
 """Lanes are directed by branches, calls, ends and barriers; those together execute as a group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

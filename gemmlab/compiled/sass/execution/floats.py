@@ -1,7 +1,5 @@
 """Instructions on floats; products and sums are rounded once, as the hardware rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lanes of a warp work together in these instructions: votes, shuffles, Tensor Cores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

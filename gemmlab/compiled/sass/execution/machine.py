@@ -4,8 +4,6 @@
 each warp executed and what its accesses cost, and `counters` counts these costs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A launch has memories, in which loads, stores and atomics do what they do, at a cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A state is the registers of warps that execute compiled code; operands are read in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,18 +6,15 @@ one. A thread's tile of C is made of groups too: four rows by four columns, and 
 distance further. Functions ending in -ing make device functions for the kernels that ask for them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 FOUR = 4  # elements of a group: 16 bytes
 PAD = 4  # words after each row of a transposed tile, so that its groups stay aligned

@@ -4,8 +4,6 @@ The threads of a warp lie in its tile as a rectangle, two down, then across, the
 eight lanes that one wavefront serves read few words, each sent to several of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,22 +4,19 @@ Parts begin and end between tiles along k. What is copied ahead ends with the pa
 zeros are stored and nothing is loaded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float32, int32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 BEYOND = 1 << 30  # of k: no matrix has elements there
 

@@ -4,14 +4,13 @@ Parts begin and end between tiles along k. What is copied ahead ends with the pa
 zeros are stored and nothing is loaded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float16, int32, uint16, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
@@ -19,9 +18,7 @@ from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:

@@ -1,17 +1,13 @@
 """Which tiling a kernel that divides k suggests, once each has its split."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model import predict
 from gemmlab.model.in_tiles import RESOLUTION, in_tiles
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that `filled` tries
 

@@ -7,13 +7,12 @@ bits of the result are the same every time. Where there are fewer parts than war
 several rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS
@@ -21,7 +20,6 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, WIDE, moving, 
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

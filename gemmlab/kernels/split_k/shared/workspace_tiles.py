@@ -7,14 +7,13 @@ and the first warp adds what they have. So the order depends on nothing but the 
 bits of the result are the same every time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.formats import number_format
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
@@ -23,7 +22,6 @@ from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -7,14 +7,13 @@ its second ones that of low parts, just as `wgmma` reads them. A is split on its
 because each of its elements goes to one thread alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import int32, uint32
 
+from gemmlab import Gemm
 from gemmlab.instructions import load_v2, load_v4, store_v4, tma_load
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
@@ -26,7 +25,6 @@ from gemmlab.kernels.tensor_core.shared.accumulators import update_c
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

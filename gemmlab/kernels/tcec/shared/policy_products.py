@@ -20,14 +20,13 @@ Where rows run across k a load takes one element, from rows whose columns are sw
 eight.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32, uint32
 
+from gemmlab import Gemm
 from gemmlab.instructions import (
     cp_async_16,
     load_v2,
@@ -44,7 +43,6 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import Place, inside, til
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
 from gemmlab.numerics import Policy
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

@@ -11,12 +11,11 @@ needs. A's fragments have two places, for this row and the next. B's serve all r
 the last row those of the next step take their places, one by one, as they are done with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
@@ -24,8 +23,6 @@ from gemmlab.kernels.tcec.shared.splitting import UNSCALE
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, loading
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PRODUCTS = 3
 ZEROS = (float32(0), float32(0), float32(0), float32(0))

@@ -5,14 +5,13 @@ what a row has beyond the operand is zero. The launch that writes them only move
 four for each element and writes four.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy import float16, float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
@@ -22,9 +21,7 @@ from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tensor_core.shared.tma_tiles import HALF, WORD, box_rows
 from gemmlab.model import traffic
 from gemmlab.model.transactions import SECTOR
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 PARTS = 2
 PIECE = 8  # elements: 16 bytes

@@ -8,12 +8,11 @@ to the end. While they go on, what was added before them is complete: CUDA cores
 work at the same time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_WAIT,
@@ -26,7 +25,6 @@ from gemmlab.instructions.warpgroup import WARPGROUP, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tcec.shared.splitting import UNSCALE
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, multiplying_16, turning
-from gemmlab.tiling import Tiling
 
 EIGHT = 8  # sums that one device function names
 

@@ -4,20 +4,18 @@ Of a 64×n tile a thread has two neighbours in each group of eight columns, in t
 eight apart: acc[4j], acc[4j + 1] and below them acc[4j + 2], acc[4j + 3].
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.instructions import fence_proxy_async, store_v2, tma_commit, tma_store, tma_wait_read
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 

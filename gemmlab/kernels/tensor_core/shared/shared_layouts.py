@@ -6,8 +6,6 @@ matrix, or outside, as a whole, and moves in one access; else its elements are l
 Functions ending in -ing make device functions for the kernels that ask for them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32, int32, uint16
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_16, load_v8, store_v8
 from gemmlab.kernels.kernel import on_device
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 PIECE = 8  # elements: 16 bytes
 BYTES = 2  # of an element

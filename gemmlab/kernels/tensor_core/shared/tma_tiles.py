@@ -6,14 +6,13 @@ k. Either way rows have 128 bytes and are in the 128-byte swizzle. The TMA copie
 carry them there, piece by piece.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from numpy import uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_copies import ROW, STEP
@@ -22,9 +21,7 @@ from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared import shared_layouts
 from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, inside
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 HALF = 2  # bytes of an element
 WORD = 8  # bytes of an mbarrier

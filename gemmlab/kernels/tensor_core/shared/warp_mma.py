@@ -4,8 +4,6 @@ The tile is made of tiles of `mma.m16n8k16`. Each thread has four elements of C 
 neighbours in a row, and the two below them by eight rows, as `layout("m16n8k16", "C")` says.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 
