@@ -50,11 +50,7 @@ class Fragments:
         return None if self.register is None else self.layout.element(self.lane, self.register)
 
     def _repr_html_(self) -> str:
-        start = {
-            "layout": LAYOUTS.index(self.layout),
-            "lane": self.lane,
-            "register": self.register,
-        }
+        start = {"layout": LAYOUTS.index(self.layout), "lane": self.lane, "register": self.register}
         data = html.escape(json.dumps([described(one) for one in LAYOUTS], separators=(",", ":")))
         return (
             f"<style>{_file('fragments.css')}</style>"

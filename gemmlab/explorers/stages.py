@@ -16,13 +16,7 @@ from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement
-from gemmlab.model.pipeline import (
-    Pipeline,
-    blocks_on,
-    launch_seconds,
-    pipeline_of,
-    stages_needed,
-)
+from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, pipeline_of, stages_needed
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
 

@@ -13,12 +13,7 @@ from numpy import float32, uint32
 from gemmlab import plots
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.instructions import (
-    cvt_rn_f16x2_f32,
-    layout,
-    mma_m16n8k16_f32_f16,
-    unpack_f16x2,
-)
+from gemmlab.instructions import cvt_rn_f16x2_f32, layout, mma_m16n8k16_f32_f16, unpack_f16x2
 from gemmlab.numerics import (
     FORMATS,
     POLICIES,
@@ -329,8 +324,7 @@ class Tcec(Explorer):
         if over_k:
             ax.set_xticks(LENGTHS, LENGTHS)
         ax.set_xlabel(
-            "products, k" if over_k else "size of the operands, power of two",
-            fontsize=style.LABEL,
+            "products, k" if over_k else "size of the operands, power of two", fontsize=style.LABEL
         )
         ax.set_ylabel("largest error / Σ|a·b|", fontsize=style.LABEL)
         if over_k:

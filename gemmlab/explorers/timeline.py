@@ -137,11 +137,7 @@ class Timeline(Explorer):
         self._drawn: tuple = ()
         self._executed: set[str] = set()
         self.arrange(
-            [
-                row(self.kernel, self.left_out, self.view),
-                self.start,
-                row(self.cycle, self.warp),
-            ],
+            [row(self.kernel, self.left_out, self.view), self.start, row(self.cycle, self.warp)],
             (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
         )
 

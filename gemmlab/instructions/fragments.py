@@ -237,12 +237,7 @@ class Layout:
 
 
 def _of(
-    instruction: str,
-    operand: str,
-    formats: str,
-    lane: str,
-    register: str,
-    **limits: str,
+    instruction: str, operand: str, formats: str, lane: str, register: str, **limits: str
 ) -> Layout:
     lists = (tuple(text.split()) for text in (formats, lane, register))
     return Layout(instruction, operand, *lists, **limits)

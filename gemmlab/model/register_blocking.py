@@ -86,10 +86,7 @@ def warp_product(
     sizes = {"A": s * m * k, "B": s * k * n, "C": wide * m * n, "D": wide * m * n}
     held = copies * (sizes["A"] + sizes["B"]) + sizes["C"]
     return WarpProduct(
-        2 * m * n * k,
-        sum(sizes[x] for x in set(through)),
-        held / REGISTER / WARP,
-        dtype,
+        2 * m * n * k, sum(sizes[x] for x in set(through)), held / REGISTER / WARP, dtype
     )
 
 

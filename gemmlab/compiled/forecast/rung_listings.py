@@ -70,10 +70,7 @@ def compiled_launch(
 
     compiled : how, `listing` or `with_lines`
     """
-    options = {
-        "launch_bounds": math.prod(one.configure(problem, tiling)[1]),
-        **one.compile(tiling),
-    }
+    options = {"launch_bounds": math.prod(one.configure(problem, tiling)[1]), **one.compile(tiling)}
     return compiled(
         one.function(problem, tiling, capability), arguments(kernel, problem, tiling),
         name_of(capability), options.pop("max_registers", None), **options,

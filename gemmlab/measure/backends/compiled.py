@@ -22,11 +22,7 @@ class Launch(NamedTuple):
 
 
 def launch(
-    kernel: Kernel,
-    problem: Gemm,
-    tiling: Tiling | None,
-    device: Device,
-    arguments: Sequence[Any],
+    kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, arguments: Sequence[Any]
 ) -> Launch:
     """Compile `kernel` for `arguments`, (alpha, A, B, beta, C, …) with arrays on the GPU.
 

@@ -96,12 +96,7 @@ MARKS = {
     "recorded": Mark("s", True),
     "simulated": Mark("^", True),
 }
-_ORIGIN = {
-    "gpu": "measured",
-    "cpu": "measured",
-    "recorded": "recorded",
-    "simulator": "simulated",
-}
+_ORIGIN = {"gpu": "measured", "cpu": "measured", "recorded": "recorded", "simulator": "simulated"}
 
 
 def origin(item: Prediction | Measurement) -> str:
