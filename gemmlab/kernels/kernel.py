@@ -226,10 +226,7 @@ class Kernel(Launched):
             )
 
     def choose(
-        self,
-        tiling: Tiling | None,
-        problem: Gemm | None = None,
-        device: str | Device | None = None,
+        self, tiling: Tiling | None, problem: Gemm | None = None, device: str | Device | None = None
     ) -> Tiling | None:
         """The tiling to use: `tiling`, once it is checked, or the kernel's own.
 

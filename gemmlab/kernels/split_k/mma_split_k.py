@@ -151,10 +151,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
 
 
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
-TILINGS = (
-    DEFAULT,
-    Tiling(block=(64, 64, 64), warp=(32, 32), thread=(4, 8), stages=4),
-)
+TILINGS = (DEFAULT, Tiling(block=(64, 64, 64), warp=(32, 32), thread=(4, 8), stages=4))
 
 mma_split_k = Kernel(
     name="mma_split_k",

@@ -39,10 +39,7 @@ from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
 from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    WORD,
-    shape,
-)
+from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,

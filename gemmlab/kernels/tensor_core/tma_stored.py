@@ -44,18 +44,9 @@ from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
-from gemmlab.kernels.tensor_core.warp_specialised import (
-    FEW,
-    MANY,
-    compile_options,
-    configure,
-)
-from gemmlab.kernels.tensor_core.warp_specialised import (
-    build as stored_by_threads,
-)
-from gemmlab.kernels.tensor_core.warp_specialised import (
-    work as work_by_threads,
-)
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
+from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
+from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda

@@ -86,12 +86,7 @@ def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
 
 
 def summed(
-    problem: Gemm,
-    tiling: Tiling,
-    parts: int,
-    longest: int,
-    update: Counter[str],
-    barriers: int = 0,
+    problem: Gemm, tiling: Tiling, parts: int, longest: int, update: Counter[str], barriers: int = 0
 ) -> traffic.Work:
     """The work of all tiles along k, in `parts` that each fill the rings anew.
 
