@@ -14,10 +14,9 @@ from gemmlab.kernels import Kernel
 from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.records import series
-from gemmlab.model.in_tiles import in_tiles
+from gemmlab.model.in_tiles import TILES, in_tiles
 from gemmlab.model.quantization import Quantization as Cut
 from gemmlab.model.quantization import Tile, quantization
-from gemmlab.model.tiles import TILES
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
 

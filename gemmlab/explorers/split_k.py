@@ -18,8 +18,8 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import schedule
 from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
-from gemmlab.plots.schedule import LARGEST
 from gemmlab.plots.shared import style
+from gemmlab.plots.timeline import LARGEST
 
 KERNELS = kernels.SPLIT_K
 MOST = 1024  # parts, or blocks

@@ -13,24 +13,9 @@ from functools import partial
 import numpy as np
 
 from gemmlab.formats import BY_PTX, FORMATS, decode, encode, round_to
-from gemmlab.instructions.instruction import Instruction, Registers
+from gemmlab.instructions.instruction import Instruction, Registers, named_in
 from gemmlab.instructions.words import numbers, packed
 from gemmlab.numerics.tensor_cores import nan_word
-
-__all__ = [
-    "cvt_rn_bf16x2_f32",
-    "cvt_rn_f16_f32",
-    "cvt_rn_f16x2_f32",
-    "cvt_rn_tf32_f32",
-    "cvt_rna_tf32_f32",
-    "cvt_rz_bf16x2_f32",
-    "cvt_rz_f16_f32",
-    "cvt_rz_f16x2_f32",
-    "cvt_rz_tf32_f32",
-    "pack_f16x2",
-    "unpack_bf16x2",
-    "unpack_f16x2",
-]
 
 
 def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
@@ -125,3 +110,5 @@ unpack_bf16x2 = _instruction(
     "sm_53",
     partial(unpack_meaning, "bfloat16x2"),
 )
+
+__all__ = named_in(globals())

@@ -24,6 +24,11 @@ class KernelFunction:
     """
 
 
+def named_in(module: dict[str, Any]) -> list[str]:
+    """The names by which a module has functions that kernels call, for its `__all__`."""
+    return [name for name, value in module.items() if isinstance(value, KernelFunction)]
+
+
 @dataclass(frozen=True)
 class Registers:
     """An operand in registers: `count` registers a lane, as a tuple where there is more than one.

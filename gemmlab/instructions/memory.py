@@ -13,22 +13,8 @@ from gemmlab.instructions.instruction import (
     Memory,
     Registers,
     Valid,
+    named_in,
 )
-
-__all__ = [
-    "cp_async_4",
-    "cp_async_8",
-    "cp_async_16",
-    "cp_async_commit",
-    "cp_async_wait",
-    "load_v2",
-    "load_v4",
-    "load_v8",
-    "shared_view",
-    "store_v2",
-    "store_v4",
-    "store_v8",
-]
 
 
 def _load(count: int) -> Instruction:
@@ -115,3 +101,6 @@ def takes_constant(function: object) -> bool:
     if isinstance(function, Instruction):
         return any(isinstance(operand, Literal) for operand in function.operands[:1])
     return function is shared_view
+
+
+__all__ = named_in(globals())

@@ -14,23 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.instruction import Box, Instruction, Literal, Memory, Registers
-
-__all__ = [
-    "TensorMap",
-    "fence_mbarrier_init",
-    "fence_proxy_async",
-    "fence_tensor_map",
-    "mbarrier_arrive",
-    "mbarrier_arrive_expect",
-    "mbarrier_init",
-    "mbarrier_wait",
-    "tensor_map",
-    "tma_commit",
-    "tma_load",
-    "tma_store",
-    "tma_wait_read",
-]
+from gemmlab.instructions.instruction import Box, Instruction, Literal, Memory, Registers, named_in
 
 BARRIER = Memory("barrier", "shared", "write", bytes=8)
 
@@ -155,3 +139,5 @@ tma_wait_read = Instruction(
     "tma_wait_read", "cp.async.bulk.wait_group.read {groups}", (Literal("groups", 63),), None,
     "sm_90", "async_wait",
 )  # fmt: skip
+
+__all__ = ["TensorMap", "tensor_map", *named_in(globals())]

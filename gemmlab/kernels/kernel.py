@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gemmlab import Device, Tiling
 from gemmlab import device as load_device
 from gemmlab.formats import number_format
-from gemmlab.model.work import Work
+from gemmlab.model.traffic import Work
 from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import store
 from gemmlab.measure.measurement import Measurement

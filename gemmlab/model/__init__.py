@@ -10,8 +10,8 @@ from gemmlab import device as load_device
 from gemmlab.model import occupancy
 from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters
+from gemmlab.model.traffic import Work
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.model.work import Work
 
 __all__ = ["Prediction", "Predictions", "predict", "predict_all"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.compiled.sass.listing import Line, Listing, instructions
 from gemmlab.device import name_of
-from gemmlab.here.tools import WHEELS, stamp
+from gemmlab.here.driver import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import store

@@ -11,9 +11,8 @@ import numpy as np
 
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.memory import shares
-from gemmlab.compiled.sm.pipes import Unit
+from gemmlab.compiled.sm.pipes import NEVER, Unit
 from gemmlab.compiled.sm.result import SCHEDULERS
-from gemmlab.compiled.sm.scoreboards import NEVER
 from gemmlab.compiled.sm.streams import Level
 
 MEETS = int(Unit.BARRIER)

@@ -6,9 +6,8 @@ import numpy as np
 
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.facts import Facts
-from gemmlab.compiled.sm.pipes import Unit
+from gemmlab.compiled.sm.pipes import NEVER, Unit, complete, hold
 from gemmlab.compiled.sm.result import SCHEDULERS
-from gemmlab.compiled.sm.scoreboards import NEVER, complete, hold
 from gemmlab.compiled.sm.streams import Level
 
 SHARED, COPY, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)

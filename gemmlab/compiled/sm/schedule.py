@@ -17,10 +17,9 @@ from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept
 from gemmlab.compiled.sm.fetching import enter
 from gemmlab.compiled.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
-from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.pipes import NEVER, Pipe, Unit, complete, free
 from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
-from gemmlab.compiled.sm.scoreboards import NEVER, complete, free
 
 STALL, SCOREBOARD, BARRIER, BANK, PIPE, LSU, FETCH, DISPATCH, IDLE, NOT_SELECTED = map(int, Reason)
 LAST = NEVER  # a rank above those of all warps

@@ -27,7 +27,7 @@ from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 

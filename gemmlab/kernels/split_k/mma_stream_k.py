@@ -26,7 +26,7 @@ from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, 
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
 from gemmlab.model import traffic
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 

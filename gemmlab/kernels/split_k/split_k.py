@@ -21,7 +21,7 @@ from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 

@@ -24,7 +24,7 @@ from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling

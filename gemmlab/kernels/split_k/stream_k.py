@@ -26,7 +26,7 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_ad
 from gemmlab.kernels.split_k.split_k import TILINGS, check
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 

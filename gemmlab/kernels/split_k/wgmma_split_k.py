@@ -50,7 +50,7 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     threads,
 )
 from gemmlab.model import traffic
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling

@@ -47,7 +47,7 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, fragment_loads, update_c
 from gemmlab.model import traffic
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 

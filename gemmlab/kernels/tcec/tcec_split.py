@@ -39,7 +39,7 @@ from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
 from gemmlab.model import traffic
-from gemmlab.model.work import together
+from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling

@@ -10,8 +10,7 @@ import numpy as np
 from gemmlab import Tiling
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.here.tools import NOT_INSTALLED, stamp, version
+from gemmlab.here.driver import NOT_INSTALLED, numba_cuda, stamp, version
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import compiled, sensors, timing
 from gemmlab.measure.backends.checking import check, workspace

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 
 # NVML API Reference, nvmlClockType_t, field identifiers and nvmlClocksEventReasons.
 _CLOCK_SM = 1

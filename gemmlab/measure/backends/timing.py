@@ -1,6 +1,6 @@
 """Repetitions and provenance of timed runs, alike for the CPU and the GPU."""
 
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel
 

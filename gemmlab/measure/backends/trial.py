@@ -16,7 +16,7 @@ from gemmlab import Tiling
 from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import from_memory
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends.simulator import launches

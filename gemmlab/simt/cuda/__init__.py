@@ -31,33 +31,31 @@ from gemmlab.simt.cuda.arrays import (
 from gemmlab.simt.cuda.devices import (
     close,
     current_context,
+    default_stream,
     defer_cleanup,
     detect,
+    event,
+    event_elapsed_time,
+    external_stream,
     get_current_device,
     gpus,
     is_available,
     is_bfloat16_supported,
     is_float16_supported,
     is_supported_version,
-    list_devices,
-    require_context,
-    select_device,
-)
-from gemmlab.simt.cuda.kernels import In, InOut, Out, declare_device, jit
-from gemmlab.simt.cuda.names import NAMES
-from gemmlab.simt.cuda.streams import (
-    default_stream,
-    event,
-    event_elapsed_time,
-    external_stream,
     legacy_default_stream,
+    list_devices,
     per_thread_default_stream,
     profile_start,
     profile_stop,
     profiling,
+    require_context,
+    select_device,
     stream,
     synchronize,
 )
+from gemmlab.simt.cuda.kernels import In, InOut, Out, declare_device, jit
+from gemmlab.simt.cuda.names import NAMES
 from gemmlab.simt.cuda.vectorizers import Reduce, guvectorize, reduce, vectorize
 from gemmlab.simt.numbers import types
 from gemmlab.simt.syntax.names import numba_namespace

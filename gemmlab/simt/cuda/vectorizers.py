@@ -12,8 +12,7 @@ import numpy as np
 
 from gemmlab.simt.cuda import names as cuda
 from gemmlab.simt.cuda.arrays import DeviceArray, device_array
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
-from gemmlab.simt.cuda.signatures import declared
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, jit
 from gemmlab.simt.numbers.types import TYPES
 
 TEXT = """\

@@ -23,9 +23,8 @@ from gemmlab.simt.builtins.instructions import KINDS
 from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.builtins.warps import SHUFFLES
 from gemmlab.simt.machine.calls import Frame
-from gemmlab.simt.machine.lane_counts import count_lanes
 from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
-from gemmlab.simt.machine.machine import Control, Machine
+from gemmlab.simt.machine.machine import Control, Machine, count_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
 from gemmlab.simt.memory.choice import merged
 from gemmlab.simt.numbers.lanes import without

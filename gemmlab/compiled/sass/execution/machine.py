@@ -13,7 +13,7 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution import asynchronous, floats, integers, lanes, memory
 from gemmlab.compiled.sass.execution.asynchronous import Waits
-from gemmlab.compiled.sass.execution.directions import Directions, Group
+from gemmlab.compiled.sass.execution.lanes import Directions, Group
 from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
