@@ -4,8 +4,6 @@ A CPU's FLOP rate and memory bandwidth are measured. Numba is imported only when
 and NumPy stands in where it is missing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

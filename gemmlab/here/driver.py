@@ -6,8 +6,6 @@ which versions it was made: `stamp` tells them for all records alike, and each a
 knows, such as the data or the hash of a kernel's source.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

@@ -22,8 +22,6 @@ Source: PTX ISA 9.0, "Matrix multiply-accumulate operation using mma instruction
 "wmma.mma", "wmma.store", "ldmatrix" and "stmatrix"; layouts: `fragments`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -7,8 +7,6 @@ kernel is written. Source of the tiles: NVIDIA Matrix Multiplication Background 
 "Typical Tile Dimensions In cuBLAS And Performance".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

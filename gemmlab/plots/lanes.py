@@ -1,11 +1,9 @@
-"""A matrix whose elements name their owners, and the pieces of a tile in the banks of shared memory.
+"""A matrix names the owners of its elements, and the pieces of a tile lie in shared memory's banks.
 
 The owner is the lane, warp or thread that loads or holds an element; `fragment` draws the matrix of
 a fragment, where a lane holds each element in one of its registers. `pieces` lie in lines of 128
 bytes with the banks below them.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Curves over size: speed, traffic or speedup of problems, and what splits of k cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Matrices are cut into tiles: what a block computes and holds, and what thread tiles cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

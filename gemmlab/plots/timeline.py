@@ -5,8 +5,6 @@ of stages, predicted by a model and simulated. `schedule` says which SM computes
 step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

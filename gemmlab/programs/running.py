@@ -7,8 +7,6 @@ the program's kernels did: its launches, put together by kernel, grid and block.
 `forecasts` predicts its launches for a GPU, from compiled code.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import runpy

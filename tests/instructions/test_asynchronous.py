@@ -15,7 +15,7 @@ from gemmlab.formats import to_memory
 from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import UnsupportedError
-from gemmlab.simt.builtins.collective import places
+from gemmlab.simt.builtins.warpgroups import places
 from tests.support.asynchronous import STAGES, N, made
 from tests.support.ptx import compiled
 

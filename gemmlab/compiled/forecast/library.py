@@ -9,8 +9,6 @@ takes, and what all the rest does. Which of its tiles the library takes is its s
 the one that takes least.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

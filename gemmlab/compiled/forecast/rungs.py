@@ -1,4 +1,4 @@
-"""The course's own kernels are predicted from their compiled code: their times, and bounds of these.
+"""The course's own kernels are predicted from their compiled code: times, and bounds of these.
 
 `predict_rung` simulates short products. `count_rung` simulates no cycle: each part of an SM is
 taken as if it were always busy and waited for nobody, so that it bounds the time. A source and a
@@ -6,8 +6,6 @@ tiling do not tell what is counted there: the instructions for addresses and loo
 they need, and the registers that ptxas has chosen. Those of one bank share a port; with the best
 choice there would always be room, since of an FMA's three operands most come from the cache.
 """
-
-from __future__ import annotations
 
 import math
 from collections import Counter

@@ -8,8 +8,6 @@ barrier in shared memory; the scheduler's loop needs to know no more of it. A wa
 holds one of its six scoreboards is done.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

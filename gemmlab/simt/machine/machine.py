@@ -7,8 +7,6 @@ one are counted as if the lanes of a warp had run together: what they do at one 
 each for the k-th time, is one instruction and one access of the warp.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass

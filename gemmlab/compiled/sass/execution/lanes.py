@@ -4,8 +4,6 @@ Branches, calls, ends and barriers direct them: lanes that go the same way execu
 votes, shuffles and the instructions of Tensor Cores they work together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
