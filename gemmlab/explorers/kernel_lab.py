@@ -9,10 +9,9 @@ import ipywidgets as widgets
 from gemmlab import Gemm, Tiling, kernels, plots
 from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared import offers, running
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, field, offer, sizes_of
-from gemmlab.explorers.shared.running import Choice, Forecasts, Runner, expected, observed
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator, trial
@@ -34,7 +33,7 @@ class Place(NamedTuple):
     backend: str
 
 
-class KernelLab(Runner):
+class KernelLab(running.Runner):
     """Choose a kernel, a tile and a size; run it; see it beside the others.
 
     kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others; or
@@ -70,7 +69,7 @@ class KernelLab(Runner):
         self.family = {k.name: k for k in family} | {chosen.name: chosen}
         self.own = None if isinstance(kernel, str) else chosen
         self.remarks: dict[Place, str] = {}  # on kernels of one's own
-        self.forecasts = Forecasts(self.device, self)
+        self.forecasts = running.Forecasts(self.device, self)
         self._recorded = offers.recorded(self.device)
         self._quantity = ""
         runs_on = backends.choose(chosen, backend)
@@ -119,7 +118,7 @@ class KernelLab(Runner):
         return Gemm(side, side, side)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> running.Choice:
         """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
         kernel = self.family[self.kernel.value]
         return kernel, self.tile.value, backends.choose(kernel, self.backend.value)
@@ -186,9 +185,9 @@ class KernelLab(Runner):
             (*place[:2], backend, target, under, self.right.get_xlim() + self.right.get_ylim()),
         )
         if latest is None:
-            return expected(p, kernel, target, backend)
+            return running.expected(p, kernel, target, backend)
         more = self.remarks.get(place), self.forecasts.text(kernel, latest, target)
-        return "\n".join(filter(None, [observed(latest, p, target), *more]))
+        return "\n".join(filter(None, [running.observed(latest, p, target), *more]))
 
     def _rows(self, place: Place, target: Device) -> list[Row]:
         """The kernels beside each other: what was observed of each, and what is predicted."""

@@ -7,10 +7,9 @@ from functools import lru_cache
 from gemmlab import Gemm, Tiling, kernels, plots
 from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared import offers, running
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Number, Size, dropdown, offer
-from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
@@ -30,7 +29,7 @@ FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # where traffic is co
 HIGHEST = {"m": 12, "n": 12, "k": 16}  # powers of two at the ends of the sliders
 
 
-class SplitK(Runner):
+class SplitK(running.Runner):
     """Share k among blocks: choose a kernel, a tile, sizes and a split; run it; compare.
 
     kernel : one of `kernels.SPLIT_K`, by name; m, n, k : of the product
@@ -90,7 +89,7 @@ class SplitK(Runner):
         return Gemm(**{name: size.value for name, size in self.sizes.items()})
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> running.Choice:
         """The kernel, its tiling with its split, and the backend that runs it."""
         kernel = kernels.get(self.kernel.value)
         tiling = replace(_tiles(kernel)[self.tile.value], split=self.split.value)

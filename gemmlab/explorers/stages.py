@@ -9,9 +9,8 @@ from gemmlab import Gemm, Tiling, kernels, plots
 from gemmlab import device as load_device
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
+from gemmlab.explorers.shared import controls, running
 from gemmlab.explorers.shared.base import Picture, row
-from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.running import Choice, Job, Runner
 from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
@@ -83,7 +82,7 @@ def _recorded(device: Device) -> dict[Tiling, Measurement]:
     return {m.tiling: m for m in found if m.problem == PROBLEM}
 
 
-class Stages(Runner):
+class Stages(running.Runner):
     """Choose a block's tile and its stages; run the kernel, and its compiled code.
 
     tile : rows, columns and depth of a block's tile, a key of `TILES`; stages : 1 to 5
@@ -109,15 +108,15 @@ class Stages(Runner):
         left, (self.left,) = plots.figure(5.4, 4.0, left=0.95 / 5.4, bottom=0.95 / 4.0)
         right, (self.right,) = plots.figure(4.4, 4.0, bottom=0.95 / 4.0)
         super().__init__(Picture(left, right), load_device(device))
-        self.tile = dropdown("tile", [("×".join(map(str, t)), t) for t in TILES], tile)
+        self.tile = controls.dropdown("tile", [("×".join(map(str, t)), t) for t in TILES], tile)
         self.stages = widgets.IntSlider(
-            stages, STAGES[0], STAGES[-1], description="stages", style=NAMES,
+            stages, STAGES[0], STAGES[-1], description="stages", style=controls.NAMES,
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
         self.codes: dict[Tiling, Code | str] = {}  # a text says why there is none
         self.recorded = _recorded(self.device)
         self._times: tuple = ()  # what the right picture is of
-        self.coding: Job | None = None
+        self.coding: running.Job | None = None
         self.arrange([row(self.tile, self.stages), self.buttons], (self.tile, self.stages))
 
     @property
@@ -132,7 +131,7 @@ class Stages(Runner):
         return Gemm(bm, bn, COUNTED * bk, dtype=PROBLEM.dtype, out_dtype=PROBLEM.out_dtype)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> running.Choice:
         """The kernel, its tiling and the simulator."""
         return KERNEL, self.tiling, "simulator"
 
@@ -147,7 +146,7 @@ class Stages(Runner):
             self.codes[tiling] = lacking() or COMPILING
             if self.codes[tiling] is COMPILING:
                 work, done = partial(_limited, tiling, self.device), partial(self._coded, tiling)
-                self.coding = Job(work, lambda _: None, done)
+                self.coding = running.Job(work, lambda _: None, done)
         super()._done(result, error)
         if tiling is not None and self.codes[tiling] is COMPILING:
             self.coding.start()

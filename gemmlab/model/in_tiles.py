@@ -15,10 +15,8 @@ import numpy as np
 
 from gemmlab.device import Device, architecture
 from gemmlab.formats import TENSOR_FORMATS, number_format
-from gemmlab.model.bounds import RESOURCES, longest, slowest
-from gemmlab.model.occupancy import SUBPARTITIONS
+from gemmlab.model import bounds, occupancy, roofline
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit
-from gemmlab.model.roofline import slopes
 from gemmlab.problem import Gemm, Product
 from gemmlab.tiling import WARP
 
@@ -65,7 +63,7 @@ def warp_tiles(tile: Tile, accumulate: str = "float32", readers: int = 1) -> tup
     """
     (wm, wn), parts = tile, 1
     registers = wm * wn * number_format(accumulate).bytes // 4
-    warps = max(SUBPARTITIONS, -(-registers // (WARP * FOR_SUMS)))
+    warps = max(occupancy.SUBPARTITIONS, -(-registers // (WARP * FOR_SUMS)))
     while parts < -(-warps // readers):
         wm, wn = (-(-wm // 2), wn) if wm >= wn else (wm, -(-wn // 2))
         parts *= 2
@@ -113,7 +111,7 @@ def tile_efficiency(tile: Tile, dtype: str, device: Device) -> float:
     {(128, 256): 1.0, (256, 64): 1.0, (128, 64): 0.89, (64, 64): 0.67}
     """
     found = tile_intensity(tile, dtype, feed(device, dtype))
-    roofs = slopes(device, dtype)
+    roofs = roofline.slopes(device, dtype)
     return min(1.0, *(found[level] / roofs[level].ridge for level in found if level in roofs))
 
 
@@ -146,13 +144,13 @@ class InTiles:
     @property
     def seconds(self) -> Any:
         """Predicted duration [s]: the longest of `times`, and then the reduction."""
-        return slowest(self.times) + self.reduction
+        return bounds.slowest(self.times) + self.reduction
 
     @property
     def limiter(self) -> Any:
         """The limiter of the speed before the reduction, in words as in `Prediction`."""
-        words = RESOURCES | {"l1": "shared memory"}  # which is all that L1 does here
-        return longest({words[resource]: time for resource, time in self.times.items()})
+        words = bounds.RESOURCES | {"l1": "shared memory"}  # which is all that L1 does here
+        return bounds.longest({words[resource]: time for resource, time in self.times.items()})
 
     @property
     def flops_per_second(self) -> Any:

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.compiled.sass.execution.machine import Dim, dim
-from gemmlab.measure.backends.stopping import limited
-from gemmlab.measure.backends.trial import told
+from gemmlab.measure.backends import stopping, trial
 from gemmlab.model.counters import Counters
 from gemmlab.simt import Hazard, Report, cuda
 from gemmlab.simt.cuda import arrays, devices, kernels, random
@@ -246,13 +245,13 @@ def _forecast(call: Call, device: str) -> LaunchForecast:
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
     name, grid, block = call.kernel.__name__, dim(call.grid), dim(call.block)
     try:
-        with limited(SECONDS, "the prediction"):
+        with stopping.limited(SECONDS, "the prediction"):
             found = predict_time(
                 call.kernel, grid, block, *call.arguments,
                 device=device, shared_bytes=call.shared_bytes, **options,
             )  # fmt: skip
     except Exception as error:
-        return LaunchForecast(name, grid, block, None, " ".join(told(error).split()))
+        return LaunchForecast(name, grid, block, None, " ".join(trial.told(error).split()))
     return LaunchForecast(name, grid, block, found.seconds, sentence(found))
 
 

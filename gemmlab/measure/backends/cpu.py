@@ -9,8 +9,7 @@ import numpy as np
 from gemmlab import Tiling
 from gemmlab.here.detection import host
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends import timing
-from gemmlab.measure.backends.checking import check
+from gemmlab.measure.backends import checking, timing
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 
@@ -34,7 +33,7 @@ def run(
         function(alpha, operands.a, operands.b, beta, result)
         return result
 
-    checked = check(problem, compute, operands)  # compiles it
+    checked = checking.check(problem, compute, operands)  # compiles it
     start = perf_counter()
     result = compute(problem, operands)
     first = perf_counter() - start

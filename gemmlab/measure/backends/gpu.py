@@ -12,8 +12,7 @@ from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import NOT_INSTALLED, numba_cuda, stamp, version
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends import compiled, sensors, timing
-from gemmlab.measure.backends.checking import check, workspace
+from gemmlab.measure.backends import checking, compiled, sensors, timing
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 
@@ -39,7 +38,7 @@ def run(
     CuPy is needed and missing.
     """
     runner = Runner(kernel, problem, tiling, Matrices(problem))
-    checked = check(problem, runner.compute, operands)
+    checked = checking.check(problem, runner.compute, operands)
     samples = [runner.sample() for _ in range(WARM_UP)]
     samples = [runner.sample() for _ in range(timing.repetitions(min(samples), repeats))]
     return runner.measurement(
@@ -96,7 +95,7 @@ class Runner:
 
     def _workspace(self) -> tuple[tuple, tuple]:
         """The arrays that the launches share, and what they hold before the check."""
-        poison = workspace(self.kernel, self.problem, self.tiling)
+        poison = checking.workspace(self.kernel, self.problem, self.tiling)
         return tuple(map(self.cuda.to_device, poison)), poison
 
     def _arguments(self, problem: Gemm) -> tuple:

@@ -19,8 +19,7 @@ from gemmlab.formats import from_memory
 from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import backends
-from gemmlab.measure.backends.simulator import launches
-from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends import simulator, stopping
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
@@ -112,12 +111,12 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
     a, b, c = given.a.copy(), given.b.copy(), problem.poisoned(given.c)
     alpha, beta = problem.scalars()
     try:
-        with limited(BUILDING, "build(tiling)"):
+        with stopping.limited(BUILDING, "build(tiling)"):
             kernel.function(problem, tiling)
             grid, block = kernel.launch(problem, tiling, load_device(RECORDED))
         per_thread = tiling.padded_flops(problem) / 2 / (math.prod(grid) * math.prod(block))
         steps = STEPS + int(STEPS_PER_FMA * per_thread)
-        launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)
+        simulator.launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)
     except HazardError as error:
         endless = error.hazard.kind in ENDLESS
         return Fault(where + told(error), runs=not endless)

@@ -18,10 +18,9 @@ from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.tensor_copies import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.under_way import UNIT, Operation, memory_of, parts_of
-from gemmlab.simt.memory.access import put
+from gemmlab.simt.memory import access, tracking
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.indices import Place, find
-from gemmlab.simt.memory.tracking import look_shared, track_boxes
 from gemmlab.simt.races.hazards import Element
 
 PATTERN = 1024  # bytes, after which the swizzle repeats
@@ -98,7 +97,7 @@ def init_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, line: i
     """`mbarrier_init`: the active lanes make mbarriers, each with its count of arrivals."""
     place = _place(m, instruction, bound, line)
     counts = m.lanes.spread(bound[1][1])[0]
-    put(m, line, place.array, place.at, place.mask, np.uint64(0))
+    access.put(m, line, place.array, place.at, place.mask, np.uint64(0))
     nothing = np.zeros(0, np.int64)
     for key, element, threads in _each(m, place):
         source = m.under_way.source(("mbarrier", *key))
@@ -148,7 +147,7 @@ def barriers(
             m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="atomic")
             continue
         at = np.full(len(threads), m.lanes.spread(place.at)[0, threads[0]])
-        look_shared(m, line, "read", place.array, at, threads)
+        tracking.look_shared(m, line, "read", place.array, at, threads)
         yield barrier, threads
 
 
@@ -288,11 +287,11 @@ def _copy(
         under_way = m.under_way
         under_way.check(m, line, "copy", array, firsts, units, who)
         m.copies.check_all(m, line, "copy", array, elements, thread)
-        look_shared(m, line, "write", array, elements, thread)
+        tracking.look_shared(m, line, "write", array, elements, thread)
         inside, flat = _in_matrix(found, row, column)
         source = found.array
         if source.shadow is not None and inside.any():
-            track_boxes(m, line, "read", source, flat[inside], thread)
+            tracking.track_boxes(m, line, "read", source, flat[inside], thread)
         array.buffer[0, elements] = np.where(inside, source.buffer[flat], source.dtype.type(0))
         operation = Operation("copy", line, thread, barrier.until)
         held = under_way.held(array)
@@ -317,10 +316,10 @@ def _store(
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, elements, thread)
     under_way.check_fenced(m, instruction, array, elements, lanes, line)
-    look_shared(m, line, "read", array, elements, thread)
+    tracking.look_shared(m, line, "read", array, elements, thread)
     inside, flat = _in_matrix(found, row, column)
     if inside.any():
-        track_boxes(m, line, "write", found.array, flat[inside], thread)
+        tracking.track_boxes(m, line, "write", found.array, flat[inside], thread)
     found.array.buffer[flat[inside]] = array.buffer[0, elements[inside]]
     source, batch = under_way.source(("stores", thread)), int(under_way.stored[thread])
     until = f"group {batch} of the stores of thread {thread} has been read"

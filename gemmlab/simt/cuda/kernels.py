@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.simt.cuda.arrays import DeviceArray, check_contiguous
-from gemmlab.simt.cuda.devices import Stream, current_device
+from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.launch import simulate
 from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
@@ -186,7 +185,7 @@ class Compiled:
         What its registers and its shared arrays of a fixed size take is not known here: a GPU may
         hold fewer.
         """
-        gpu, threads = current_device().simulated, int(np.prod(blockdim))
+        gpu, threads = devices.current_device().simulated, int(np.prod(blockdim))
         return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
 
     def __getattr__(self, name: str) -> Any:
@@ -295,7 +294,7 @@ class SimulatedKernel:
         self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
     ) -> Callable:
         """Configure a launch as kernel[griddim, blockdim, stream, sharedmem] does."""
-        if not (stream is None or isinstance(stream, Stream) or stream == 0):
+        if not (stream is None or isinstance(stream, devices.Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
         def run(*args: object) -> Report:
@@ -312,8 +311,8 @@ class SimulatedKernel:
         """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
         for value in values:
-            if isinstance(value, np.ndarray) and not isinstance(value, DeviceArray):
-                check_contiguous(value)
+            if isinstance(value, np.ndarray) and not isinstance(value, arrays.DeviceArray):
+                arrays.check_contiguous(value)
         return converted(self.__name__, self.declared, values) if self.declared else tuple(values)
 
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from gemmlab.model.counters import Counters
-from gemmlab.simt.builtins import functions
+from gemmlab.simt.builtins import functions, warps
 from gemmlab.simt.builtins.batch import BuiltinBatch
-from gemmlab.simt.builtins.warps import Offered
 from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.memory.choice import Choice, merged
-from gemmlab.simt.numbers import values
+from gemmlab.simt.numbers import overflow, values
 from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
-from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
 
@@ -80,7 +78,7 @@ class Calls:
                 text = f"{self.called()} takes numbers, not {shown(odd[0])}"
                 raise TypeError(f"{text}; take one element, as in x[i]") from None
             raise
-        if type(value) is Wrapped and not value.line:
+        if type(value) is overflow.Wrapped and not value.line:
             value.line = place[1]
         return value
 
@@ -222,10 +220,10 @@ class Variables:
             self.m.findings.hazard("uninitialised-read", line, missing, text)
         return value
 
-    def offered(self, value: Any, name: str) -> Offered:
+    def offered(self, value: Any, name: str) -> warps.Offered:
         """Offer a variable to other lanes, with the mask of the lanes that have assigned it."""
         has = self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
-        return Offered(np.False_ if isinstance(value, Unassigned) else value, has)
+        return warps.Offered(np.False_ if isinstance(value, Unassigned) else value, has)
 
     def returned(self, value: Any, line: int) -> Any:
         """A device function returns this; a hazard if it ended without a value in some lanes."""

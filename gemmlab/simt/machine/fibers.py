@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.instructions import KINDS
-from gemmlab.simt.builtins.under_way import UnderWay
-from gemmlab.simt.builtins.warps import SHUFFLES
+from gemmlab.simt.builtins import instructions, under_way, warps
 from gemmlab.simt.machine.calls import Frame
 from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Control, Machine, count_lanes
@@ -111,7 +109,7 @@ def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
 
 ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
 OF_BLOCK = [name for name in WAITS if name != "syncwarp"]
-OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *SHUFFLES]
+OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *warps.SHUFFLES]
 
 
 # The same numbers as in `loops`, for launches that are known to spin.
@@ -279,7 +277,7 @@ class Fibers:
             spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
             masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
         elif self.grain.name in LANES:
-            m.under_way, size = UnderWay(lanes, m.report.releases), LANES[self.grain.name]
+            m.under_way, size = under_way.UnderWay(lanes, m.report.releases), LANES[self.grain.name]
             groups = (lanes.thread // size == i for i in range(-(-lanes.threads // size)))
             masks = [present & group for group in groups]
         elif self.grain.name == "lane":
@@ -368,7 +366,7 @@ class Fibers:
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
         """A value as a lane by itself uses it: instructions of a warp wait for its lanes."""
         result = translate(value)
-        if isinstance(value, KINDS) and value.collective:
+        if isinstance(value, instructions.KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
         return result
 

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.simt.memory import counting, indices, tracking
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
-from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.memory.indices import locate
-from gemmlab.simt.memory.tracking import track_global, track_shared
 from gemmlab.simt.numbers.lanes import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
 
@@ -141,14 +139,14 @@ def load(m: MemoryBatch, array: Array, index: Any, line: int, counted: bool = Tr
 
     Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
-    found, mask = locate(m, array, index, line, "read")
+    found, mask = indices.locate(m, array, index, line, "read")
     if isinstance(found, Array):
         return found
     if mask is False:
         return array.dtype.type(0)
     if counted:
         m.tally.tick(line, LOADS[array.space])
-        count_access(m, line, "load", array, found, mask)
+        counting.count_access(m, line, "load", array, found, mask)
     else:
         _show(m, line, "load", array, found, mask)
     value = fetch(m, line, array, found, mask)
@@ -163,10 +161,10 @@ def fetch(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
         return load_local(m, line, array, at, mask)
     if array.space == "shared":
         m.copies.check(m, line, "read", array, at, mask)
-        track_shared(m, line, "read", array, at, mask)
+        tracking.track_shared(m, line, "read", array, at, mask)
         return shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
-        track_global(m, line, "read", array, at, mask)
+        tracking.track_global(m, line, "read", array, at, mask)
     return array.buffer[at] if type(at) is np.int64 else array.buffer.take(at)
 
 
@@ -177,7 +175,7 @@ def store(
 
     A slice gets the value in all of its elements, which are counted; it has no lanes to return.
     """
-    found, mask = locate(m, array, index, line, "write")
+    found, mask = indices.locate(m, array, index, line, "write")
     if isinstance(found, Array):
         for element, _ in each_element(m, found, mask):
             store(m, found, element, value, line)
@@ -218,7 +216,7 @@ def _show(m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask)
 def count_store(m: MemoryBatch, array: Array, at: Any, mask: Mask, line: int) -> None:
     """Count a store to the elements `at` by the lanes of `mask`."""
     m.tally.tick(line, STORES[array.space])
-    count_access(m, line, "store", array, at, mask)
+    counting.count_access(m, line, "store", array, at, mask)
 
 
 def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any) -> None:
@@ -227,7 +225,7 @@ def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any
     if type(value) is Wrapped or array.owner.exact is not None:
         _keep_exact(m, array, at, mask, value)
     if array.space == "global":
-        track_global(m, line, "write", array, at, mask, value)
+        tracking.track_global(m, line, "write", array, at, mask, value)
         if type(at) is np.int64 and isinstance(value, np.generic):
             array.buffer[at] = value
             return
@@ -235,7 +233,7 @@ def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any
         array.buffer[elements] = m.lanes.spread(value).ravel().take(places)
     elif array.space == "shared":
         m.copies.check(m, line, "write", array, at, mask)
-        track_shared(m, line, "write", array, at, mask, value)
+        tracking.track_shared(m, line, "write", array, at, mask, value)
         store_shared(m, array, at, mask, value)
     else:
         if m.under_way is not None:

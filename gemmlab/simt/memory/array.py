@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.races.hazards import Element
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races import global_shadow, hazards, shared_shadow
 
 
 class Array:
@@ -35,7 +33,7 @@ class Array:
         strides: tuple | None = None,
         offset: Any = np.int64(0),  # noqa: B008, a NumPy integer is a value
         name: str = "",
-        shadow: SharedShadow | GlobalShadow | None = None,
+        shadow: shared_shadow.SharedShadow | global_shadow.GlobalShadow | None = None,
         owner: Array | None = None,
     ) -> None:
         self.space, self.buffer, self.shape = space, buffer, shape
@@ -90,14 +88,14 @@ class Array:
             self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
         )
 
-    def element(self, flat: Any) -> Element:
+    def element(self, flat: Any) -> hazards.Element:
         """An element of the buffer, by its indices in the array that owns it, such as As[3, 0]."""
         owner, rest = self.owner, int(flat) - int(self.owner.offset)
         index = dict.fromkeys(range(owner.ndim), 0)
         for axis in sorted(index, key=lambda i: -owner.strides[i]):
             if owner.shape[axis] > 1:
                 index[axis], rest = divmod(rest, int(owner.strides[axis]))
-        return Element(owner.name, owner.space, tuple(index.values()))
+        return hazards.Element(owner.name, owner.space, tuple(index.values()))
 
 
 def row_major(shape: tuple) -> tuple:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gemmlab.simt.numbers.lanes import IdentityCache, Lanes, Launch, Mask, Masks
-from gemmlab.simt.races.hazards import Touch
+from gemmlab.simt.races import hazards, shared_shadow, visits
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.shared_shadow import SharedShadow
-from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.syntax.source import Source
 
 Lane = tuple[int, int]  # the linear indices of a block and of a thread of it
@@ -38,7 +36,7 @@ class Findings(Protocol):
     unwritten: Callable[..., None]
     race: Callable[..., None]
     same_value: Callable[..., None]
-    touch: Callable[..., Touch]
+    touch: Callable[..., hazards.Touch]
 
 
 class Tally(Protocol):
@@ -62,7 +60,7 @@ class Batch(Protocol):
     lanes: Lanes
     masks: Masks
     calls: Calls
-    waits: Waits
+    waits: visits.Waits
     findings: Findings
     tally: Tally
     report: Report
@@ -74,7 +72,7 @@ class Held(Protocol):
 
     shared: dict[tuple, Any]
     static_bytes: int
-    dynamic: SharedShadow | None
+    dynamic: shared_shadow.SharedShadow | None
     watchers: list[Callable]
     again: IdentityCache
     located: IdentityCache

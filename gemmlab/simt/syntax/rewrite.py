@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmlab.simt.syntax import nodes
-from gemmlab.simt.syntax.assigned import gives_value, unsure
+from gemmlab.simt.syntax import assigned, nodes
 from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions
 from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of, plain_parameters, set_name
 from gemmlab.simt.syntax.source import Source
@@ -166,7 +165,7 @@ class Statements(Expressions):
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         value = self.visit(node.value) if node.value else ast.Constant(None)
         leave = ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
-        return [leave] if gives_value(node) else [*self.without_value(), leave]
+        return [leave] if assigned.gives_value(node) else [*self.without_value(), leave]
 
     def without_value(self) -> list[ast.stmt]:
         """Statements that note the lanes that end without a value, where others return one."""
@@ -177,7 +176,7 @@ class Statements(Expressions):
         names = self.parameters(node)
         own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_read(n)}
         outer = self.locals, self.unsure
-        self.locals, self.unsure = self.locals | own | set(names), unsure(node)
+        self.locals, self.unsure = self.locals | own | set(names), assigned.unsure(node)
         self.outer_reads = self.outer_reads | self.unsure.outer
         start = self.unassigned(own - set(names))
         body = start + self.block(node.body) + self.without_value()
