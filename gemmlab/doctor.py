@@ -199,7 +199,6 @@ def _install(package: str, env: Environment) -> str:
 
 
 def _reinstall(env: Environment) -> str:
-    """The command that replaces the CUDA packages."""
     if env.clone:
         return f"delete the folder .venv, then: {SETUP}"
     packages = '"numba-cuda[cu13]==0.30.*" "cuda-toolkit==13.0.*" "numpy<2.5"'

@@ -72,7 +72,6 @@ class Coalescing(Explorer):
         self.arrange(controls, watched=controls)
 
     def show(self) -> str:
-        """Count the load and move the marks; return the sectors counted and used in words."""
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
         x = np.zeros(max(STRIDES) * transactions.WARP, ELEMENTS[size])
         y = np.zeros(transactions.WARP, x.dtype)
@@ -100,7 +99,6 @@ class Coalescing(Explorer):
         ])  # fmt: skip
 
     def _draw_axes(self) -> None:
-        """Draw what does not change: axes, labels, the legend, the lines of 128 bytes."""
         ax = self.curve_axes
         style.prepare(ax)
         style.plain_axis(ax.xaxis, "stride", "elements")

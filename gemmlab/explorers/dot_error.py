@@ -125,7 +125,6 @@ class DotError(Explorer):
         self.arrange([lists, self.k], watched=(self.k, self.dtype, self.arch, self.values))
 
     def show(self) -> str:
-        """Draw errors and bounds over k, and all errors at this k; return them in words."""
         k, dtype, arch = self.k.value, self.dtype.value, self.arch.value
         if dtype not in TENSOR_CORES[arch].block:
             known = ", ".join(TENSOR_CORES[arch].block)
@@ -178,7 +177,6 @@ class DotError(Explorer):
         return here
 
     def _prepare_dots(self) -> None:
-        """Draw the name, the dots and the bar of each way; `_draw_dots` moves them."""
         ax = self.dot_axes
         style.prepare(ax)
         spot = np.linspace(-0.25, 0.25, DOTS)
@@ -196,7 +194,6 @@ class DotError(Explorer):
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:
-        """Move the dots to each error of every way at this k."""
         for way, (dots, bar) in self.dots.items():
             dots.set_xdata(found[way] / UNIT)
             bar.set_xdata([found[way].mean() / UNIT] * 2)

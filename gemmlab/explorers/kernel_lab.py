@@ -109,7 +109,6 @@ class KernelLab(running.Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         if self._replays:
             return self.stored.value
         if self.ragged.value:
@@ -119,7 +118,6 @@ class KernelLab(running.Runner):
 
     @property
     def choice(self) -> running.Choice:
-        """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
         kernel = self.family[self.kernel.value]
         return kernel, self.tile.value, backends.choose(kernel, self.backend.value)
 
@@ -148,7 +146,6 @@ class KernelLab(running.Runner):
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
-        """Draw all kernels on the left and the chosen one on the right; return it in words."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         counted = backend == "simulator"
@@ -239,7 +236,6 @@ class KernelLab(running.Runner):
         return f"{len(mine)} runs"
 
     def _prepare(self, quantity: str) -> None:
-        """Begin both plots anew where they are to show something else than before."""
         if quantity != self._quantity:
             self._quantity = quantity
             self.left.clear()

@@ -57,7 +57,6 @@ class Memories(Explorer):
         self.arrange([row(self.kernel, self.device), self.n], watched=controls)
 
     def show(self) -> str:
-        """Move the marks; return each clock in words, the longest first."""
         target, kernel, n = self._devices[self.device.value], RUNGS[self.kernel.value], self.n.value
         p = self.prediction = predict(Gemm(n, n, n), target, kernel)
         self.measurement = None

@@ -138,11 +138,9 @@ class Quantization(Explorer):
 
     @property
     def problem(self) -> Gemm:
-        """The product that the controls ask for."""
         return Gemm(**{s: c.value for s, c in self.sizes.items()}, dtype=self.dtype.value)
 
     def show(self) -> str:
-        """Draw tiles, waves and the sawtooth; return what they leave of the peak in words."""
         here, p, tile = scale(self.device.value), self.problem, self.tile.value
         q = quantization(p, here.device, tile, per_sm=1)
         predicted, observed = self._curves(here, p, tile)
@@ -176,7 +174,6 @@ class Quantization(Explorer):
         return self._said(here, q, p)
 
     def _curves(self, here: Scale, p: Gemm, tile: Tile) -> tuple[dict, dict]:
-        """The share of the peak over n, predicted, and counted or recorded."""
         if here.counted:
             ns = np.arange(1, here.stops["n"][-1] + 1)
             curve = quantization(Gemms(p.m, ns, p.k), here.device, tile, per_sm=1).use
@@ -200,7 +197,6 @@ class Quantization(Explorer):
         return curves, found
 
     def _said(self, here: Scale, q: Cut, p: Gemm) -> str:
-        """Tiles, waves and shares in words."""
         (bm, bn), sms = q.tile, here.device.sms
         told = [
             f"C has {p.m:,}×{p.n:,} elements: {q.tiles:,} tiles of {bm}×{bn}, {q.useful:.1%} of "
@@ -225,7 +221,6 @@ class Quantization(Explorer):
         return "\n".join(told)
 
     def _offer(self, _change: object) -> None:
-        """Offer the tiles, formats and sizes of another device, and take its first ones."""
         here = scale(self.device.value)
         with self.together():
             first = here.tiles[1 if here.counted else 0]

@@ -54,7 +54,6 @@ class Roofline(Explorer):
         )
 
     def show(self) -> str:
-        """Move the point; return the limiter in words, with the numbers that decide it."""
         target = self._devices[self.device.value]
         sizes = {x: getattr(self, x).value for x in "mnk"}
         p = predict(Gemm(**sizes, dtype=self.dtype.value), target)
@@ -99,5 +98,4 @@ def describe(p: Prediction, target: Device) -> str:
 
 
 def _formats(target: Device) -> list[str]:
-    """The formats that a device has a rate for, in the order of `FORMATS`."""
     return [dtype for dtype in FORMATS if dtype in target.peak]

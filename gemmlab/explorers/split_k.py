@@ -85,18 +85,15 @@ class SplitK(running.Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         return Gemm(**{name: size.value for name, size in self.sizes.items()})
 
     @property
     def choice(self) -> running.Choice:
-        """The kernel, its tiling with its split, and the backend that runs it."""
         kernel = kernels.get(self.kernel.value)
         tiling = replace(_tiles(kernel)[self.tile.value], split=self.split.value)
         return kernel, tiling, backends.choose(kernel, self.backend.value)
 
     def show(self) -> str:
-        """Draw time or traffic over the split, and the schedule of the one that is chosen."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         if backend == "simulator":
@@ -182,13 +179,11 @@ class SplitK(running.Runner):
         ]
 
     def _library(self, problem: Gemm) -> float | None:
-        """The recorded time of cuBLAS, where there is one."""
         found = offers.recorded(self.device)
         times = (m.seconds for m in found if (m.kernel, m.problem) == ("cublas", problem))
         return next(times, None)
 
     def _offer(self, _change: object) -> None:
-        """Offer the tiles of another kernel, and the split that it suggests."""
         kernel = kernels.get(self.kernel.value)
         with self.together():
             offer(self.tile, {name: name for name in _tiles(kernel)}, self.tile.value)
@@ -197,7 +192,6 @@ class SplitK(running.Runner):
 
 
 def _tiles(kernel: Kernel) -> dict[str, Tiling]:
-    """A kernel's tilings by the size of their tile of C."""
     return {_name(t.block): t for t in kernel.tilings}
 
 
@@ -237,7 +231,6 @@ def _placed(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> list[sch
 def _said(
     kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, shared: Sharing
 ) -> list[str]:
-    """Tiles, waves and sums in words."""
     across, down = tiling.grid(problem)
     many = style.count(across * down, "tile")
     parts = style.count(tiling.split, "part")

@@ -58,7 +58,6 @@ class StageTimeline(Explorer):
         self.arrange([row(self.kernel, self.step)], (self.kernel, self.step))
 
     def show(self) -> str:
-        """Draw the cycles from the chosen step on; return the step, shares and times in words."""
         name, step = self.kernel.value, self.step.value
         if name not in self._executed:
             self._executed.add(name)
@@ -77,7 +76,6 @@ class StageTimeline(Explorer):
 
 
 def _told(step: int, turn: Turn) -> str:
-    """When the stage of a step is full, read and free."""
     asked, copied, held, read = (
         number(n)
         for n in (turn.asked, turn.full - turn.asked, turn.read - turn.full, turn.free - turn.read)
@@ -105,5 +103,4 @@ def _shares(one: Ring, first: int) -> str:
 
 
 def _inside(span: Doing, first: int) -> int:
-    """Cycles of a span that are shown."""
     return max(0, min(span.end, first + SHOWN) - max(span.start, first))

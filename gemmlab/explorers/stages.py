@@ -121,7 +121,6 @@ class Stages(running.Runner):
 
     @property
     def tiling(self) -> Tiling:
-        """The tiling that the controls say."""
         return ringed(self.tile.value, self.stages.value)
 
     @property
@@ -132,7 +131,6 @@ class Stages(running.Runner):
 
     @property
     def choice(self) -> running.Choice:
-        """The kernel, its tiling and the simulator."""
         return KERNEL, self.tiling, "simulator"
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -156,7 +154,6 @@ class Stages(running.Runner):
         self.refresh()
 
     def show(self) -> str:
-        """Draw the ring's timeline on the left, and the times of all numbers of stages."""
         chosen = self.tiling
         known = self._known(chosen)
         one = self._pipeline(chosen, known.multiply if known else None)

@@ -78,7 +78,6 @@ class Swizzle(Explorer):
         self.arrange([row(self.kernel, self.length), self.piece], watched=controls)
 
     def show(self) -> str:
-        """Run the kernel if it has not been, draw tile and costs; return both in words."""
         kernel, length, piece = kernels.get(self.kernel.value), self.length.value, self.piece.value
         run = self._run(kernel, length)
         expected = offers.predicted(kernel, PROBLEM, tiling(length), self.device)
@@ -113,7 +112,6 @@ class Swizzle(Explorer):
         return int(np.bincount(elements[:ROWS, piece] % LINE // PIECE).max())
 
     def _draw_costs(self, name: str, length: int) -> None:
-        """Draw what every run so far was counted to load."""
         for kernel, dots in self.dots.items():
             seen = [
                 (LENGTHS.index(n), of_an_mma(m)) for (k, n), m in self.runs.items() if k == kernel
@@ -132,7 +130,6 @@ class Swizzle(Explorer):
         )
 
     def _draw_axes(self) -> None:
-        """Draw what does not change: predictions for all rows, labels, the legend."""
         ax = self.cost_axes
         style.prepare(ax)
         style.plain_axis(ax.yaxis, "wavefronts of shared loads per mma")

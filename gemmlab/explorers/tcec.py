@@ -264,11 +264,9 @@ class Tcec(Explorer):
 
     @property
     def policy(self) -> Policy:
-        """The policy that the controls ask for."""
         return policy(self.unit.value, self.products.value, self.scale.value, self.every.value)
 
     def show(self) -> str:
-        """Run the kernel if it has not been, draw errors over k and sizes; return them in words."""
         k, size, values = self.k.value, self.size.value, self.values.value
         c, (a, b) = ran(self.policy, k, size, values), operands(k, size, values)
         self.found = error(c, a, b)

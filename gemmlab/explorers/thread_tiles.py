@@ -77,18 +77,15 @@ class ThreadTiles(Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         return Gemm(*[self.size.value] * 3)
 
     @property
     def choice(self) -> Choice:
-        """The kernel, its tiling and the backend that runs it."""
         kernel = kernels.get(self.kernel.value)
         chosen = kernel.choose(tiling(*map(int, self.thread.value.split("×"))))
         return kernel, chosen, backends.choose(kernel, self.backend.value)
 
     def show(self) -> str:
-        """Draw all thread tiles on the left, and what limits the chosen one on the right."""
         problem, (kernel, chosen, backend) = self.problem, self.choice
         target, counted = self.target(backend), backend == "simulator"
         if counted:

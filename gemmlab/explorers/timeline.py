@@ -142,7 +142,6 @@ class Timeline(Explorer):
         )
 
     def show(self) -> str:
-        """Move the window over the run; return the slot, the step and the times in words."""
         name = self.kernel.value
         if name not in self._executed:
             self._executed.add(name)
@@ -188,13 +187,11 @@ class Timeline(Explorer):
         )
 
     def _warps(self, chosen: Rung) -> tuple[int, ...]:
-        """The numbers of the warps that are shown."""
         one = next(iter(chosen.executed.values()))
         return tuple(range(one.share.resident * one.warps))[self._rows]
 
     @property
     def _rows(self) -> slice:
-        """Choose the warps that are shown."""
         return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
 
     def _offer_warps(self, warps: tuple[int, ...]) -> None:

@@ -118,7 +118,6 @@ class Tile:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the array's elements."""
         return BY_PTX[self.format].memory
 
 

@@ -98,7 +98,6 @@ def _configure(
     usual = kernel.configure or threads_in_a_plane
 
     def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-        """(grid, block)."""
         blocks, threads = usual(problem, tiling)
         given = _two("grid", grid(problem.m, problem.n)) if callable(grid) else grid
         return given or blocks, block or threads
@@ -107,7 +106,6 @@ def _configure(
 
 
 def _two(name: str, sizes: Any) -> Dim:
-    """Two sizes; TypeError for anything else."""
     whole = isinstance(sizes, (tuple, list)) and all(isinstance(s, int) for s in sizes)
     if not whole or len(sizes) not in (1, 2) or min(sizes) < 1:
         raise TypeError(f"{name}={sizes!r} is not a pair of sizes; use (x, y)")

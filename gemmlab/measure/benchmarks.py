@@ -226,12 +226,10 @@ class Product:
 
     @property
     def flops(self) -> int:
-        """The number of multiplications and additions."""
         return 2 * self.batch * self.m * self.n * self.k
 
     @property
     def name(self) -> str:
-        """The product's name in tables."""
         one = f"{self.m}×{self.n}×{self.k}"
         return f"{self.batch} of {one}" if self.batch > 1 else one
 

@@ -305,7 +305,6 @@ class Progress:
         print(line, end="" if self.live else "\n", file=self.stream, flush=True)
 
     def say(self, text: str) -> None:
-        """Print a line of its own, above the bar."""
         print(("\n" if self.live else "") + text, file=self.stream, flush=True)
 
     def close(self) -> None:

@@ -33,7 +33,6 @@ class Piece:
 
     @property
     def steps(self) -> int:
-        """The number of steps of the piece."""
         return self.last - self.first
 
     @property

@@ -40,7 +40,6 @@ class Stack:
 
     @property
     def transposed(self) -> Stack:
-        """The transposed matrices, in the same place."""
         (batch, rows, columns), (far, down, across) = self.shape, self.strides
         return replace(self, shape=(batch, columns, rows), strides=(far, across, down))
 
@@ -67,7 +66,6 @@ class Stack:
 
     @property
     def matrices(self) -> list[Stack]:
-        """The matrices, each as a stack of its own."""
         whole = [(0, size) for size in self.shape[1:]]
         return [self.cut((i, i + 1), *whole) for i in range(self.shape[0])]
 

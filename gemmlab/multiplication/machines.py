@@ -58,7 +58,6 @@ class Simulated:
         return np.full(shape, np.array(np.nan, dtype) if dtype != "int32" else -1, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        """An array of zeros."""
         return np.zeros(shape, dtype)
 
     def view(self, stack: Stack, dimensions: int = 3) -> np.ndarray:
@@ -97,7 +96,6 @@ class Planning:
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
-        """Give memory back at the end that was taken in between."""
         top = self.top
         yield
         self.top = top
@@ -110,18 +108,15 @@ class Planning:
         return block
 
     def zeros(self, shape: tuple[int, ...], dtype: str) -> Block:
-        """An array of zeros."""
         block = self.empty(shape, dtype)
         self.works.append(Zeros(block.offset, block.bytes))
         return block
 
     def view(self, stack: Stack, dimensions: int = 3) -> Block:
-        """A stack, or a matrix alone, as an argument of kernels."""
         shape, strides = stack.shape[-dimensions:], stack.strides[-dimensions:]
         return Block(stack.owner, stack.address, shape, strides, "float32")
 
     def maps(self, arrays: Sequence[Block], rows: Sequence[int]) -> list[Block]:
-        """The tensor maps of matrices, for boxes of so many rows each."""
         held = self.empty((len(arrays), MAP_BYTES), "uint8")
         self.works.append(Maps(held.offset, tuple(zip(arrays, rows, strict=True))))
         starts = range(held.offset, held.offset + held.bytes, MAP_BYTES)

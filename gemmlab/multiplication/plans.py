@@ -125,7 +125,6 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all elements."""
         return int(np.prod(self.shape)) * self.itemsize
 
     @property

@@ -154,7 +154,6 @@ def _words(access: Access, warp: int, lane: int) -> range:
 
 
 def _summary(access: Access, warps: list[int]) -> str:
-    """Say in words what the access costs."""
     if access.space == "shared":
         return style.count(int(access.wavefronts[warps].sum()), "wavefront")
     sectors = int(access.sectors[warps].sum())
@@ -163,7 +162,6 @@ def _summary(access: Access, warps: list[int]) -> str:
 
 
 def _finding(access: Access, found: Cells, warps: list[int]) -> str:
-    """Say in words what the access touches and what it costs."""
     lanes = int(access.active[warps].sum())
     if access.space == "global":
         unused = int(found.fetched.sum()) - len(found.users)
@@ -216,7 +214,6 @@ def _fit(ax: Axes, rows: int, columns: int) -> tuple[float, float]:
 
 
 def _rule(artists: AccessArtists, shown: int, columns: range, sectors: bool) -> None:
-    """Thin lines between cells, and thick ones between sectors."""
     left, right, bottom = columns.start - 0.5, columns.stop - 0.5, shown - 0.5
     across = [((left, y - 0.5), (right, y - 0.5)) for y in range(shown + 1)]
     edges = range(columns.start, columns.stop + 1)

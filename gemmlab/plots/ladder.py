@@ -97,7 +97,6 @@ def _text(ax: Axes, place: int, speed: float, reference: Measurement, peak: floa
 
 
 def _limit(ax: Axes, name: str, speed: float, dash: str) -> Line2D:
-    """A vertical line at a speed, with name and speed at its upper end."""
     line = ax.axvline(speed, color=style.INK, linewidth=1.2, linestyle=dash, zorder=1.5)
     ax.annotate(
         f"{name}\n{style.si(speed, 'FLOP/s')}",

@@ -224,7 +224,6 @@ def along_n(measured: Sequence[Measurement], quantity: str = "time") -> Points:
 
 
 def _finding(name: str, points: Points, quantity: str, along: str) -> str:
-    """The ends of a curve and its steepest step, in words."""
     sizes, values = points
     if len(sizes) == 0:
         return f"{name}: nothing."

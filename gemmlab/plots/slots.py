@@ -154,7 +154,6 @@ TICKS = 16  # cycles between two
 
 
 def _palette(looks: Sequence, members: type) -> np.ndarray:
-    """The colour of each member, (members, 3)."""
     found = np.ones((len(members), 3))
     for look in looks:
         found[list(look.members)] = to_rgb(look.colour)

@@ -47,7 +47,6 @@ class Span:
 
     @property
     def cycles(self) -> float:
-        """The time that the span lasts."""
         return self.end - self.start
 
 
@@ -134,7 +133,6 @@ def _bar(ax: Axes, y: int, span: Span, looks: Mapping[str, tuple[str, str]]) -> 
 
 
 def _write(ax: Axes, y: int, span: Span, end: float) -> None:
-    """The name of a span on its bar, where it fits."""
     if len(span.what) * 0.65 * style.NOTE < span.cycles / end * _points(ax)[0] - 4:
         text = ax.text((span.start + span.end) / 2, y, span.what, ha="center", va="center")
         text.set(fontsize=style.NOTE, color=style.INK, clip_on=True)
@@ -142,7 +140,6 @@ def _write(ax: Axes, y: int, span: Span, end: float) -> None:
 
 
 def _points(ax: Axes) -> tuple[float, float]:
-    """Width and height of axes [pt]."""
     place, (width, height) = ax.get_position(), ax.get_figure().get_size_inches()
     return 72 * width * place.width, 72 * height * place.height
 
@@ -284,7 +281,6 @@ def schedule(
 
 
 def _corners(placed: Sequence[Placed]) -> np.ndarray:
-    """The corners of each bar, (pieces, 4, 2)."""
     left = np.array([one.start for one in placed], float)
     right = np.array([one.end for one in placed], float)
     row = np.array([one.sm for one in placed], float)

@@ -268,7 +268,6 @@ class Row:
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel."""
         return self.report.source.tree.name
 
 
@@ -279,7 +278,6 @@ class Account:
     by_kind: dict[tuple, Row] = field(default_factory=dict)
 
     def add(self, launched: Launched) -> None:
-        """Add a launch."""
         report = launched.report
         source = report.source
         kind = (source.file, source.first_line, source.tree.name, report.grid, report.block)
@@ -293,12 +291,10 @@ class Account:
 
     @property
     def rows(self) -> list[Row]:
-        """The launches by kernel, grid and block."""
         return list(self.by_kind.values())
 
     @property
     def launches(self) -> int:
-        """The number of launches."""
         return sum(row.launches for row in self.rows)
 
     @property
@@ -314,7 +310,6 @@ class Account:
 
 
 def _add(total: Report, report: Report) -> None:
-    """Add to `total` what another launch of its kernel did."""
     for file, lines in report.by_file.items():
         for line, counts in lines.items():
             total.by_file[file].setdefault(line, Counters()).update(counts)

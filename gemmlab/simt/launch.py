@@ -60,7 +60,6 @@ def told_at_the_kernel(launch: Callable) -> Callable:
 
 
 def _places(error: Exception) -> list[TracebackType]:
-    """An error passed through kernels at these places, the innermost last."""
     places, step = [], error.__traceback__
     while step is not None:
         if SOURCE in step.tb_frame.f_globals:
@@ -96,7 +95,6 @@ def _add_line(error: Exception, place: TracebackType) -> None:
 
 
 def _joined(places: list[TracebackType]) -> TracebackType | None:
-    """A traceback of these places alone."""
     kept: TracebackType | None = None
     for place in reversed(places):
         kept = TracebackType(kept, place.tb_frame, place.tb_lasti, place.tb_lineno)
@@ -275,7 +273,6 @@ class Rung(Protocol):
 
 
 def _function(fn: Any) -> Callable:
-    """The Python function of a kernel in any form."""
     if isinstance(fn, Rung):
         if fn.machine != "gpu" or fn.library:
             raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")

@@ -187,7 +187,6 @@ def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -
 
 
 def _counted(pieces: list[np.ndarray]) -> Counter:
-    """Count how often each sector is asked for."""
     every = np.concatenate([np.empty(0, np.int64), *pieces])
     sectors, counts = np.unique(every[every >= 0], return_counts=True)
     return Counter(dict(zip(sectors.tolist(), counts.tolist(), strict=True)))

@@ -65,7 +65,6 @@ class Forecast:
         return max(self.times, key=self.times.__getitem__)
 
     def __str__(self) -> str:
-        """The time, and what the issue slots of the SM were used for."""
         slots, done = self.result.slots, self.result
         told = sorted({**done.used, **done.empty}.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{100 * n / slots:.0f}% {name}" for name, n in told[:5])

@@ -93,7 +93,6 @@ def write(
 
 
 def _packed(listing: Listing) -> dict[str, Any]:
-    """A listing in JSON's types."""
     table = list(dict.fromkeys(listing.lines))
     return {
         "architecture": listing.architecture,
@@ -111,7 +110,6 @@ def _packed(listing: Listing) -> dict[str, Any]:
 
 
 def _unpacked(of: list[str], **entry: Any) -> tuple[Key, Listing]:
-    """The key and the listing of a row."""
     table = [line and Line(*line) for line in entry["source"]]
     listing = Listing(
         architecture=entry["architecture"],

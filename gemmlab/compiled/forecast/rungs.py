@@ -304,7 +304,6 @@ def stretch(short: Stream, long: Stream) -> slice | None:
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> int:
-    """Count the elements at the beginning that are the same."""
     same = a == b
     return len(a) if same.all() else int(same.argmin())
 

@@ -33,7 +33,6 @@ class LineCost:
 
     @property
     def share(self) -> float:
-        """The part of all issue slots, used and empty."""
         return sum(self.used.values()) + sum(self.empty.values())
 
 
@@ -54,7 +53,6 @@ class Steps:
 
     @property
     def slots(self) -> float:
-        """Issue slots of one step."""
         return SCHEDULERS * self.cycles
 
     @cached_property

@@ -131,7 +131,6 @@ def parse(name: str, text: str) -> Facts:
 
 
 def _table(text: str) -> dict[str, Any]:
-    """The SM's table of a device file; empty where there is none."""
     import tomllib
 
     return tomllib.loads(text).get("sm", {})

@@ -174,7 +174,6 @@ class Panel:
             self._source = f"data:image/png;base64,{b64encode(self.png).decode()}"
 
     def show(self, description: str, faded: bool = False) -> None:
-        """Show what was drawn last."""
         height, width = (size // DENSITY for size in self._pixels.shape[:2])
         if height:
             # Its size is known and it is decoded at once: nothing jumps or blinks in between.

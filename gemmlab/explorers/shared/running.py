@@ -162,7 +162,6 @@ class Runner(Explorer):
 
     @property
     def runnable(self) -> bool:
-        """Whether there is something to run."""
         return True
 
     def enable(self) -> None:
@@ -175,7 +174,6 @@ class Runner(Explorer):
         return self.job is None or self.job.wait(seconds)
 
     def forget(self) -> None:
-        """Drop the history, as the Clear button does."""
         self.history.clear()
         self.refresh()
 

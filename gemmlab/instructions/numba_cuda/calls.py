@@ -84,7 +84,6 @@ def register_type(operand: Registers, array: types.Array | None) -> types.Type:
 
 
 def _pointer(call: Call, places: list[int]) -> Any:
-    """The address of an element."""
     builder = call.builder
     array, view, indices = call.array(places)
     sizes, steps = (
@@ -229,7 +228,6 @@ def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
 
 
 def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:
-    """The addresses of the elements of an accumulator."""
     _, view, _ = call.array(places)
     return [call.builder.gep(view.data, [ir.Constant(I32, i)]) for i in range(operand.count)]
 
@@ -322,7 +320,6 @@ def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list
 
 
 def _indices(operand: Operand, array: types.Array) -> int:
-    """The number of indices that follow an array."""
     if isinstance(operand, Box):
         return 2 if operand.placed else 0
     return 0 if isinstance(operand, Accumulator) else array.ndim
@@ -370,7 +367,6 @@ def _check_registers(instruction: Instruction, operand: Registers, given: types.
 
 
 def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[types.Type]:
-    """The types to which the arguments are converted."""
     array = None
     for operand, places in bound:
         if isinstance(operand, (Memory, Tile, Matrix, Accumulator, Box)):

@@ -52,7 +52,6 @@ def launch(
 def _launch(
     one: Launched, problem: Gemm, tiling: Tiling, device: Device, arguments: Sequence[Any]
 ) -> Launch:
-    """Compile one launch of a kernel."""
     grid, block = one.launch(problem, tiling, device)
     threads, shared = math.prod(block), one.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)

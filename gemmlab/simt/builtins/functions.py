@@ -138,7 +138,6 @@ def _mean(m: BuiltinBatch, array: Array) -> Any:
 
 
 def _item(m: BuiltinBatch, array: Array) -> Any:
-    """The element of an array that has only one."""
     if np.any(np.not_equal(array.size, 1)):
         count = int(np.max(array.size))
         raise ValueError(f"{array.name} has {count} elements, and .item() takes the only one")

@@ -98,7 +98,6 @@ def _of_layout(m: BuiltinBatch, function: LayoutFunction, *args: Any, **kws: Any
 
 
 def _view(m: BuiltinBatch, *args: Any, **kws: Any) -> Array:
-    """`shared_view`: an array over dynamic shared memory."""
     if kws or len(args) != 3:
         raise TypeError("shared_view takes shape, dtype and offset, by position")
     shape, dtype, offset = args

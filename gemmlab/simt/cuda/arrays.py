@@ -110,7 +110,6 @@ class DeviceArray(Copies, np.ndarray):
 
     @property
     def T(self) -> DeviceArray:
-        """A copy with rows and columns swapped."""
         return self.transpose()
 
     def split(self, section: int, stream: Any = 0) -> Iterator[DeviceArray]:

@@ -360,7 +360,6 @@ class Transfer:
         self.value = value
 
     def handed_over(self) -> Any:
-        """The array that the kernel works with."""
         return self.value
 
 

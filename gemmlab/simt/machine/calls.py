@@ -62,7 +62,6 @@ class Calls:
 
     @property
     def source(self) -> Source:
-        """The source of the function that is running."""
         return self.frames[-1].source
 
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:

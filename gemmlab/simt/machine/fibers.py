@@ -188,7 +188,6 @@ class Fibers:
             self.over.release()
 
     def _begin(self, fiber: Fiber) -> None:
-        """Run a fiber from the start to its end."""
         m = fiber.machine
         self.now = fiber
         m.go_on(Control([fiber.mask], [Frame(m.report.source, depth=0)]))
@@ -252,7 +251,6 @@ class Fibers:
         return None
 
     def _next_sure(self) -> Fiber | None:
-        """A fiber that can go on, if any."""
         if self.ready:
             return self.ready.popleft()
         if self.new:
@@ -321,7 +319,6 @@ class Fibers:
         return meeting.result
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
-        """Wait for the whole grid: `this_grid().sync()`."""
         if m.masks[-1] is False:
             return
         meeting = self._join((None, _moment(m), None), None, (m, sync))

@@ -112,7 +112,6 @@ class Awaited(Spin):
 
     @property
     def ready(self) -> bool:
-        """Whether the condition holds."""
         return self.condition()
 
     @property
@@ -289,7 +288,6 @@ class Loops:
         return load(array, index, line)
 
     def begin(self) -> None:
-        """Enter a loop."""
         self.masks.append(self.masks[-1])
         self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first))
 
@@ -407,7 +405,6 @@ class Loops:
         self.masks.drop(self.open[-1].depth + 1)
 
     def _turn(self, line: int) -> Loop:
-        """Count a turn of the innermost loop."""
         self.tally.tick(line, "inst_control")
         loop = self.open[-1]
         loop.turns, loop.line = loop.turns + 1, line

@@ -30,7 +30,6 @@ class Operations:
         self.tally, self.contract = tally, contract
 
     def binary(self, op: str, a: Any, b: Any, line: int) -> Any:
-        """`a op b` for each lane."""
         result = arithmetic.binary(op, a, b)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         if op in ("FloorDiv", "Mod") and result.dtype.kind in "iu":
@@ -42,7 +41,6 @@ class Operations:
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:
-        """`op a` for each lane."""
         result = arithmetic.unary(op, a)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         return result
@@ -52,7 +50,6 @@ class Operations:
         return not value if isinstance(value, bool) else ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
-        """A comparison for each lane."""
         try:
             kinds = a.dtype.kind + b.dtype.kind
         except AttributeError:
@@ -96,7 +93,6 @@ class Operations:
 
 
 def _not_compared(a: Any, b: Any) -> TypeError:
-    """The error of a comparison with what is no number."""
     for value in (a, b):
         if isinstance(value, NoNumber):
             value.refuse()

@@ -59,22 +59,18 @@ class Array:
 
     @property
     def dtype(self) -> np.dtype:
-        """The format of an element."""
         return self.buffer.dtype
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
         return self.buffer.itemsize
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> Any:
-        """Number of elements."""
         return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
 
     @property
@@ -83,7 +79,6 @@ class Array:
         return self.shadow is not None and self.shadow.written
 
     def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
-        """Another shape over the same memory."""
         return Array(
             self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
         )
@@ -122,7 +117,6 @@ class Records:
                 array.name = f"{name}.{field}"
 
     def field(self, name: str) -> Array:
-        """The array of one field."""
         if name not in self.fields:
             raise AttributeError(
                 f"{self.name} has no field {name!r}; use one of {', '.join(self.fields)}"

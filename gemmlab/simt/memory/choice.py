@@ -31,7 +31,6 @@ class Choice:
 
     @property
     def shape(self) -> tuple:
-        """The sizes of each lane's array."""
         return tuple(
             np.choose(self.which, sizes) if len(set(sizes)) > 1 else sizes[0]
             for sizes in zip(*(option.shape for option in self.options), strict=True)
@@ -39,7 +38,6 @@ class Choice:
 
     @property
     def size(self) -> Any:
-        """The number of elements of each lane's array."""
         return np.choose(self.which, [option.size for option in self.options])
 
     def in_turn(self, m: Batch) -> Iterator[tuple[Array, Mask]]:

@@ -124,6 +124,5 @@ def _counted(rule: Any, addresses: np.ndarray, on: np.ndarray, width: int) -> in
 
 @lru_cache(maxsize=1024)  # of this launch and of those to come
 def _of_a_block(rule: Any, addresses: bytes, on: bytes, width: int) -> int:
-    """Transactions of the warps of a block."""
     lanes = np.frombuffer(addresses, np.int64), np.frombuffer(on, bool)
     return _counted(rule, *(part.reshape(-1, transactions.WARP) for part in lanes), width)

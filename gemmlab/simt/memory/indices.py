@@ -154,7 +154,6 @@ def check_exact(
 
 
 def _asked_for(m: MemoryBatch, array: Array, parts: tuple, lane: tuple[int, int]) -> Element:
-    """The element that a lane asks for by the indices `parts`."""
     index = (None if isinstance(p, slice) else int(m.lanes.spread(p)[lane]) for p in parts)
     return Element(array.name, array.space, tuple(index))
 
@@ -170,7 +169,6 @@ class Place:
 
     @property
     def count(self) -> int:
-        """Elements that a lane accesses."""
         return self.operand.width(self.array.itemsize) // self.array.itemsize
 
 
@@ -188,7 +186,6 @@ class Wide(Array):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an access."""
         return self.width
 
 

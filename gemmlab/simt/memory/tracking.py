@@ -220,7 +220,6 @@ def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> str:
 
 
 def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
-    """The block and the thread of a lane of an access."""
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
     return int(m.lanes.blocks[row, 0]), thread
 

@@ -83,12 +83,10 @@ class Launch:
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
 
@@ -177,7 +175,6 @@ class Lanes:
         return position(thread, self.block)
 
     def block_at(self, block: int) -> Dim3:
-        """A block's place in the grid, from its linear index."""
         return position(block, self.grid)
 
     def thread_name(self, thread: int) -> str:
@@ -185,7 +182,6 @@ class Lanes:
         return short(self.thread_at(thread), self.block)
 
     def block_name(self, block: int) -> str:
-        """A block's place as messages write it."""
         return short(self.block_at(block), self.grid)
 
 
@@ -226,12 +222,10 @@ class IdentityCache:
         self.results: dict[tuple, tuple[Any, tuple]] = {}
 
     def get(self, objects: tuple) -> Any:
-        """The result for these objects, or None."""
         found = self.results.get(_key(objects))
         return None if found is None else found[0]
 
     def put(self, objects: tuple, result: Any) -> None:
-        """Keep the result for these objects."""
         if len(self.results) >= self.most:
             self.results.clear()
         self.results[_key(objects)] = result, objects

@@ -46,7 +46,6 @@ class Wrapped(np.ndarray):
 
 
 def _plain(value: Any) -> Any:
-    """A value without its exact value."""
     if isinstance(value, (tuple, list)):
         return type(value)(_plain(v) for v in value)
     return np.asarray(value) if isinstance(value, Wrapped) else value

@@ -27,7 +27,6 @@ class NoNumber:
         raise NotImplementedError
 
     def refuse(self, *args: object, **options: object) -> Any:
-        """Raise the error."""
         raise self.error()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = refuse

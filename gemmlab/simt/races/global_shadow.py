@@ -59,7 +59,6 @@ class Runs:
         return True
 
     def _meets(self, run: Run) -> slice:
-        """The runs that overlap with this one."""
         first = bisect_right(self.starts, run.start)
         if first and self.runs[first - 1].stop > run.start:
             first -= 1

@@ -98,7 +98,6 @@ class Visits:
         return number
 
     def lanes(self, touches: np.ndarray) -> np.ndarray:
-        """The lanes of touches."""
         return touches & self.low
 
     def moments(self, touches: np.ndarray) -> np.ndarray:

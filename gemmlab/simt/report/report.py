@@ -72,7 +72,6 @@ class Report:
         return InstructionCounters({k: v for k, v in total.items() if k not in TRANSACTIONS})
 
     def _total(self) -> Counter[str]:
-        """Totals over all lines, without zeros."""
         lines = [counts for file in self.by_file.values() for counts in file.values()]
         return sum(lines, Counter(self.launch))
 
@@ -280,7 +279,6 @@ class Listing:
     hazards: tuple[str, ...]
 
     def groups(self) -> list[tuple[str, list[Column]]]:
-        """The columns by their group, in order."""
         return [(k, list(g)) for k, g in itertools.groupby(self.columns, lambda c: c.group)]
 
     def __str__(self) -> str:

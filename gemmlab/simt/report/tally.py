@@ -59,7 +59,6 @@ class Tally:
         self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
 
     def counters(self, line: int) -> Counters:
-        """The counters of a line of the function that runs."""
         known = self.calls.frames[-1].counters
         counters = known.get(line)
         if counters is None:

@@ -68,7 +68,6 @@ class Flow:
         return sure
 
     def statement(self, node: ast.stmt, sure: frozenset[str]) -> Sure:
-        """The names that are sure after a statement."""
         if isinstance(node, ast.FunctionDef):
             self._inner(node, sure)
             return sure

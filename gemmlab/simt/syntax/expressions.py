@@ -329,7 +329,6 @@ class Expressions(Constants):
         return value.id if unsure else ""  # type: ignore[union-attr]
 
     def character(self, node: ast.Call) -> int:
-        """The number of the character in `ord("a")`."""
         given = [a.value if isinstance(a, ast.Constant) else None for a in node.args]
         if [isinstance(text, str) and len(text) for text in given] != [1]:
             raise self.refuse(node, ast.unparse(node), 'write one character, as in ord("a")')

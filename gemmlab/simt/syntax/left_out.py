@@ -231,7 +231,6 @@ class Flow:
         return known
 
     def statement(self, node: ast.stmt, known: Known) -> Known | None:
-        """The elements that are known after a statement; None where no thread goes on."""
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return self._assign(node, known)
         if isinstance(node, ast.If):

@@ -69,7 +69,6 @@ class Namespace:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows its own namespace of this name."""
         return numba_namespace(self._name)
 
 

@@ -331,7 +331,6 @@ class Directions:
         self.groups.add(at, lanes, group.steps)
 
     def _past(self, group: Group, lanes: np.ndarray) -> None:
-        """Let lanes go on behind the instruction."""
         self.on(group, group.at + 1, lanes)
 
     def _target(self, instruction: Instruction) -> int:
@@ -432,7 +431,6 @@ class Directions:
             self._go_on(group, gone)
 
     def _go_on(self, group: Group, lanes: np.ndarray) -> None:
-        """Let lanes go on that waited."""
         for at in np.unique(self.returns[lanes]):
             self.on(group, int(at), lanes & (self.returns == at))
 

@@ -261,7 +261,6 @@ def counters(visits: Iterable[Visit]) -> TransactionCounters:
 
 
 def _counted(cost: Cost) -> dict[str, int]:
-    """Return what one access adds to the counters."""
     requests = {f"{cost.space}_{cost.op}_requests": len(cost.warps)}
     match cost.space, cost.op:
         case "global", _:

@@ -88,7 +88,6 @@ class Memory:
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
-    """Return the array that owns the bytes."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
