@@ -11,7 +11,7 @@ from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
-from gemmlab.model.roofline import clocks, intensities
+from gemmlab.model.limiter import clocks, intensities
 from gemmlab.plots import number, si
 from gemmlab.plots.roofline import NAMES
 from gemmlab.plots.shared import style

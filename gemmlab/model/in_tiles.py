@@ -15,7 +15,7 @@ import numpy as np
 
 from gemmlab.device import Device, architecture
 from gemmlab.formats import TENSOR_FORMATS, number_format
-from gemmlab.model import bounds, occupancy, roofline
+from gemmlab.model import bounds, limiter, occupancy
 from gemmlab.model.quantization import Quantization, Tile, quantization, sums_fit
 from gemmlab.problem import Gemm, Product
 from gemmlab.tiling import WARP
@@ -111,7 +111,7 @@ def tile_efficiency(tile: Tile, dtype: str, device: Device) -> float:
     {(128, 256): 1.0, (256, 64): 1.0, (128, 64): 0.89, (64, 64): 0.67}
     """
     found = tile_intensity(tile, dtype, feed(device, dtype))
-    roofs = roofline.slopes(device, dtype)
+    roofs = limiter.slopes(device, dtype)
     return min(1.0, *(found[level] / roofs[level].ridge for level in found if level in roofs))
 
 

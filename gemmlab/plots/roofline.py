@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from gemmlab.device import LEVELS, Device
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
-from gemmlab.model.roofline import clocks, intensities, slopes
+from gemmlab.model.limiter import clocks, intensities, slopes
 from gemmlab.plots.shared import style
 
 # From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].

@@ -28,7 +28,7 @@ from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_m
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.lanes import Dim3, Launch
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
 from gemmlab.simt.syntax.rewrite import SOURCE, Program

@@ -17,8 +17,7 @@ import numpy as np
 
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.access import each_element
-from gemmlab.simt.memory.array import Array, Record, Records, row_major
-from gemmlab.simt.memory.choice import Choice
+from gemmlab.simt.memory.array import Array, Choice, Record, Records, row_major
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.values import NUMBER, Cast, shown
 from gemmlab.simt.syntax.source import unsupported

@@ -16,8 +16,7 @@ import numpy as np
 from gemmlab.model.counters import Counters
 from gemmlab.simt.builtins import functions, warps
 from gemmlab.simt.builtins.batch import BuiltinBatch
-from gemmlab.simt.memory.array import Array, Records
-from gemmlab.simt.memory.choice import Choice, merged
+from gemmlab.simt.memory.array import Array, Choice, Records, merged
 from gemmlab.simt.numbers import overflow, values
 from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown

@@ -24,7 +24,7 @@ from gemmlab.simt.machine.calls import Frame
 from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Control, Machine, count_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
-from gemmlab.simt.memory.choice import merged
+from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers.lanes import without
 from gemmlab.simt.syntax.source import unsupported
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.memory.choice import merged
+from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, shown, truth

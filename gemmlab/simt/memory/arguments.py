@@ -10,7 +10,7 @@ import numpy as np
 from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers.values import like, number
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow
 
 
 class Argument:

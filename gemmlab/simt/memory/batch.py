@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gemmlab.simt.numbers.lanes import IdentityCache, Lanes, Launch, Mask, Masks
-from gemmlab.simt.races import hazards, shared_shadow, visits
+from gemmlab.simt.races import hazards, memories, visits
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.syntax.source import Source
 
@@ -72,7 +72,7 @@ class Held(Protocol):
 
     shared: dict[tuple, Any]
     static_bytes: int
-    dynamic: shared_shadow.SharedShadow | None
+    dynamic: memories.SharedShadow | None
     watchers: list[Callable]
     again: IdentityCache
     located: IdentityCache

@@ -11,12 +11,11 @@ import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.simt.memory import access
-from gemmlab.simt.memory.array import Array, Record, Records, row_major
+from gemmlab.simt.memory.array import Array, Choice, Record, Records, chosen, row_major
 from gemmlab.simt.memory.batch import MemoryBatch
-from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.numbers.lanes import IdentityCache, Mask, both, either
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, as_dtype, number, shown
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import SharedShadow
 from gemmlab.simt.syntax.source import unsupported
 
 
