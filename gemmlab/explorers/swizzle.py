@@ -68,7 +68,8 @@ class Swizzle(Explorer):
         self.counted = self.predicted = 0.0
         self.wavefronts = 0
         self.kernel = dropdown("kernel", list(PLACED), kernel)
-        self.length = dropdown("row of A's tile", _lengths(), length)
+        lengths = [(f"{n} elements, {2 * n} bytes", n) for n in LENGTHS]
+        self.length = dropdown("row of A's tile", lengths, length)
         self.piece = dropdown("marked piece", _pieces(length), piece)
         for control in (self.length, self.piece):
             control.style.description_width = "8em"
@@ -160,10 +161,6 @@ class Swizzle(Explorer):
         """Keep the piece where the new row has it."""
         with self.together():
             offer(self.piece, dict(_pieces(self.length.value)), self.piece.value)
-
-
-def _lengths() -> list[tuple[str, int]]:
-    return [(f"{n} elements, {2 * n} bytes", n) for n in LENGTHS]
 
 
 def _pieces(length: int) -> list[tuple[str, int]]:

@@ -127,7 +127,10 @@ class Timeline(Explorer):
         )
         self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
         self.start = Number("from cycle", start, STARTS, least=0)
-        self.cycle = _slider("cycle", cycle, SHOWN - 1)
+        wide = {"width": "24em", "max_width": "100%"}
+        self.cycle = widgets.IntSlider(
+            cycle, 0, SHOWN - 1, description="cycle", style=NAMES, layout=wide
+        )
         warps = self._warps(rung(kernel))
         if warp not in warps:
             raise ValueError(f"warp={warp!r} is not shown; use one of {warps}")
@@ -275,12 +278,6 @@ def _slot(found: Steps, window: Window, at: int, cycle: int) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
-
-
-def _slider(name: str, value: int, most: int) -> widgets.IntSlider:
-    return widgets.IntSlider(
-        value, 0, most, description=name, style=NAMES, layout={"width": "24em", "max_width": "100%"}
-    )
 
 
 def _within(name: str, value: int, most: int) -> None:

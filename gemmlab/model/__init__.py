@@ -180,14 +180,10 @@ def _times(
         times["latency"] = max(times["latency"], *on_sm.values())
         times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
     if device.l2_bandwidth:
-        times["l2"] = work.l2_bytes / _l2_bandwidth(work, device)
+        # L2 gives more where the TMA copies, for which lines come whole.
+        by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
+        times["l2"] = work.l2_bytes / (by_tma or device.l2_bandwidth)
     return times
-
-
-def _l2_bandwidth(work: Work, device: Device) -> float:
-    """L2 gives so much at most [B/s]: more where the TMA copies, for which lines come whole."""
-    by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
-    return by_tma or device.l2_bandwidth
 
 
 def _latency(work: Work, launch: _Launch, device: Device) -> float:

@@ -186,16 +186,13 @@ def sharing(kernel: str, problem: Gemm, device: Device, tiling: Tiling) -> Shari
     of_steps = {name: whole.times[name] * longest / unsplit for name in ("math", "l1")}
     product = float(slowest({**whole.times, **of_steps}))
     if kernel == "split_k_atomics":
-        return Sharing(blocks, rounds, longest, 0, product, _additions(problem, device, tiling))
+        # A launch scales C, and each sum of each part is an addition in L2.
+        scaled, rate = device.launch_interval or 0.0, device.l2_additions or float("inf")
+        additions = scaled + tiling.split * problem.m * problem.n / rate
+        return Sharing(blocks, rounds, longest, 0, product, additions)
     stored = pieces * bm * bn * number_format(problem.accumulate).bytes
     sums = float(adding_up(stored, device)) if stored else 0.0
     return Sharing(blocks, rounds, longest, stored, product, sums)
-
-
-def _additions(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """Time of a launch that scales C, and of an addition in L2 for each sum of each part [s]."""
-    rate = device.l2_additions or float("inf")
-    return (device.launch_interval or 0.0) + tiling.split * problem.m * problem.n / rate
 
 
 def _parts(tiles: int, steps: int, split: int) -> tuple[int, int]:

@@ -300,20 +300,17 @@ def staged(
     counters["barriers"] = barriers * blocks
     executed = flops or {problem.accumulate: tiling.padded_flops(problem)}
     lane_bytes = counters.pop("lane_bytes", 0)  # where threads load at all
+    of_c = sum(update[f"global_{op}_sectors"] for op in OPS)
     return Work(
         l1_wavefronts=counters.pop("l1_cycles")
         + counters["shared_load_wavefronts"]
         + counters["shared_store_wavefronts"],
         counters=counters,
         flops=executed,
-        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
+        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + of_c),
         chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
         instructions=0 if flops else instructions(*executed.values(), lane_bytes),
     )
-
-
-def _of_c(update: Counter[str]) -> int:
-    return sum(update[f"global_{op}_sectors"] for op in OPS)
 
 
 def _distinct(problem: Gemm, tiling: Tiling) -> int:

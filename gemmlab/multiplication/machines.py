@@ -127,8 +127,8 @@ class Planning:
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
         kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
-        if step.shared_bytes:
-            _allow(compiled, step.shared_bytes)
+        if step.shared_bytes:  # more than 48 KB a block is for those who ask
+            allow_shared(compiled.library.get_cufunc(), detect(), step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
         self.works.append(Launch(name, compiled, plans.function_of(compiled), size, first))
@@ -176,8 +176,3 @@ def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tup
     """A kernel for Numba to compile, made once for these arguments, and its name."""
     bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
     return numba_cuda().jit(**bounds)(kernel), kernel.__name__
-
-
-def _allow(compiled: Any, shared_bytes: int) -> None:
-    """Let a kernel be launched with more than 48 KB of shared memory a block."""
-    allow_shared(compiled.library.get_cufunc(), detect(), shared_bytes)

@@ -184,7 +184,8 @@ def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
     cells[:shown][found.fetched[:shown]] = FETCHED
     for (row, column), users in found.users.items():
         if row < shown:
-            cells[row, column] = _shade(users[0], top)
+            # From dark to light by the lane or the warp, without the darkest.
+            cells[row, column] = MAP(0.15 + 0.85 * users[0] / max(top, 1))[:3]
     artists.image.set_data(cells)
     artists.image.set_extent((-0.5, COLUMNS - 0.5, max(shown, 1) - 0.5, -0.5))
 
@@ -222,11 +223,6 @@ def _rule(artists: AccessArtists, shown: int, columns: range, sectors: bool) -> 
     step = SECTOR // WORD if sectors else COLUMNS
     thick = [1.4 if x % step == 0 else 0.4 for x in edges]
     artists.rules.set_linewidths([0.4] * len(across) + thick)
-
-
-def _shade(user: int, top: int) -> tuple[float, ...]:
-    """The colour of a lane or a warp: from dark to light, without the darkest."""
-    return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
 
 
 def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> str:

@@ -74,7 +74,11 @@ def streams(
     stored : the `Level` of what is stored
     """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
-    cached = [_is_cached(i.opcode) for i in listing.instructions]
+    # A load looks into L1, except one that others must see at once.
+    cached = [
+        i.opcode.startswith(("LDG", "LD.")) and "STRONG" not in i.opcode
+        for i in listing.instructions
+    ]
     for visit in visits:
         cache.round += 1
         length = visit.stop - visit.start
@@ -113,11 +117,6 @@ def streams(
         Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8), whole[4], whole[5])
         for whole in (np.concatenate(part, axis=1) for part in parts if part)
     ]
-
-
-def _is_cached(opcode: str) -> bool:
-    """Say whether a load looks into L1; one that others must see at once does not."""
-    return opcode.startswith(("LDG", "LD.")) and "STRONG" not in opcode
 
 
 def _asked(cost: Cost, cache: L1 | None) -> tuple[np.ndarray, np.ndarray]:

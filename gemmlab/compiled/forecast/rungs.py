@@ -9,7 +9,7 @@ choice there would always be room, since of an FMA's three operands most come fr
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -160,7 +160,8 @@ def forecast_rung(
     runs = _simulated(problem, executed)
     share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
     found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
-    most = busiest(device, share, _ends(found, list(runs), problem.k))
+    ends = extended([np.sort(f.result.block_ends) for f in found], list(runs), problem.k)
+    most = busiest(device, share, ends)
     if most != share.blocks:
         found = [forecast(run, effects=effects, most=most, use=use) for run in runs.values()]
     times = {
@@ -178,12 +179,6 @@ def forecast_rung(
     # On a line through two short products a long one may take less than its Tensor Cores are busy.
     times["sm"] *= max(1.0, busy / cycles)
     return replace(found[-1], times=times, tensor_use=min(1.0, busy / cycles))
-
-
-def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
-    """Return when the blocks of an SM end at `k`, from runs that are shorter."""
-    ends = [np.sort(f.result.block_ends) for f in found]
-    return extended(ends, sizes, k)
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:

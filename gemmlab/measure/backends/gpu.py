@@ -86,17 +86,14 @@ class Runner:
         self.cuda, self.device = numba_cuda(), detect()
         self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.result = kernel.result(problem, tiling, matrices.c)
-        self.workspace, self.poison = self._workspace()
+        # What the arrays that the launches share hold before the check, and these arrays.
+        self.poison = checking.workspace(kernel, problem, tiling)
+        self.workspace = tuple(map(self.cuda.to_device, self.poison))
         self.scratch = kernel.scratch(problem, tiling, *self.workspace)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
-
-    def _workspace(self) -> tuple[tuple, tuple]:
-        """The arrays that the launches share, and what they hold before the check."""
-        poison = checking.workspace(self.kernel, self.problem, self.tiling)
-        return tuple(map(self.cuda.to_device, poison)), poison
 
     def _arguments(self, problem: Gemm) -> tuple:
         alpha, beta = problem.scalars()

@@ -23,7 +23,6 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.tracking import track_shared
 from gemmlab.simt.numbers.lanes import Lanes, Mask, both, without
-from gemmlab.simt.races.hazards import Touch
 from gemmlab.simt.races.release import Releases
 
 UNIT = 16  # bytes: the least that the TMA copies or `wgmma` multiplies
@@ -219,14 +218,10 @@ class UnderWay:
         self, m: MemoryBatch, kind: str, line: int, op: str, place: Any, text: str, thread: int,
         found: Operation,
     ) -> None:  # fmt: skip
-        other = self.touch_of(m, found)
+        lane = int(self.lanes.blocks[0, 0]), found.thread
+        other = m.findings.touch(found.op, found.line, lane)
         lanes = self.lanes.thread == thread
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
-
-    def touch_of(self, m: MemoryBatch, operation: Operation) -> Touch:
-        """A hazard shows an operation as this touch of an element."""
-        lane = int(self.lanes.blocks[0, 0]), operation.thread
-        return m.findings.touch(operation.op, operation.line, lane)
 
     # Registers
 

@@ -141,9 +141,10 @@ class Report:
                                           and h.line == line))
                 for line in {h.line for h in self.hazards}
             }  # fmt: skip
+            dedented = textwrap.dedent("\n".join(source.lines)).split("\n")
             rows = tuple(
-                Row(line, code, counts.get(line, Counters()), marks.get(line, ()))
-                for line, code in enumerate(_dedented(source.lines), source.first_line)
+                Row(line, code.rstrip(), counts.get(line, Counters()), marks.get(line, ()))
+                for line, code in enumerate(dedented, source.first_line)
             )
             parts.append((source.tree.name, rows))
         some = [row.counts for _, rows in parts for row in rows]
@@ -384,12 +385,6 @@ _RULE = f"border-bottom:{_LINE};"
 _EDGE = {False: "", True: f"border-left:{_LINE};"}
 # Vermilion of the Okabe-Ito palette, thin enough for black and for white text; the mark says why.
 _HAZARD = "background:rgba(213,94,0,.22)"
-
-
-def _dedented(lines: tuple[str, ...]) -> list[str]:
-    """The lines without the margin that they have in common."""
-    margin = min([len(x) - len(x.lstrip()) for x in lines if x.strip()])
-    return [line[margin:].rstrip() for line in lines]
 
 
 def _folded(code: str) -> list[str]:

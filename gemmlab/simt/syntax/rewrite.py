@@ -174,7 +174,8 @@ class Statements(Expressions):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """A function that the kernel defines: it sees the kernel's variables."""
         names = self.parameters(node)
-        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_read(n)}
+        own_names = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+        own = {n.id for n in own_names if not isinstance(n.ctx, ast.Load)}
         outer = self.locals, self.unsure
         self.locals, self.unsure = self.locals | own | set(names), assigned.unsure(node)
         self.outer_reads = self.outer_reads | self.unsure.outer
@@ -205,10 +206,6 @@ class Statements(Expressions):
         text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
         values = ast.Constant(kind.__name__), ast.Constant(text), ast.Constant(False)
         return ast.Expr(on_machine("branches.fail", *values))
-
-
-def _is_read(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Load)
 
 
 def _text(message: ast.expr | None) -> str:

@@ -122,7 +122,8 @@ class Source:
             for target in n.targets
             if isinstance(target, ast.Name)
         }
-        atomics = [n for n in calls if _is_atomic(n.func)]
+        # The functions of `cuda.atomic` store to their first argument alone.
+        atomics = [n for n in calls if ast.unparse(n.func).startswith("cuda.atomic.")]
         updated = {_root(n.args[0]) for n in atomics if n.args}
         arguments = [
             a
@@ -134,11 +135,6 @@ class Source:
         if stored | updated <= parameters | made and not passed & parameters:
             return (stored | viewed | updated) & parameters
         return parameters
-
-
-def _is_atomic(function: ast.expr) -> bool:
-    """Whether a call is of `cuda.atomic`, whose functions store to their first argument alone."""
-    return ast.unparse(function).startswith("cuda.atomic.")
 
 
 def _root(node: ast.expr) -> str:
