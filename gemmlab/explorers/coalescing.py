@@ -23,7 +23,7 @@ ALL = np.ones(transactions.WARP, bool)
 
 
 def copy(stride: int, offset: int) -> Callable:
-    """The kernel that is counted: lane i loads element stride · i + offset."""
+    """Return the kernel that is counted: lane i loads element stride · i + offset."""
 
     def kernel(x, y):
         i = cuda.grid(1)

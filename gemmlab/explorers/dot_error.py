@@ -41,7 +41,7 @@ APART = 0.055  # of the height of the axes: names at lines that are nearer would
 
 
 def errors(way: str, dtype: str, arch: str, values: str) -> np.ndarray:
-    """(sum − exact) / Σ |a_i·b_i| of dot products of each length, (lengths, DOTS).
+    """Return (sum − exact) / Σ |a_i·b_i| of dot products of each length, (lengths, DOTS).
 
     The operands are normal, or the magnitudes of such; the Tensor Core is emulated to the bit.
     """
@@ -63,7 +63,7 @@ def _errors(way: str, dtype: str, arch: str, values: str) -> np.ndarray:
 
 
 def ways(dtype: str) -> list[str]:
-    """The ways of summing that operands of this format can take."""
+    """Return the ways of summing that operands of this format can take."""
     return [w for w in ACCUMULATIONS if w != "float16" or dtype == "float16"]
 
 

@@ -64,7 +64,7 @@ class Fragments:
 
 
 def described(layout: Layout) -> dict[str, object]:
-    """A layout as the script takes it: its sizes, and what each bit adds.
+    """Return a layout as the script takes it: its sizes, and what each bit adds.
 
     steps : for matrix, row and column, as `Layout.steps`
     halves : whether two elements share a 32-bit register
@@ -87,7 +87,7 @@ def described(layout: Layout) -> dict[str, object]:
 
 
 def title(layout: Layout) -> str:
-    """An operand as the list of operands names it.
+    """Return an operand as the list of operands names it.
 
     >>> title(fragments.layout("wmma.m16n16k16", "A", arch="sm_70", major="col"))
     'A: f16, stored by columns, sm_70'

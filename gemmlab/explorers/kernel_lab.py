@@ -187,7 +187,7 @@ class KernelLab(running.Runner):
         return "\n".join(filter(None, [running.observed(latest, p, target), *more]))
 
     def _rows(self, place: Place, target: Device) -> list[Row]:
-        """The kernels beside each other: what was observed of each, and what is predicted."""
+        """Give the kernels beside each other: what was observed of each, and what is predicted."""
         had = {
             (m.kernel, m.tiling): m
             for m in self._all(target, place.backend)

@@ -81,7 +81,7 @@ class Memories(Explorer):
 
 
 def describe(p: Prediction, target: Device, measurement: Measurement | None) -> str:
-    """The clocks of a kernel from the longest to the shortest, and the recorded time."""
+    """Return the clocks of a kernel from the longest to the shortest, and the recorded time."""
     found, intensity = clocks(p, target), intensities(p)
     order = sorted(found, key=found.__getitem__, reverse=True)
     longest = found[order[0]]

@@ -42,7 +42,7 @@ class Scale:
 
 
 def scale(name: str) -> Scale:
-    """The scale of a device; "small" is a GPU of 8 SMs, on which kernels are simulated."""
+    """Return the scale of a device; "small" is a GPU of 8 SMs, on which kernels are simulated."""
     if name == SMALL:
         target = replace(load_device("h200"), name=SMALL, title="a small GPU of 8 SMs", sms=8)
         tiles = tuple((side, side) for side in (4, 8, 16))
@@ -70,7 +70,7 @@ def counted(problem: Gemm, side: int) -> int:
 
 
 def share_counted(problem: Gemm, tile: Tile, target: Device) -> float:
-    """The share of the FMA units' time in which C gets a product that it needs, by counting.
+    """Return the share of the FMA units' time in which C gets a product that it needs, by counting.
 
     Tiles are equal, and the SM that has most of them ends last.
     """
@@ -235,7 +235,7 @@ def _names(tiles: Sequence[Tile]) -> list[tuple[str, Tile]]:
 
 
 def _sizes(here: Scale, p: Gemm, tile: Tile) -> np.ndarray:
-    """The n of a curve: each end of a tile and the column after it, through some waves."""
+    """Return the n of a curve: each end of a tile and the column after it, through some waves."""
     columns = here.device.sms / -(-p.m // tile[0]) * tile[1]  # of a wave
     last = min(here.stops["n"][-1], int(max(WAVES * columns, 4 * tile[1], 1.1 * p.n)))
     ends = np.arange(tile[1], last + 1, tile[1])

@@ -31,7 +31,7 @@ def parts(form: Format) -> list[str]:
 
 
 def digits(x: float, form: Format) -> str:
-    """The bits of a number of the format, without those that do not count.
+    """Return the bits of a number of the format, without those that do not count.
 
     >>> digits(1.5, FORMATS["bfloat16"])
     '0011111111000000'

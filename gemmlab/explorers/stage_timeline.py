@@ -21,7 +21,7 @@ SHOWN = 16_000  # cycles
 
 @lru_cache(maxsize=8)
 def found(name: str) -> Ring:
-    """The ring of a rung's block, from its compiled code."""
+    """Return the ring of a rung's block, from its compiled code."""
     from gemmlab.compiled.forecast.whole_gpu import sm_facts
 
     executed = rung(name).executed

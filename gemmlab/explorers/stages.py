@@ -37,7 +37,7 @@ TILES = {
 
 
 def ringed(block: tuple[int, int, int], stages: int) -> Tiling:
-    """The tiling with this block's tile and so many stages."""
+    """Return the tiling with this block's tile and so many stages."""
     one = TILES[block]
     return Tiling(one.block, one.thread, stages, one.warp)
 
@@ -168,7 +168,7 @@ class Stages(running.Runner):
         return "\n".join([_ring(one), self._launch(chosen), self._ran(chosen, run)])
 
     def _pipeline(self, chosen: Tiling, multiply: float | None = None) -> Pipeline:
-        """The loop of one block, with products at best, or of `multiply` cycles."""
+        """Return the loop of one block, with products at best, or of `multiply` cycles."""
         return pipeline_of(KERNEL, self.device, chosen, PROBLEM, multiply)
 
     def _known(self, chosen: Tiling) -> Code | None:

@@ -35,7 +35,7 @@ A_AT, B_AT, C_AT = (layout("m16n8k16", operand).element for operand in "ABC")
 
 
 def build(policy: Policy) -> Callable:
-    """The kernel (A, B, C) that stores A·B in C; all are float32, k a multiple of 16.
+    """Return the kernel (A, B, C) that stores A·B in C; all are float32, k a multiple of 16.
 
     One warp on Tensor Cores, a thread for each element on CUDA cores. It does what
     `numerics.emulated_matmul` says, in the same order: to the bit.
@@ -113,7 +113,7 @@ def _by_products(policy: Policy) -> Callable:
 
 
 def simulated(policy: Policy, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A·B, (16, 8), by the kernel on the simulator."""
+    """Return A·B, (16, 8), by the kernel on the simulator."""
     c = np.full((M, N), np.nan, np.float32)
     block = (N, M) if policy.mma is None else (32,)
     with np.errstate(all="ignore"):  # beyond the range of float16
@@ -152,7 +152,7 @@ def bound(policy: Policy, a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _of_sums(policy: Policy, k: int) -> float:
-    """The bound of the main products' sum, relative to their magnitudes."""
+    """Return the bound of the main products' sum, relative to their magnitudes."""
     if policy.one_sum:
         return tensor_core_bound(policy.products * k)
     if not policy.outside:
@@ -178,7 +178,7 @@ ROOM = 2.0**8  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
-    """A (16, k) and B (k, 8): normal numbers, or their magnitudes, times 2^size."""
+    """Return A (16, k) and B (k, 8): normal numbers, or their magnitudes, times 2^size."""
     rng = np.random.default_rng(k)
     a, b = rng.standard_normal((M, k)), rng.standard_normal((k, N))
     if values == "positive":
@@ -187,7 +187,7 @@ def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def policy(unit: str, products: int, scale: int, every: int) -> Policy:
-    """The policy that the controls ask for: the scale is 2^scale, `every` 0 means inside."""
+    """Return the policy that the controls ask for: the scale is 2^scale, `every` 0 means inside."""
     if UNITS[unit] == "simt":
         return POLICIES["simt"]
     scale = scale if products > 1 else 0  # there is no low part
@@ -196,7 +196,7 @@ def policy(unit: str, products: int, scale: int, every: int) -> Policy:
 
 @cache
 def emulated(chosen: Policy, k: int, size: int, values: str) -> float:
-    """The error of the emulated product, as `error` has it."""
+    """Return the error of the emulated product, as `error` has it."""
     a, b = operands(k, size, values)
     return error(emulated_matmul(a, b, chosen), a, b)
 
@@ -214,7 +214,7 @@ def limit(chosen: Policy, k: int, size: int, values: str) -> float:
 
 
 def error(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """The largest |C − A·B| / |A||B| of all elements."""
+    """Return the largest |C − A·B| / |A||B| of all elements."""
     return backward_error(c, a.astype(np.float64) @ b.astype(np.float64), a, b)
 
 
@@ -343,7 +343,7 @@ def _slider(name: str, options: Sequence[int], value: int) -> widgets.SelectionS
 
 
 def _shown(value: float) -> float:
-    """An error as it is drawn: at the upper edge where there is no number."""
+    """Return an error as it is drawn: at the upper edge where there is no number."""
     return float(np.clip(value, LEAST, MOST))
 
 

@@ -21,7 +21,7 @@ SMALLEST, LARGEST = 7, 13  # 2^7 = 128, 2^13 = 8192
 
 
 def tiling(tm: int, tn: int) -> Tiling:
-    """The tiling of 16×16 threads with tm×tn elements each."""
+    """Return the tiling of 16×16 threads with tm×tn elements each."""
     return Tiling(block=(THREADS * tm, THREADS * tn, STEP), thread=(tm, tn))
 
 

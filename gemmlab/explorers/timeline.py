@@ -81,7 +81,7 @@ def rung(name: str) -> Rung:
 
 @lru_cache(maxsize=128)
 def simulated(name: str, left_out: str) -> Steps:
-    """The steps of a rung without the effect of this name in `LEFT_OUT`."""
+    """Return the steps of a rung without the effect of this name in `LEFT_OUT`."""
     from gemmlab.compiled.forecast.steps import steps
     from gemmlab.compiled.sm.streams import Effects
 

@@ -31,7 +31,7 @@ SINCE_VOLTA = (  # what is the same on all GPUs
 
 @cache
 def detect() -> Device:
-    """The machine this Python runs on: its GPU if one works, else its CPU.
+    """Return the machine this Python runs on: its GPU if one works, else its CPU.
 
     A GPU that has a file is described by it; another one by what its driver says. Never raises.
     """
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def processor_name() -> str:
-    """The processor's name as the operating system gives it."""
+    """Return the processor's name as the operating system gives it."""
     with contextlib.suppress(Exception):
         if sys.platform == "win32":
             import winreg

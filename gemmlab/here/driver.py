@@ -89,7 +89,7 @@ def gpu_status() -> GpuStatus:
 
 
 def _driver() -> GpuStatus:
-    """The first GPU as its driver describes it, or why there is none."""
+    """Return the first GPU as its driver describes it, or why there is none."""
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -128,7 +128,7 @@ def _ask(cuda: ctypes.CDLL, driver: str | None) -> GpuStatus:
 
 
 def _driver_version() -> str | None:
-    """The version of the NVIDIA driver, as in "580.65.06", from its management library."""
+    """Return the version of the NVIDIA driver, as in "580.65.06", from its management library."""
     with contextlib.suppress(Exception):
         nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
         text = ctypes.create_string_buffer(96)
@@ -138,7 +138,7 @@ def _driver_version() -> str | None:
 
 
 def package_version(name: str) -> str | None:
-    """The installed version of a Python package, None if it is not installed."""
+    """Return the installed version of a Python package, None if it is not installed."""
     from importlib import metadata  # a tenth of gemmlab's import time, so only when asked
 
     try:
@@ -194,7 +194,7 @@ def _quiet() -> Iterator[None]:
 
 
 def one_line(error: BaseException, width: int = 200) -> str:
-    """An exception in one line: its type and message, at most ``width`` characters."""
+    """Return an exception in one line: its type and message, at most ``width`` characters."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= width else text[: width - 3] + "..."
 
@@ -222,7 +222,7 @@ def tool(name: str) -> Path:
 
 
 def tool_version(name: str) -> str:
-    """The version of "ptxas" or "nvdisasm", "13.0.88" say."""
+    """Return the version of "ptxas" or "nvdisasm", "13.0.88" say."""
     return re.search(r"\bV([\d.]+\d)", run(name, "--version").stdout)[1]
 
 
@@ -248,7 +248,7 @@ def stamp(*names: str) -> dict[str, str]:
 
 
 def version(package: str) -> str:
-    """The version of an installed package, or "not installed"."""
+    """Return the version of an installed package, or "not installed"."""
     return package_version(package) or NOT_INSTALLED
 
 

@@ -19,7 +19,7 @@ from gemmlab.numerics.tensor_cores import nan_word
 
 
 def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
-    """The bits of `x` rounded to `dtype`: 16 of them, or 32 for tf32."""
+    """Return the bits of `x` rounded to `dtype`: 16 of them, or 32 for tf32."""
     form, nan = FORMATS[dtype], np.isnan(x)
     words = encode(round_to(np.where(nan, np.float32(0), x), dtype, rounding), dtype)
     if dtype == "tf32" and rounding == "RNA":
@@ -30,17 +30,17 @@ def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
 def pair_meaning(
     dtype: str, rounding: str, low: np.ndarray, high: np.ndarray, *, arch: str
 ) -> np.ndarray:
-    """A word (…, 32, 1) of two numbers."""
+    """Return a word (…, 32, 1) of two numbers."""
     return packed(np.concatenate([rounded(x, dtype, rounding) for x in (low, high)], axis=-1))
 
 
 def single_meaning(dtype: str, rounding: str, x: np.ndarray, *, arch: str) -> np.ndarray:
-    """A number of the format, in its carrier."""
+    """Return a number of the format, in its carrier."""
     return rounded(x, dtype, rounding).view(FORMATS[dtype].carrier)
 
 
 def unpack_meaning(what: str, word: np.ndarray, *, arch: str) -> np.ndarray:
-    """The two float32 (…, 32, 2) of a word; of a NaN in float16, the canonical one."""
+    """Return the two float32 (…, 32, 2) of a word; of a NaN in float16, the canonical one."""
     values = numbers(word, what).astype(np.float32)
     if what == "bfloat16x2":
         return values

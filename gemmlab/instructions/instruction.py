@@ -25,7 +25,7 @@ class KernelFunction:
 
 
 def named_in(module: dict[str, Any]) -> list[str]:
-    """The names by which a module has functions that kernels call, for its `__all__`."""
+    """Return the names by which a module has functions that kernels call, for its `__all__`."""
     return [name for name, value in module.items() if isinstance(value, KernelFunction)]
 
 
@@ -56,7 +56,7 @@ class Registers:
         return "iu" if self.carrier == words.WORD else "if"
 
     def refusal(self, given: object) -> str:
-        """The message for an argument that is something else than these registers."""
+        """Return the message for an argument that is something else than these registers."""
         held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
         of, many = words.of_one(self.dtype)
@@ -89,7 +89,7 @@ class Memory:
         return self.bytes or self.elements * itemsize
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """The reason why elements of this size and NumPy kind cannot be accessed, or None."""
+        """Give the reason why elements of this size and NumPy kind cannot be accessed, or None."""
         if kind not in "iuf":
             return f"takes an array of integers or floats, not of {dtype}"
         size = self.width(itemsize)
@@ -239,7 +239,7 @@ class Instruction(KernelFunction):
         )
 
     def refusal(self, capability: Capability) -> str | None:
-        """The reason why a GPU of this compute capability cannot execute it, or None.
+        """Return the reason why a GPU of this compute capability cannot execute it, or None.
 
         >>> from gemmlab.instructions import cp_async_16
         >>> cp_async_16.refusal((7, 5))

@@ -51,7 +51,7 @@ def mma_meaning(
 
 
 def fragment(shape: str, operand: str, form: Format) -> Registers:
-    """The registers of an operand of a matrix instruction."""
+    """Return the registers of an operand of a matrix instruction."""
     elements = layout(shape, operand, form.ptx).registers  # as many on every architecture
     what = held(form)
     return Registers(operand.lower(), what, elements // per_register(what))
@@ -107,7 +107,7 @@ def load_meaning(what: str, values: np.ndarray, *, arch: str) -> np.ndarray:
 
 
 def store_meaning(what: str, d: np.ndarray, *, arch: str) -> np.ndarray:
-    """A lane's elements in their order (…, 32, count), from registers that hold `what`."""
+    """Return a lane's elements in their order (…, 32, count), from registers that hold `what`."""
     return numbers(d, what)
 
 
@@ -178,7 +178,7 @@ def ldmatrix_meaning(count: int, trans: str, rows: np.ndarray, *, arch: str) -> 
 
 
 def stmatrix_meaning(count: int, trans: str, values: np.ndarray, *, arch: str) -> np.ndarray:
-    """The rows (…, 32, 4 words) that lanes write, from registers (…, 32, count)."""
+    """Return the rows (…, 32, 4 words) that lanes write, from registers (…, 32, count)."""
     matrices = layout(f"ldmatrix.x{count}{trans}", "A").gather(halves(values))
     rows = np.zeros((*values.shape[:-1], 4), np.uint32)
     rows[..., : ROWS * count, :] = packed(matrices).reshape(*values.shape[:-2], ROWS * count, 4)

@@ -97,7 +97,7 @@ shared_view = SharedView()
 
 
 def takes_constant(function: object) -> bool:
-    """Whether the first argument must be known when the kernel is compiled."""
+    """Say whether the first argument must be known when the kernel is compiled."""
     if isinstance(function, Instruction):
         return any(isinstance(operand, Literal) for operand in function.operands[:1])
     return function is shared_view

@@ -65,7 +65,7 @@ class TensorMap:
 
 
 def tensor_map(array: Any, rows: int) -> Any:
-    """The map of a matrix for boxes of so many rows, where the matrix is: on the GPU, or here.
+    """Give the map of a matrix for boxes of so many rows, where the matrix is: on the GPU, or here.
 
     array : (m, n) with contiguous rows, of NumPy or in a GPU's memory; it must outlive the map
 

@@ -45,7 +45,7 @@ def _wgmma(n: int, layout: str, form: str) -> Instruction:
 
 
 def _wgmma_registers(n: int, across: bool) -> Instruction:
-    """`wgmma` with A in registers: of each warp's 16 rows, what `mma_m16n8k16` takes."""
+    """Return `wgmma` with A in registers: of each warp's 16 rows, what `mma_m16n8k16` takes."""
     return _hopper(
         f"wgmma_m64n{n}k16_registers{'_row' * across}_f32_f16",
         "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "

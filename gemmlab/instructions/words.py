@@ -22,7 +22,7 @@ def held(form: Format) -> str:
 
 
 def of_one(what: str) -> tuple[str, int]:
-    """The format of a number in a register, and how many numbers there are.
+    """Return the format of a number in a register, and how many numbers there are.
 
     >>> of_one("float16x2"), of_one("tf32")
     (('float16', 2), ('tf32', 1))
@@ -58,7 +58,7 @@ def numbers(registers: np.ndarray, what: str) -> np.ndarray:
 
 
 def registers(values: np.ndarray, what: str) -> np.ndarray:
-    """The registers that hold numbers: the inverse of `numbers`.
+    """Return the registers that hold numbers: the inverse of `numbers`.
 
     ValueError for values that are not numbers of a packed format: round them first.
     """
@@ -67,7 +67,7 @@ def registers(values: np.ndarray, what: str) -> np.ndarray:
 
 
 def halves(words: np.ndarray) -> np.ndarray:
-    """The 16-bit halves of words, (…, n) -> (…, 2n), low half first."""
+    """Return the 16-bit halves of words, (…, n) -> (…, 2n), low half first."""
     return np.ascontiguousarray(words, WORD).view(np.uint16)
 
 

@@ -65,7 +65,7 @@ __all__ += [kernel.name for kernel in (*GPU, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:
-    """The kernel of this name; ValueError, listing all names, for another.
+    """Return the kernel of this name; ValueError, listing all names, for another.
 
     >>> get("tiled").idea
     'tiles of A and B in shared memory'

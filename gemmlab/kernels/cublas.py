@@ -18,7 +18,7 @@ COMPUTE = (("float64", "CUBLAS_COMPUTE_64F"), ("tf32", "CUBLAS_COMPUTE_32F_FAST_
 def build(
     tiling: Tiling | None, layout: str = "nn", dtype: str = "float32", out_dtype: str = "float32"
 ) -> Callable:
-    """A function of (alpha, A, B, beta, C) with arrays on the GPU; ImportError without CuPy.
+    """Return a function of (alpha, A, B, beta, C) with arrays on the GPU; ImportError without CuPy.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     dtype, out_dtype : the formats of A and B, and of C

@@ -19,7 +19,7 @@ FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles
 
 
 def on_device(function: Callable) -> Callable:
-    """A device function that becomes a part of the kernel that calls it."""
+    """Return a device function that becomes a part of the kernel that calls it."""
     return cuda.jit(device=True, forceinline=True)(function)
 
 
@@ -44,7 +44,7 @@ def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 
 def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
-    """A and B."""
+    """Return A and B."""
     return A, B
 
 
@@ -54,7 +54,7 @@ def as_it_is(problem: Gemm, tiling: Tiling | None, C: Any) -> tuple:
 
 
 def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
-    """The arrays of the workspace."""
+    """Return the arrays of the workspace."""
     return arrays
 
 
@@ -78,25 +78,25 @@ def one_element_a_thread(tiling: Tiling) -> None:
 
 
 def along_columns(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block), both with x along the columns of C."""
+    """Return (grid, block), both with x along the columns of C."""
     bm, bn, _ = tiling.block
     return tiling.grid(problem), (bn, bm)
 
 
 def threads_in_a_plane(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of threads with a tile each, x along the columns of C."""
+    """Return (grid, block) of threads with a tile each, x along the columns of C."""
     bm, bn, _ = tiling.block
     tm, tn = tiling.thread
     return tiling.grid(problem), (bn // tn, bm // tm)
 
 
 def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of threads that find their warps and lanes themselves."""
+    """Return (grid, block) of threads that find their warps and lanes themselves."""
     return tiling.grid(problem), (tiling.threads, 1)
 
 
 def resident(grid: Dim, device: Device) -> Dim:
-    """The grid of persistent blocks that take what `grid` has a block for: one for each SM.
+    """Return the grid of persistent blocks that take what `grid` has a block for: one for each SM.
 
     It is `grid` itself where that has fewer blocks.
     """
@@ -114,14 +114,14 @@ class Launched:
     """The methods that `Launch` and `Kernel` have in common."""
 
     def launch(self, problem: Gemm, tiling: Tiling, device: Device) -> tuple[Dim, Dim]:
-        """(grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
+        """Give (grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
         grid, block = self.configure(problem, tiling)
         return resident(grid, device) if self.persistent else grid, block
 
     def function(
         self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
     ) -> Callable:
-        """The function (alpha, A, B, beta, C, …) that is run on `problem`."""
+        """Return the function (alpha, A, B, beta, C, …) that is run on `problem`."""
         return self.build(tiling and tiling.unsplit, **self.variant(problem, capability))
 
     def dynamic_shared_bytes(self, problem: Gemm, tiling: Tiling) -> int:
@@ -228,7 +228,7 @@ class Kernel(Launched):
     def choose(
         self, tiling: Tiling | None, problem: Gemm | None = None, device: str | Device | None = None
     ) -> Tiling | None:
-        """The tiling to use: `tiling`, once it is checked, or the kernel's own.
+        """Return the tiling to use: `tiling`, once it is checked, or the kernel's own.
 
         That is what it suggests for a problem on a device, where both are given.
 

@@ -56,7 +56,7 @@ def own(
         _check_parameters(function)
 
     def build(tiling: Tiling) -> Callable:
-        """The function itself, or what it builds for a tiling."""
+        """Return the function itself, or what it builds for a tiling."""
         return _check_parameters(function(tiling) if builds else function)
 
     def check(tiling: Tiling) -> None:
@@ -90,7 +90,7 @@ def _tiling(tile: int | Tiling) -> Tiling:
 def _configure(
     kernel: Kernel, grid: Any, block: Any
 ) -> Callable[[Gemm, Tiling], tuple[Dim, Dim]]:  # fmt: skip
-    """`configure` of `kernel`, with the grid or the block that is given instead of its own."""
+    """Give `configure` of `kernel`, with the grid or the block that is given instead of its own."""
     if grid is not None and not callable(grid):
         grid = _two("grid", grid)
     if block is not None:

@@ -175,7 +175,7 @@ class Layer:
         return min(self.ours, key=lambda run: run.seconds)
 
     def of_library(self, run: Timed) -> float:
-        """The speed of a run as a part of the library's."""
+        """Return the speed of a run as a part of the library's."""
         return self.library.seconds / run.seconds
 
 

@@ -83,7 +83,7 @@ class Measurement:
         return self.percentile(50)
 
     def percentile(self, p: float) -> float | None:
-        """The p-th percentile of the durations [s]; None where nothing was timed."""
+        """Return the p-th percentile of the durations [s]; None where nothing was timed."""
         return _percentile(tuple(self.samples), p) if self.samples else None
 
     @property

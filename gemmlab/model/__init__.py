@@ -129,7 +129,7 @@ def predict(
 
 
 def _of_kernel(problem: Gemm, device: Device, kernel: Predictable, tiling: Tiling) -> Prediction:
-    """The prediction for a kernel that has a model and can run the problem in this tiling."""
+    """Give the prediction for a kernel that has a model and can run the problem in this tiling."""
     grid, block = kernel.launch(problem, tiling, device)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
     work = kernel.work(problem, tiling).with_blocks(launch.blocks)

@@ -31,12 +31,12 @@ def least_times(problem: Product, device: Device) -> dict[str, Any]:
 
 
 def slowest(times: Mapping[str, Any]) -> Any:
-    """The longest of `times` [s], for each product: parts that overlap perfectly."""
+    """Return the longest of `times` [s], for each product: parts that overlap perfectly."""
     return reduce(np.maximum, times.values())
 
 
 def longest(times: Mapping[str, Any]) -> np.ndarray:
-    """The key of `times` that is the longest, for each product; of equals the first."""
+    """Return the key of `times` that is the longest, for each product; of equals the first."""
     which = np.argmax(np.broadcast_arrays(*times.values()), axis=0)
     return np.array(list(times))[which]
 

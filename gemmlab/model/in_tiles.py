@@ -100,7 +100,7 @@ def tile_intensity(tile: Tile, dtype: str, feed: Feed = ALONE) -> dict[str, floa
 
 
 def tile_efficiency(tile: Tile, dtype: str, device: Device) -> float:
-    """The most of the peak that full waves of such tiles reach, 0 to 1.
+    """Return the most of the peak that full waves of such tiles reach, 0 to 1.
 
     The least of 1 and intensity / ops:byte ratio, at L2 where its bandwidth is known and at shared
     memory.
@@ -161,7 +161,7 @@ class InTiles:
 def in_tiles(
     problem: Product, device: Device, tile: Tile, split: int = 1, per_sm: int | None = None
 ) -> InTiles:
-    """The bounds of `problem` in tiles (bm, bn), with k in `split` parts.
+    """Return the bounds of `problem` in tiles (bm, bn), with k in `split` parts.
 
     "math" : whole tiles, ⌈tiles / SMs⌉ of them on the SM that has most, each at 1/SMs of the peak
     "l1" : likewise what these tiles pass through shared memory, see `passed`
@@ -213,13 +213,13 @@ def adding_up(workspace: Any, device: Device) -> Any:
 
 
 def partial_sums(problem: Product, split: int) -> Any:
-    """The workspace of a split of k [B]: split·m·n sums; 0 where k stays whole."""
+    """Return the workspace of a split of k [B]: split·m·n sums; 0 where k stays whole."""
     each = number_format(problem.accumulate).bytes
     return each * split * problem.m * problem.n if split > 1 else 0 * problem.m
 
 
 def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) -> InTiles:
-    """The tile to use: the first of those predicted to take least time, within `RESOLUTION`.
+    """Return the tile to use: the first of those predicted to take least time, within `RESOLUTION`.
 
     >>> from gemmlab.device import device
     >>> for n in (512, 1024, 4096):
@@ -233,7 +233,7 @@ def choose_tile(problem: Gemm, device: Device, tiles: Iterable[Tile] = TILES) ->
 
 
 def choose_split(problem: Gemm, device: Device, tile: Tile) -> InTiles:
-    """The parts of k to use, 1 to one for each SM: the fewest that take least time.
+    """Return the parts of k to use, 1 to one for each SM: the fewest that take least time.
 
     It is the least itself: of one tile in more or fewer parts the bounds say which is the faster.
     """
@@ -261,7 +261,7 @@ def _that_fit(tiles: Iterable[Tile], problem: Gemm, device: Device) -> list[Tile
 
 
 def _fastest(candidates: Iterable[InTiles]) -> InTiles:
-    """The first whose time is the least, to within `RESOLUTION`."""
+    """Return the first whose time is the least, to within `RESOLUTION`."""
     found = list(candidates)
     least = min(candidate.seconds for candidate in found)
     return next(c for c in found if c.seconds <= (1 + RESOLUTION) * least)

@@ -148,7 +148,7 @@ class Linear:
 
 
 def linear(outputs: int, inputs: int, batch: int, dtype: str = "float16") -> Gemm:
-    """A fully-connected layer as a GEMM: weights (outputs×inputs) times inputs (inputs×batch).
+    """Give a fully-connected layer as a GEMM: weights (outputs×inputs) times inputs (inputs×batch).
 
     >>> layer = linear(outputs=4096, inputs=1024, batch=512)
     >>> layer.flops, round(layer.intensity)

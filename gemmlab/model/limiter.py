@@ -37,7 +37,7 @@ class Slope(NamedTuple):
 
 
 def slopes(device: Device, dtype: str) -> dict[str, Slope]:
-    """The memories of `device` whose bandwidth is known, the farthest first.
+    """Return the memories of `device` whose bandwidth is known, the farthest first.
 
     Raises ValueError where the device has no rate for `dtype`.
 
@@ -73,7 +73,7 @@ def intensities(prediction: Prediction) -> Mapping[str, float]:
 
 
 def clocks(prediction: Prediction, device: Device) -> dict[str, float]:
-    """The time of arithmetic, "math", and of each memory, by amounts and rates alone [s].
+    """Return the time of arithmetic, "math", and of each memory, by amounts and rates alone [s].
 
     W / P, and Q / B of every memory that moves bytes and whose bandwidth is known. The longest is a
     bound; `predict` counts L1's requests as well, which may take longer than their bytes.

@@ -40,11 +40,11 @@ class WarpProduct:
         return self.flops / self.shared_bytes if self.shared_bytes else float("inf")
 
     def peak(self, device: Device) -> float:
-        """The speed that the Tensor Cores allow [FLOP/s], their peak / products."""
+        """Return the speed that the Tensor Cores allow [FLOP/s], their peak / products."""
         return device.peak_of(self.dtype) / self.products
 
     def bound(self, device: Device) -> float:
-        """The roofline of shared memory [FLOP/s], min(peak, intensity × bandwidth)."""
+        """Return the roofline of shared memory [FLOP/s], min(peak, intensity × bandwidth)."""
         return min(self.peak(device), self.intensity * device.shared_bandwidth)
 
     def share_of_registers(self, device: Device) -> float:
@@ -52,7 +52,7 @@ class WarpProduct:
         return self.registers / device.registers_per_thread
 
     def spills(self, device: Device) -> bool:
-        """Whether the fragments alone are too many for a thread's registers."""
+        """Say whether the fragments alone are too many for a thread's registers."""
         return self.registers > device.registers_per_thread
 
 

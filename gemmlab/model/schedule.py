@@ -57,7 +57,7 @@ class Placed:
 
 
 def split_k(tiles: int, steps: int, split: int = 1) -> list[list[Piece]]:
-    """The blocks of a split of k, each with a part of one tile, in the order of their numbers.
+    """Give the blocks of a split of k, each with a part of one tile, in the order of their numbers.
 
     With a split of 1 they are whole tiles, which is called data-parallel. Parts without a step,
     where there are more parts than steps, are left out.
@@ -76,7 +76,7 @@ def split_k(tiles: int, steps: int, split: int = 1) -> list[list[Piece]]:
 
 
 def stream_k(tiles: int, steps: int, blocks: int) -> list[list[Piece]]:
-    """The blocks of Stream-K: the steps of all tiles in one row, in shares equal to one step.
+    """Give the blocks of Stream-K: the steps of all tiles in one row, in shares equal to one step.
 
     >>> [[(p.tile, p.first, p.last) for p in pieces] for pieces in stream_k(3, 4, blocks=2)]
     [[(0, 0, 4), (1, 0, 2)], [(1, 2, 4), (2, 0, 4)]]
@@ -122,7 +122,7 @@ def ends(placed: Iterable[Placed]) -> int:
 
 
 def busy(placed: list[Placed], sms: int) -> float:
-    """The share of the SMs' time until then in which they compute, 0 to 1."""
+    """Return the share of the SMs' time until then in which they compute, 0 to 1."""
     return sum(one.piece.steps for one in placed) / (sms * ends(placed))
 
 

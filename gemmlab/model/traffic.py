@@ -58,7 +58,7 @@ class Work:
     block_wavefronts: int = 0
 
     def with_blocks(self, blocks: int) -> Work:
-        """The work where so many blocks are launched: what they add is added."""
+        """Return the work where so many blocks are launched: what they add is added."""
         counters = Counter(self.counters)
         counters.update({name: blocks * count for name, count in self.block_counters.items()})
         return replace(
@@ -76,7 +76,7 @@ def instructions(flops: int, lane_bytes: int) -> int:
 
 
 def together(*works: Work) -> Work:
-    """The work of launches that follow each other."""
+    """Return the work of launches that follow each other."""
     counters: Counter[str] = Counter()
     flops: Counter[str] = Counter()
     block_counters: Counter[str] = Counter()
@@ -127,7 +127,7 @@ class Lanes(NamedTuple):
 
 
 def plane(width: int, height: int) -> Lanes:
-    """The threads of a (width, height) block, warp by warp: column x, row y."""
+    """Return the threads of a (width, height) block, warp by warp: column x, row y."""
     thread, valid = _whole_warps(width * height)
     return Lanes(thread // width, thread % width, valid)
 
@@ -143,7 +143,7 @@ def in_turn(threads: int, height: int, width: int, wide: int = 1) -> Lanes:
 
 
 def _whole_warps(threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the threads of a block, by warp and lane, and which of them exist."""
+    """Return the numbers of the threads of a block, by warp and lane, and which of them exist."""
     warps = -(-threads // transactions.WARP)
     thread = np.arange(warps * transactions.WARP).reshape(warps, transactions.WARP)
     return thread, thread < threads
@@ -238,7 +238,7 @@ def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int =
 
 
 def stored_tiles(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
+    """Return the tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
     bm, bn, bk = tiling.block
     a, b = (bm, bk), (bk, bn)
     left, right = problem.layout
@@ -281,7 +281,7 @@ def staged(
     flops: Mapping[str, int] | None = None,
     blocks: int | None = None,
 ) -> Work:
-    """The work of the whole launch of blocks that go along k tile by tile.
+    """Return the work of the whole launch of blocks that go along k tile by tile.
 
     copies, update : loads of A and B, and the epilogue, over the whole grid
     shared : each access of a block to shared memory: how many times, and its transactions

@@ -54,19 +54,19 @@ class Simulated:
         self.device = load_device(RECORDED)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        """An array; it holds NaN or the like, so that what nobody wrote shows."""
+        """Return an array; it holds NaN or the like, so that what nobody wrote shows."""
         return np.full(shape, np.array(np.nan, dtype) if dtype != "int32" else -1, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         return np.zeros(shape, dtype)
 
     def view(self, stack: Stack, dimensions: int = 3) -> np.ndarray:
-        """A stack, or a matrix alone, as an argument of kernels."""
+        """Return a stack, or a matrix alone, as an argument of kernels."""
         told = stack.interface(dimensions)
         return np.asarray(SimpleNamespace(__array_interface__=told, owner=stack.owner))
 
     def maps(self, arrays: Sequence[np.ndarray], rows: Sequence[int]) -> list[Any]:
-        """The tensor maps of matrices, for boxes of so many rows each."""
+        """Return the tensor maps of matrices, for boxes of so many rows each."""
         return [tensor_map(*each) for each in zip(arrays, rows, strict=True)]
 
     def scratch(self) -> AbstractContextManager:
@@ -101,7 +101,7 @@ class Planning:
         self.top = top
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Block:
-        """An array of the workspace that holds anything."""
+        """Return an array of the workspace that holds anything."""
         block = Block.rows_after_rows(WORKSPACE, self.top, shape, dtype)
         self.top += rounded(block.bytes)
         self.size = max(self.size, self.top)
@@ -161,7 +161,7 @@ def rounded(size: int) -> int:
 
 
 def _type_of(argument: Any) -> Any:
-    """The type by which Numba compiles for an argument."""
+    """Return the type by which Numba compiles for an argument."""
     types = numba_cuda().types
     if isinstance(argument, tuple):
         return types.UniTuple(_type_of(argument[0]), len(argument))
@@ -173,6 +173,6 @@ def _type_of(argument: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tuple[Callable, str]:
-    """A kernel for Numba to compile, made once for these arguments, and its name."""
+    """Return a kernel for Numba to compile, made once for these arguments, and its name."""
     bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
     return numba_cuda().jit(**bounds)(kernel), kernel.__name__

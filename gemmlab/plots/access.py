@@ -97,7 +97,7 @@ def access_map(
 
 
 def lines(access: Access, warps: Iterable[int]) -> Cells:
-    """The 128-byte lines that warps touch, the lowest first; who touches each of their words.
+    """Give the 128-byte lines that warps touch, the lowest first; who touches each of their words.
 
     The users of a cell are lanes where there is one warp, and warps where there are several.
     """
@@ -121,7 +121,7 @@ def lines(access: Access, warps: Iterable[int]) -> Cells:
 
 
 def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
-    """The wavefronts of shared memory, and who is served in each of them by each bank.
+    """Return the wavefronts of shared memory, and who is served in each of them by each bank.
 
     A wavefront serves each bank one word, to any number of lanes; a bank that is asked for several
     words serves them in as many wavefronts, the lowest first.
@@ -148,7 +148,7 @@ def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
 
 
 def _words(access: Access, warp: int, lane: int) -> range:
-    """The 4-byte words that a lane touches."""
+    """Return the 4-byte words that a lane touches."""
     first = int(access.addresses[warp, lane])
     return range(first // WORD, -(-(first + access.itemsize) // WORD))
 
@@ -191,7 +191,7 @@ def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
 
 
 def _moved(found: Cells) -> range:
-    """The columns from the first sector that is moved in some row to the last."""
+    """Return the columns from the first sector that is moved in some row to the last."""
     moved = np.flatnonzero(found.fetched.any(axis=0))
     return range(moved[0], moved[-1] + 1) if moved.size else range(SECTOR // WORD)
 
@@ -260,7 +260,7 @@ def _span(users: list[int]) -> str:
 
 
 def _first(users: list[int]) -> str:
-    """The first who touches a cell, and + where others do, too."""
+    """Return the first who touches a cell, and + where others do, too."""
     return f"{min(users)}{'+' * (len(set(users)) > 1)}"
 
 

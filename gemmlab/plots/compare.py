@@ -69,7 +69,7 @@ def residual(
 
 
 def _ratios(groups: dict[tuple[str, str], list[Pair]]) -> str:
-    """The ratios of each series in words."""
+    """Return the ratios of each series in words."""
     told = []
     for (name, origin), group in groups.items():
         ratios = [m.seconds / p.seconds for m, p in group]
@@ -135,7 +135,7 @@ def counters(
 def _finding(
     names: tuple[str, ...], prediction: Prediction, measurement: Measurement | None
 ) -> str:
-    """The counters in words, and where what was counted differs from what was predicted."""
+    """Return the counters in words, and where what was counted differs from what was predicted."""
     values = ", ".join(f"{_plain(name)} {prediction.counters[name]:,}" for name in names)
     text = f"Counters, predicted: {values}."
     if measurement is None:
@@ -287,7 +287,7 @@ def _name(row: Row) -> str:
 
 
 def _new_rows(ax: Axes, quantity: str) -> RowArtists:
-    """The axis and the diamonds: no rows yet."""
+    """Return the axis and the diamonds: no rows yet."""
     style.prepare(ax, log="" if quantity == "speed" else "x")
     style.si_axis(ax.xaxis, *QUANTITIES[quantity])
     (predicted,) = ax.plot([], [], style.MARKS["predicted"].marker, color=style.INK)

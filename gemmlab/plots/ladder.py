@@ -79,7 +79,7 @@ def ladder(
 
 
 def _text(ax: Axes, place: int, speed: float, reference: Measurement, peak: float) -> Text:
-    """A bar's speed in words: inside the bar where that is long enough, else right of it."""
+    """Return a bar's speed in words: inside the bar where that is long enough, else right of it."""
     library = reference.flops_per_second
     inside = speed > 0.45 * peak
     text = ax.annotate(
@@ -111,7 +111,7 @@ def _limit(ax: Axes, name: str, speed: float, dash: str) -> Line2D:
 
 
 def _finding(rungs: Sequence[Measurement], reference: Measurement, peak: float) -> str:
-    """The speed of each rung, what the last makes of the library's and of the first's."""
+    """Return the speed of each rung, what the last makes of the library's and of the first's."""
     speeds = [m.flops_per_second for m in rungs]
     library = reference.flops_per_second
     told = [f"{m.kernel} {style.si(s, 'FLOP/s')}" for m, s in zip(rungs, speeds, strict=True)]

@@ -91,7 +91,7 @@ def lane_map(
 
 
 def _side(ax: Axes, rows: int, columns: int) -> float:
-    """The side of a box, which is as large as the axes allow [pt]."""
+    """Return the side of a box, which is as large as the axes allow [pt]."""
     page, place = 72 * ax.get_figure().get_size_inches(), ax.get_position(original=True)
     return min(place.width * page[0] / columns, place.height * page[1] / rows)
 

@@ -218,7 +218,7 @@ def sawtooth(
 
 
 def along_n(measured: Sequence[Measurement], quantity: str = "time") -> Points:
-    """The sizes n of measurements, and their times [s] or speeds [FLOP/s]."""
+    """Return the sizes n of measurements, and their times [s] or speeds [FLOP/s]."""
     values = {"time": lambda m: m.seconds, "speed": lambda m: m.flops_per_second}[quantity]
     return [m.problem.n for m in measured], [values(m) for m in measured]
 

@@ -125,7 +125,7 @@ def _new(ax: Axes) -> RoofArtists:
 
 
 def _slope(ax: Axes) -> float:
-    """The angle on the screen of speed ∝ intensity [degrees]."""
+    """Return the angle on the screen of speed ∝ intensity [degrees]."""
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1e9), (10, 1e10)])
     return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
@@ -237,7 +237,7 @@ def memories(
 
 
 def _together(found: dict[str, float]) -> dict[str, str]:
-    """The names of memories whose marks lie together, at the first of each group."""
+    """Return the names of memories whose marks lie together, at the first of each group."""
     groups: dict[str, str] = {}
     for level, x in found.items():
         near = [g for g in groups if abs(math.log10(found[g] / x)) < APART]

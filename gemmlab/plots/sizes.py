@@ -31,7 +31,7 @@ Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 
 def size(problem: Gemm) -> float:
-    """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
+    """Give the side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
     m, n, k = problem.m, problem.n, problem.k
     return m if m == n == k else math.cbrt(m * n * k)
 
@@ -117,7 +117,7 @@ def sizes(
 
 
 def value(item: Item, quantity: str) -> float | None:
-    """The quantity of one item, as `sizes` draws it; None where the item lacks it."""
+    """Return the quantity of one item, as `sizes` draws it; None where the item lacks it."""
     if quantity == "speed":
         return item.flops_per_second if item.seconds is not None else None
     return item.bytes.get(quantity)
@@ -370,7 +370,7 @@ def _splits_legend(ax: Axes, artists: SplitsArtists) -> None:
 
 
 def _split_finding(name: str, points: Points, quantity: str) -> str:
-    """The ends of a curve and its least value, in words."""
+    """Return the ends of a curve and its least value, in words."""
     at, values = points
     if len(at) == 0:
         return f"{name}: nothing."

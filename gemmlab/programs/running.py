@@ -34,7 +34,7 @@ from gemmlab.simt.report.report import with_more
 
 
 def jit(function: Any = None, *signatures: Any, **options: Any) -> Any:
-    """A function as it is: plain Python, whatever the options ask for."""
+    """Return a function as it is: plain Python, whatever the options ask for."""
     return _plain(function) if callable(function) else _plain
 
 
@@ -44,7 +44,7 @@ def _plain(function: Callable) -> Callable:
 
 
 def vectorize(ftylist_or_function: Any = (), target: str = "cpu", **options: Any) -> Any:
-    """A function of arrays: NumPy's `vectorize` in plain Python, or a kernel for "cuda"."""
+    """Return a function of arrays: NumPy's `vectorize` in plain Python, or a kernel for "cuda"."""
     if target == "cuda":
         return cuda.vectorize(ftylist_or_function, **options)
     if callable(ftylist_or_function):
@@ -71,7 +71,7 @@ ERRORS = {
 
 
 def modules() -> dict[str, ModuleType]:
-    """The module `numba` and its parts, by name."""
+    """Return the module `numba` and its parts, by name."""
     numba, core = _module("numba", __path__=[]), _module("numba.core", __path__=[])
     errors = _module("numba.core.errors", **ERRORS)
     config = SimpleNamespace(ENABLE_CUDASIM=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
@@ -128,7 +128,7 @@ class Refusal(MetaPathFinder):
 
 
 def parts() -> dict[str, ModuleType]:
-    """`numba.cuda` and those of its parts that programs import, by name."""
+    """Return `numba.cuda` and those of its parts that programs import, by name."""
     driver = ModuleType(f"{CUDA}.cudadrv.driver")
     vars(driver).update(CudaAPIError=CudaAPIError, CudaSupportError=CudaSupportError)
     devicearray = ModuleType(f"{CUDA}.cudadrv.devicearray")
@@ -371,7 +371,7 @@ def run(
 
 
 def _status(target: str, module: bool) -> int:
-    """The exit status of the program; Python's rules for what it raises."""
+    """Return the exit status of the program; Python's rules for what it raises."""
     try:
         if module:
             runpy.run_module(target, run_name="__main__", alter_sys=True)
@@ -390,7 +390,7 @@ def _status(target: str, module: bool) -> int:
 
 
 def _of_the_program(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the program's first frame on."""
+    """Return the traceback from the program's first frame on."""
     ours = (__file__, runpy.__file__, "<frozen runpy>")
     while trace is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next

@@ -36,7 +36,7 @@ from gemmlab.simt.syntax.source import Source, read_source
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
-    """A function that launches kernels, whose errors tell where in the kernel they arose.
+    """Return a function that launches kernels, whose errors tell where in the kernel they arose.
 
     Their message has the line, and their traceback the frames of the kernel and of its device
     functions, without those of the simulator.
@@ -69,7 +69,7 @@ def _places(error: Exception) -> list[TracebackType]:
 
 
 def _at(file: str, line: int, function: str) -> TracebackType | None:
-    """A traceback to a line of a function, which did not run.
+    """Return a traceback to a line of a function, which did not run.
 
     IPython shows the innermost frame even of code that wants to be left out.
     """
@@ -186,7 +186,7 @@ class Asked(NamedTuple):
     shares: bool
 
     def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
-        """A report of which nothing is known yet, and the L2 cache that sees the accesses."""
+        """Give a report of which nothing is known yet, and the L2 cache that sees the accesses."""
         report = Report(source, launch.grid, launch.block, self.on_hazard)
         cache = None if self.l2 is None else L2.of(self.l2)
         traced = Trace.of(self.trace, source)
@@ -311,7 +311,7 @@ def _at_once(function: Callable, launch: Launch) -> int:
 def _bind(
     function: Callable, args: tuple[Any, ...], launch: Launch, report: Report
 ) -> tuple[list[Argument], list[Any]]:
-    """The arguments that are arrays, in simulated memory, and all as the kernel sees them."""
+    """Give the arguments that are arrays, in simulated memory, and all as the kernel sees them."""
     names = list(inspect.signature(function).parameters)
     if len(names) != len(args):
         raise TypeError(

@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 
 def kind(problem: Gemm) -> Kind:
-    """The kind of a problem; the matrix counts whose rows are aligned worst."""
+    """Return the kind of a problem; the matrix counts whose rows are aligned worst."""
     worst = min(row_alignment(problem))
     aligned = WIDEST if worst >= WIDEST else COPIED if worst >= COPIED else LOADED
     return Kind(problem.dtype, problem.layout, aligned)
@@ -78,19 +78,19 @@ class TileTimes:
         return -(-tiles // sms)
 
     def step(self, sms: int) -> float:
-        """What a step of 1 along k takes in a tile [s]."""
+        """Return what a step of 1 along k takes in a tile [s]."""
         (less, more), (sooner, later) = self.k, self.seconds
         return (later - sooner) / (more - less) / self.waves(sms, self.m, self.n)
 
     def begin(self, sms: int, launch: float) -> float:
-        """What a tile takes besides [s], or all that a block computes if it `stays`."""
+        """Return what a tile takes besides [s], or all that a block computes if it `stays`."""
         waves = self.waves(sms, self.m, self.n)
         rest = self.seconds[0] - launch - self.step(sms) * waves * self.k[0]
         return max(0.0, rest / (1 if self.stays else waves))
 
 
 def tiles(device: str, root: str | Path = store.ROOT) -> dict[Kind, list[TileTimes]]:
-    """The tiles that are recorded of a device, by kind.
+    """Return the tiles that are recorded of a device, by kind.
 
     Raises LookupError for a device without such a file, and RecordError for one that was edited.
     """

@@ -25,14 +25,14 @@ _CURE = "restore the file with git, or run `gemmlab record --listings` again"
 
 
 def path_of(kernel: Kernel, architecture: str, root: Path = store.ROOT) -> Path:
-    """Where the listings of a kernel for an architecture, "sm_90" say, are kept."""
+    """Return where the listings of a kernel for an architecture, "sm_90" say, are kept."""
     return root / architecture / f"{kernel.name}.json.gz"
 
 
 def key_of(
     one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
 ) -> Key:
-    """What tells the listings of one kernel apart: all that the compiler is given."""
+    """Return what tells the listings of one kernel apart: all that the compiler is given."""
     frozen = {**kernel.variant(problem, capability), **one.variant(problem, capability)}
     text = ", ".join(f"{name}={value!r}" for name, value in sorted(frozen.items()))
     return one.build.__name__, str(tiling.unsplit), text, str(problem.arithmetic)
@@ -57,7 +57,7 @@ def find(
 
 
 def provenance(path: Path) -> Mapping[str, str]:
-    """The origin of a file: with what, when and of which source its listings were made."""
+    """Return the origin of a file: with what, when and of which source its listings were made."""
     return _stored(path).provenance
 
 
@@ -71,7 +71,7 @@ def _stored(path: Path) -> store.Stored:
 
 
 def tools() -> dict[str, str]:
-    """The versions of what makes a listing here; RuntimeError where the compiler is missing.
+    """Return the versions of what makes a listing here; RuntimeError where the compiler is missing.
 
     Python's is one: from another one's bytecode Numba makes other code of the same source.
     """

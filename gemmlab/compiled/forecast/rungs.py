@@ -234,7 +234,7 @@ class Longer(Executed):
     periods: int
 
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
-        """The streams of each block, as `Executed.blocks` gives them."""
+        """Return the streams of each block, as `Executed.blocks` gives them."""
         return [
             [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
             for blocks in zip(

@@ -101,7 +101,7 @@ UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
 
 @cache
 def facts(name: str) -> Facts:
-    """The facts of the SM of a device; ValueError for a device that has none.
+    """Return the facts of the SM of a device; ValueError for a device that has none.
 
     A table that has `like` names another device, from whose table it takes what it does not say.
 

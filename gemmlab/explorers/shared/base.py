@@ -35,7 +35,7 @@ LEVEL = 1  # of compression: most of a figure is one colour
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """The file of `pixels`, (height, width, 4) uint8: red, green, blue and alpha."""
+    """Return the file of `pixels`, (height, width, 4) uint8: red, green, blue and alpha."""
     height, width, _ = pixels.shape
     rows = pixels.reshape(height, 4 * width)
     filtered = np.empty((height, 1 + 4 * width), np.uint8)
@@ -61,7 +61,7 @@ class Canvas(FigureCanvasAgg):
     _size: tuple[float, ...] = ()
 
     def get_renderer(self) -> Renderer:
-        """The renderer for the figure's size, kept while that stays."""
+        """Return the renderer for the figure's size, kept while that stays."""
         size = (*self.figure.bbox.size, self.figure.dpi)
         if size != self._size:
             self._size, self.renderer = size, Renderer(*size)
@@ -83,7 +83,7 @@ class Renderer(RendererAgg):
 
 @lru_cache(maxsize=KEPT)
 def stamp(text: str, font: FontProperties, dpi: float, colour: tuple[float, ...]) -> Stamp:
-    """The pixels of a text, the lowest row first, without the empty ones around."""
+    """Return the pixels of a text, the lowest row first, without the empty ones around."""
     em = round(font.get_size_in_points() * dpi / 72)
     page = RendererAgg(2 * em * (len(text) + 1), 4 * em, dpi)  # no glyph is two em wide
     gc = page.new_gc()

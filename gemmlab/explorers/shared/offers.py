@@ -66,7 +66,7 @@ def wanted(kernel: Kernel, tile: int | Tiling | None, device: Device) -> Tiling 
 
 
 def cube(problem: Gemm) -> bool:
-    """Whether a curve over m = n = k passes through a problem."""
+    """Say whether a curve over m = n = k passes through a problem."""
     return problem == Gemm(*[problem.m] * 3)
 
 
@@ -86,7 +86,7 @@ def recorded(device: Device) -> list[Measurement]:
 
 
 def distinct(items: Iterable) -> list:
-    """The items without repetitions, in their order."""
+    """Return the items without repetitions, in their order."""
     return list(dict.fromkeys(items))
 
 
@@ -94,7 +94,7 @@ def distinct(items: Iterable) -> list:
 def predicted(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Device
 ) -> Prediction:  # fmt: skip
-    """The kernel's prediction, or the ideal one where there is no model of the kernel."""
+    """Return the kernel's prediction, or the ideal one where there is no model of the kernel."""
     if kernel.work is None:
         return predict(problem, target)
     return predict(problem, target, kernel, tiling)

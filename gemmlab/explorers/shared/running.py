@@ -139,7 +139,7 @@ class Runner(Explorer):
         raise NotImplementedError
 
     def target(self, backend: str) -> Device:
-        """The device that a run on `backend` is predicted for."""
+        """Return the device that a run on `backend` is predicted for."""
         return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
 
     def start(self) -> None:

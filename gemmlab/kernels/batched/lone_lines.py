@@ -47,5 +47,5 @@ def build(scaled: bool) -> Callable:
 
 
 def launch(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
-    """(grid, block): tiles of C, and matrices."""
+    """Return (grid, block): tiles of C, and matrices."""
     return (-(-n // SIDE) * -(-m // SIDE), 1, batch), (THREADS, 1)

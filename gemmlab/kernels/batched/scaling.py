@@ -62,7 +62,7 @@ def parts() -> Callable:
 
 
 def copies() -> Callable:
-    """The device function (out, row, col, v) that writes four numbers as they are."""
+    """Return the device function (out, row, col, v) that writes four numbers as they are."""
 
     @on_device
     def write(out, row, col, v):
@@ -110,7 +110,7 @@ def first_column():
 
 
 def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
-    """The kernel (X, found, out) that writes 2^GUESS·X and finds exponents.
+    """Return the kernel (X, found, out) that writes 2^GUESS·X and finds exponents.
 
     along : lines are rows of X as it is stored, else columns
     aligned : rows of X begin at multiples of 16 bytes, and their elements are neighbours
@@ -222,7 +222,7 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
 
 
 def launch(shape: tuple[int, int], batch: int, most: int) -> tuple[Dim, Dim]:
-    """(grid, block) for stacks whose matrices have this shape; most : rows of a block.
+    """Return (grid, block) for stacks whose matrices have this shape; most : rows of a block.
 
     Blocks down and across a matrix, and matrices.
     """

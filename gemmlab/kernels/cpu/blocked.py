@@ -12,7 +12,7 @@ from gemmlab.kernels.kernel import ON_CPUS, Kernel
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain function for `numba.njit`, with its tile frozen into it."""
+    """Return the kernel as a plain function for `numba.njit`, with its tile frozen into it."""
     from numba import prange
 
     BM, BN, BK = tiling.block

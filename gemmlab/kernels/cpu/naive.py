@@ -11,7 +11,7 @@ from gemmlab.kernels.kernel import ON_CPUS, Kernel
 
 
 def build(tiling: Tiling | None) -> Callable:
-    """The kernel as a plain function for `numba.njit`."""
+    """Return the kernel as a plain function for `numba.njit`."""
     from numba import prange
 
     def cpu_naive(alpha, A, B, beta, C):

@@ -9,7 +9,7 @@ from gemmlab.kernels.kernel import ON_CPUS, Kernel
 
 
 def build(tiling: Tiling | None) -> Callable:
-    """A function of (alpha, A, B, beta, C), as the kernels are."""
+    """Return a function of (alpha, A, B, beta, C), as the kernels are."""
 
     def cpu_numpy(alpha, A, B, beta, C):
         if beta == 0:

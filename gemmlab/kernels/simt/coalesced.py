@@ -17,7 +17,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
+    """Return the kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
 
     def coalesced(alpha, A, B, beta, C):
         m, n = C.shape
@@ -38,7 +38,7 @@ def build(tiling: Tiling) -> Callable:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The loads of *naive*, by lanes that share rows of A and sectors of B."""
+    """Return the loads of *naive*, by lanes that share rows of A and sectors of B."""
     bm, bn, _ = tiling.block
     return traffic.unstaged(problem, tiling, traffic.plane(bn, bm))
 

@@ -17,7 +17,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
+    """Return the kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
 
     def naive(alpha, A, B, beta, C):
         m, n = C.shape
@@ -38,7 +38,7 @@ def build(tiling: Tiling) -> Callable:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(grid, block), both with x along the rows of C."""
+    """Return (grid, block), both with x along the rows of C."""
     across, down = tiling.grid(problem)
     bm, bn, _ = tiling.block
     return (down, across), (bm, bn)

@@ -24,7 +24,7 @@ from gemmlab.simt import cuda
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows that move by fours begin at multiples of 16 bytes
@@ -147,7 +147,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *warp_tiled* by other lanes, with half the barriers.
+    """Return the traffic of *warp_tiled* by other lanes, with half the barriers.
 
     ⌈k/bk⌉ + stages - 1 tiles are copied, those beyond k as zeros that nothing is loaded for. A
     thread loads its fragments of each of the ⌈k/bk⌉·bk rows, and of one more that it does not use.

@@ -17,7 +17,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it."""
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it."""
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block

@@ -17,7 +17,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with the tile's side frozen into it."""
+    """Return the kernel as a plain Numba-CUDA function, with the tile's side frozen into it."""
     T = tiling.block[0]
 
     def tiled(alpha, A, B, beta, C):

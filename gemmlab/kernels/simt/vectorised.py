@@ -21,7 +21,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling, aligned: bool = True) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     aligned : the rows of A, B and C begin at multiples of 16 bytes, as 128-bit accesses ask
     """

@@ -23,7 +23,7 @@ from gemmlab.simt import cuda
 
 
 def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : the rows of A, B and C begin at multiples of 16 bytes

@@ -104,7 +104,7 @@ def build_sum(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts and updates C."""
+    """Return the function that adds up the parts and updates C."""
     GROUPS, BM = workspace_tiles.groups(tiling), tiling.block[0]
     add = workspace_tiles.adding_pairs(tiling, out_dtype, paired)
 

@@ -77,7 +77,7 @@ def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts of each tile that several blocks share.
+    """Return the function that adds up the parts of each tile that several blocks share.
 
     It looks at the tiles in which shares begin, of which there are no more than blocks; or at all
     tiles, where these are fewer.
@@ -102,14 +102,14 @@ def build_fix_up(
 
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_fix_up`."""
+    """Return (grid, block) of `build_fix_up`."""
     (_, rows), block = adders(problem, tiling, int(shares(problem, tiling)[0].max()))
     looked_at = min(math.prod(tiling.grid(problem)), blocks_of(problem, tiling))
     return (looked_at * workspace_tiles.groups(tiling), rows), block
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
+    """Give the traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
     wide = 2 if shared_layouts.variant(problem, None)["paired"] else 1
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)

@@ -29,7 +29,7 @@ from gemmlab.simt import cuda
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
@@ -53,7 +53,7 @@ def build(
 def build_sum(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that adds up the parts and updates C."""
+    """Return the function that adds up the parts and updates C."""
     BM = tiling.block[0]
     GROUPS = workspace_tiles.groups(tiling)
 
@@ -72,17 +72,17 @@ def build_sum(
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): tiles across and down, and parts of k."""
+    """Return (grid, block): tiles across and down, and parts of k."""
     return (*tiling.grid(problem), tiling.split), (tiling.threads, 1)
 
 
 def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_sum`."""
+    """Return (grid, block) of `build_sum`."""
     return workspace_tiles.adders(problem, tiling, tiling.split)
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """The parts' sums, those of a tile one after the other."""
+    """Return the parts' sums, those of a tile one after the other."""
     across, down = tiling.grid(problem)
     return (workspace_tiles.stack(tiling, across * down * tiling.split),)
 

@@ -35,7 +35,7 @@ SCALERS = 8  # warps of a block of the launch that scales C
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = TM, TN = tiling.thread
     DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
@@ -71,7 +71,7 @@ def build(
 def build_scaling(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function C ← βC; it does not read C where β = 0."""
+    """Return the function C ← βC; it does not read C where β = 0."""
     update_tile = updating(aligned, 1, FOUR)
 
     def scale(alpha, A, B, beta, C):
@@ -85,12 +85,12 @@ def build_scaling(
 
 
 def launch_scaling(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a thread for each group of four."""
+    """Return (grid, block): a thread for each group of four."""
     return (-(-problem.n // (FOUR * WARP)), -(-problem.m // SCALERS)), (WARP, SCALERS)
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
+    """Give the traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
     (across, down), split = tiling.grid(problem), tiling.split
     shape = problem.m, problem.n
     each = workspace_tiles.thread_groups(tiling).repeated([0], range(FOUR))
@@ -102,7 +102,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 
 def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
-    """The work of the launch that scales C."""
+    """Return the work of the launch that scales C."""
     lane = FOUR * np.arange(WARP)[None]
     row = traffic.Lanes(np.zeros_like(lane), lane, np.ones_like(lane, bool))
     (lanes, wide), counters = moved(row, aligned), Counter()

@@ -34,7 +34,7 @@ from gemmlab.simt import cuda
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
     DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
@@ -76,7 +76,7 @@ def build(
 def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that adds up the parts of each tile that several blocks share."""
+    """Return the function that adds up the parts of each tile that several blocks share."""
     BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     GROUPS = workspace_tiles.groups(tiling)
@@ -118,12 +118,12 @@ def shares(problem: Gemm, tiling: Tiling) -> tuple[np.ndarray, int]:
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each share."""
+    """Return (grid, block): a block for each share."""
     return (blocks_of(problem, tiling), 1), (tiling.threads, 1)
 
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_fix_up`."""
+    """Return (grid, block) of `build_fix_up`."""
     return workspace_tiles.adders(problem, tiling, int(shares(problem, tiling)[0].max()))
 
 
@@ -133,7 +133,7 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *pipelined*, whose rings are filled once for each part of a tile."""
+    """Return the traffic of *pipelined*, whose rings are filled once for each part of a tile."""
     aligned = variant(problem, capability)["aligned"]
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
@@ -150,7 +150,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 
 
 def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
-    """(seconds, `tiling` with as many blocks as keep processors busy)."""
+    """Return (seconds, `tiling` with as many blocks as keep processors busy)."""
     tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
     parts, _ = shares(problem, tiling)
     stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT

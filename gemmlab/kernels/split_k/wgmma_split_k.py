@@ -63,7 +63,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that multiplies, of (alpha, map of A, map of B, k, beta, C, W).
+    """Return the function that multiplies, of (alpha, map of A, map of B, k, beta, C, W).
 
     layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
     """
@@ -179,7 +179,7 @@ def build_sum(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts and updates C."""
+    """Return the function that adds up the parts and updates C."""
     add = adding(out_dtype, paired)
 
     def add_parts(alpha, A, B, k, beta, C, W):
@@ -200,22 +200,22 @@ def units_of(problem: Gemm, tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as units, in one row."""
+    """Return (grid, block): as many blocks as units, in one row."""
     return (units_of(problem, tiling), 1), (threads(tiling), 1)
 
 
 def configure_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_sum`."""
+    """Return (grid, block) of `build_sum`."""
     return adders(problem, parts_of(problem, tiling))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """The parts' sums."""
+    """Return the parts' sums."""
     return (matrices(problem, tiling, parts_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of *warp_specialised*, whose blocks take units, and that of the sums."""
+    """Return the work of *warp_specialised*, whose blocks take units, and that of the sums."""
     (bm, bn, _), units = tiling.block, units_of(problem, tiling)
     pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
     stores = traffic.global_access(

@@ -37,7 +37,7 @@ def build(
     paired: bool = True,
     policy: Policy = CORRECTED,
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes
@@ -180,7 +180,7 @@ def build(
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """`stages` tiles of A and of B in FP32 [B]."""
+    """Return `stages` tiles of A and of B in FP32 [B]."""
     bm, bn, bk = tiling.block
     return FLOAT * tiling.stages * bk * (bm + bn)
 

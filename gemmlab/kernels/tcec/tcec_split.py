@@ -121,7 +121,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The split, and the work of all tiles of C, at the rate of Tensor Cores.
+    """Return the split, and the work of all tiles of C, at the rate of Tensor Cores.
 
     Each step of 64 along k copies both parts, and each consumer reads its 64 rows of A and all of B
     for each of three products. No thread loads A or B.

@@ -37,7 +37,7 @@ TILES = 2  # in shared memory: one is multiplied, the other stored
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes
@@ -160,7 +160,7 @@ def carrying(
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Two tiles of A and of B, in two parts each [B]."""
+    """Return two tiles of A and of B, in two parts each [B]."""
     bm, bn, bk = tiling.block
     return BYTES * TILES * PARTS * bk * (bm + bn)
 

@@ -25,7 +25,7 @@ def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
@@ -98,7 +98,7 @@ def build(
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
+    """Return the traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
     return warp_mma.staged(
         problem, tiling, ahead=ahead, barriers=steps if ahead else 2 * steps,

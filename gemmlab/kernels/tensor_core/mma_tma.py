@@ -51,7 +51,7 @@ def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes; else the producer's warpgroup
@@ -188,7 +188,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as tiles, in one row."""
+    """Return (grid, block): as many blocks as tiles, in one row."""
     across, down = tiling.grid(problem)
     return (across * down, 1), (threads(tiling), 1)
 
@@ -236,7 +236,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 
 def fits(tiling: Tiling) -> bool:
-    """Whether warps, boxes and a ring can be made of a tiling."""
+    """Say whether warps, boxes and a ring can be made of a tiling."""
     bm, bn, bk = tiling.block
     return (warp_mma.computable(tiling) and tiling.threads == CONSUMERS
             and max(tiling.warp) <= BLOCK

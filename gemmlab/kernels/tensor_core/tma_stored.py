@@ -57,7 +57,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32", boxed: bool = True,
 ) -> Callable:  # fmt: skip
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, map of C, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, map of C, C).
 
     layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
     boxed : the TMA copies rows of A, B and C, and C is in FP32
@@ -153,13 +153,13 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
-    """The arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
+    """Return the arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
     boxed = variant(problem, None)["boxed"]
     return (tensor_map(C, WARP_ROWS), C) if boxed else (C,)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of *warp_specialised*, with C's way through shared memory and the TMA."""
+    """Return the work of *warp_specialised*, with C's way through shared memory and the TMA."""
     found = work_by_threads(problem, tiling)
     if not variant(problem, None)["boxed"]:
         return found

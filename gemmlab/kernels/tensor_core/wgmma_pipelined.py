@@ -39,7 +39,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
@@ -115,7 +115,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each tile."""
+    """Return (grid, block): a block for each tile."""
     return tiling.grid(problem), (threads(tiling), 1)
 
 

@@ -144,7 +144,7 @@ class Runner:
     def measurement(
         self, samples: list[float], error: float, provenance: dict[str, str]
     ) -> Measurement:
-        """The `Measurement` made of these samples."""
+        """Return the `Measurement` made of these samples."""
         return Measurement(
             kernel=self.kernel.name,
             problem=self.problem,
@@ -168,7 +168,7 @@ def flush(cuda: Any) -> None:
 
 @cache
 def _flush(cuda: Any) -> tuple[Callable, Any]:
-    """A kernel that overwrites the L2, and the array that it writes."""
+    """Return a kernel that overwrites the L2, and the array that it writes."""
 
     @cuda.jit
     def flush(buffer):
@@ -197,7 +197,7 @@ def provenance() -> dict[str, str]:
 
 
 def _cublas_version() -> str:
-    """The version that cuBLAS reports, such as "130100"; "not installed" without CuPy."""
+    """Return the version that cuBLAS reports, such as "130100"; "not installed" without CuPy."""
     try:
         import cupy
         from cupy_backends.cuda.libs import cublas

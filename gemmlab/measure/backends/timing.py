@@ -18,7 +18,7 @@ def repetitions(seconds: float, repeats: int | None) -> int:
 
 
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
-    """The provenance known before a run starts: date, versions, data, hash of the source."""
+    """Return the provenance known before a run starts: date, versions, data, hash of the source."""
     return {
         **stamp("date", "python", "numpy", "numba"),
         "data": data,

@@ -55,7 +55,7 @@ def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
 
 
 def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """The values of an element: before each of several swaps, and after the last one.
+    """Return the values of an element: before each of several swaps, and after the last one.
 
     The element changes seldom: of the lanes that ask for a lock, the first one gets it.
     """

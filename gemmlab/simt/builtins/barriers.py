@@ -137,7 +137,7 @@ def _fence(m: BuiltinBatch, of_block: bool) -> None:
 
 
 def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
-    """Whether a kernel, or a device function that it names, asks for the whole grid."""
+    """Say whether a kernel, or a device function that it names, asks for the whole grid."""
     if "this_grid" in function.__code__.co_names:
         return True
     scope = inspect.getclosurevars(function)

@@ -115,7 +115,7 @@ def _write_rows(m: BuiltinBatch, place: Place, rows: np.ndarray, line: int) -> N
 def _tile_elements(
     m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
 ) -> list[tuple[Any, Any]]:
-    """The row and column in the array of each element that a lane holds."""
+    """Return the row and column in the array of each element that a lane holds."""
     form = layout(
         "wmma.m16n16k16", tile.operand, tile.format, arch=architecture(m), major=tile.major
     )
@@ -176,7 +176,7 @@ def _check_corner(
 def _checked(
     m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, at: tuple, line: int
 ) -> tuple[Any, Mask]:
-    """The place of a tile's element in the buffer, and the lanes for which it is inside."""
+    """Return the place of a tile's element in the buffer, and the lanes for which it is inside."""
     mask = m.masks[-1]
     for axis, part in enumerate(at):
         bad = np.less(part, 0) | np.greater_equal(part, array.shape[axis])

@@ -76,14 +76,14 @@ def asynchronous_meaning(instruction: Instruction) -> Callable | None:
 
 
 def executed(m: BuiltinBatch, value: Instruction | SharedView | LayoutFunction) -> Callable:
-    """The function that a kernel calls by a name of `gemmlab.instructions`."""
+    """Return the function that a kernel calls by a name of `gemmlab.instructions`."""
     if isinstance(value, SharedView):
         return partial(_view, m)
     return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a number, as NumPy abbreviates it; "O" for what is no number."""
+    """Return the kind of a number, as NumPy abbreviates it; "O" for what is no number."""
     if isinstance(value, bool):
         return "b"
     dtype = None if isinstance(value, Array) else getattr(value, "dtype", None)
@@ -275,7 +275,7 @@ def _write(m: BuiltinBatch, place: Place, values: tuple, line: int) -> None:
 
 
 def _nothing(instruction: Instruction, bound: list) -> Any:
-    """A result of the right form for lanes that do not run."""
+    """Return a result of the right form for lanes that do not run."""
     result = instruction.result
     if result is None:
         return None

@@ -27,7 +27,7 @@ PATTERN = 1024  # bytes, after which the swizzle repeats
 
 
 def swizzled(first: Any, i: Any, j: Any, itemsize: int) -> Any:
-    """The element at row i and column j of a tile with rows of 128 bytes, from `first` on.
+    """Return the element at row i and column j of a tile with rows of 128 bytes, from `first` on.
 
     >>> [int(swizzled(0, 1, j, 2)) for j in (0, 8, 63)]
     [72, 64, 119]
@@ -88,7 +88,7 @@ class Barrier:
 
 
 def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The greater of each number; the longer array has those that the other one lacks."""
+    """Return the greater of each number; the longer array has those that the other one lacks."""
     a, b = sorted((a, b), key=len)
     return np.maximum(np.pad(a, (0, len(b) - len(a))), b)
 
@@ -333,7 +333,7 @@ def _store(
 def _box(
     m: BuiltinBatch, array: Array, found: TensorMap, at: int, thread: int, line: int, op: str
 ) -> np.ndarray | None:
-    """The elements of a box from `at` on, row by row; None where it does not fit."""
+    """Return the elements of a box from `at` on, row by row; None where it does not fit."""
     columns, lanes = ROW // array.itemsize, m.lanes.thread == thread
     if at * array.itemsize % PATTERN:
         text = f"thread {{thread}} copies {'to' if op == 'write' else 'from'} byte "

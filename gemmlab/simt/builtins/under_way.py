@@ -33,7 +33,7 @@ VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overw
 
 
 def memory_of(array: Array) -> np.ndarray:
-    """The memory that an array is a view of, (blocks, …)."""
+    """Return the memory that an array is a view of, (blocks, …)."""
     return array.buffer if array.buffer.base is None else array.buffer.base
 
 
@@ -99,7 +99,7 @@ class UnderWay:
     # Moments, and who knows of them
 
     def source(self, name: Hashable) -> int:
-        """The column of what has moments besides threads: an mbarrier, or a warpgroup."""
+        """Return the column of what has moments besides threads: an mbarrier, or a warpgroup."""
         if name not in self.sources:
             self.sources[name] = self.lanes.threads + len(self.sources)
             if self.sources[name] == self.known.shape[1]:
@@ -140,7 +140,7 @@ class UnderWay:
     # Memory
 
     def held(self, array: Array) -> Held:
-        """The operations that touch the memory of which an array is a view."""
+        """Return the operations that touch the memory of which an array is a view."""
         memory = memory_of(array)
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
@@ -243,7 +243,7 @@ class UnderWay:
 
 
 def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
-    """The parts of each element, (elements, parts)."""
+    """Return the parts of each element, (elements, parts)."""
     return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
 
 

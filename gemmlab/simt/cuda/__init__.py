@@ -123,7 +123,7 @@ REFUSED = {  # names of `numba.cuda` that have no meaning here -> what to do ins
 
 
 def __getattr__(name: str) -> Any:
-    """The type by which Numba knows this module in a kernel; a reason for what is missing."""
+    """Give the type by which Numba knows this module in a kernel; a reason for what is missing."""
     if name == "_numba_type_":
         return numba_namespace()
     why = f": {REFUSED[name]}" if name in REFUSED else ""

@@ -73,11 +73,11 @@ class DeviceArray(Copies, np.ndarray):
         self[key] = value
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """An element or a slice, as `array[item]` is."""
+        """Return an element or a slice, as `array[item]` is."""
         return self[item]
 
     def _with(self, result: Any, same: Any) -> Any:
-        """`result`, a view of this array, with the `same` view of what is unwritten."""
+        """Return `result`, a view of this array, with the `same` view of what is unwritten."""
         if isinstance(result, DeviceArray) and self.unwritten is not None:
             result.unwritten = same(self.unwritten)
         return result
@@ -99,7 +99,7 @@ class DeviceArray(Copies, np.ndarray):
         return self._with(super().squeeze(axis), lambda a: a.squeeze(axis))
 
     def transpose(self, axes: Any = None) -> DeviceArray:
-        """A copy with rows and columns swapped, of a matrix alone, as of Numba's."""
+        """Return a copy with rows and columns swapped, of a matrix alone, as of Numba's."""
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
@@ -175,7 +175,7 @@ def _check_index(index: Any) -> None:
 
 
 def _elements(index: Any) -> Any:
-    """The elements of an index: all of them where it is the name of a field."""
+    """Return the elements of an index: all of them where it is the name of a field."""
     return Ellipsis if isinstance(index, str) else index
 
 
@@ -189,7 +189,7 @@ def check_contiguous(array: np.ndarray) -> None:
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: Any = None) -> DeviceArray:
-    """A copy of an array, in `to` where that is given; ValueError unless it is contiguous."""
+    """Give a copy of an array, in `to` where that is given; ValueError unless it is contiguous."""
     array = np.asanyarray(obj)
     if not isinstance(array, DeviceArray):
         check_contiguous(array)
@@ -228,12 +228,12 @@ def _unwritten_array(shape: Any, dtype: Any, order: str, strides: Any = None) ->
 def device_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
 ) -> DeviceArray:
-    """An array that nobody has written: its floats are NaN."""
+    """Return an array that nobody has written: its floats are NaN."""
     return _unwritten_array(shape, dtype, order, strides)
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceArray:
-    """An array that nobody has written, of the shape and the type of another one."""
+    """Return an array that nobody has written, of the shape and the type of another one."""
     return _unwritten_array(ary.shape, ary.dtype, "F" if _by_columns(ary) else "C")
 
 
@@ -241,7 +241,7 @@ def mapped_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
     portable: bool = False, wc: bool = False,
 ) -> SharedArray:  # fmt: skip
-    """An array of the host that kernels use in place; its floats are NaN."""
+    """Return an array of the host that kernels use in place; its floats are NaN."""
     return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
@@ -254,14 +254,14 @@ def managed_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
     attach_global: bool = True,
 ) -> SharedArray:  # fmt: skip
-    """An array that host and kernels both use; its floats are NaN."""
+    """Return an array that host and kernels both use; its floats are NaN."""
     return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
 def pinned_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C"
 ) -> np.ndarray:
-    """An array of the host, which a GPU would copy faster; its floats are NaN."""
+    """Return an array of the host, which a GPU would copy faster; its floats are NaN."""
     return _fresh(shape, dtype, order, strides)
 
 
@@ -284,12 +284,12 @@ def mapped(*arylist: np.ndarray, **options: Any) -> Iterator[Any]:
 
 
 def is_cuda_array(obj: Any) -> bool:
-    """Whether `obj` is an array of a GPU, which here is the simulated one."""
+    """Say whether `obj` is an array of a GPU, which here is the simulated one."""
     return isinstance(obj, DeviceArray)
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """An array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
+    """Give an array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
     if not is_cuda_array(obj):
         raise TypeError(f"a {type(obj).__name__} is no array of the simulated GPU; use to_device")
     return obj

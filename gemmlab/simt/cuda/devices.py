@@ -94,7 +94,7 @@ class Context:
         return current_device()
 
     def get_memory_info(self) -> MemoryInfo:
-        """The memory of the GPU's data sheet, all of it free: arrays are in the host's."""
+        """Return the memory of the GPU's data sheet, all of it free: arrays are in the host's."""
         total = self.device.simulated.dram_bytes
         return MemoryInfo(total, total)
 
@@ -135,7 +135,7 @@ _context = Context()
 
 @cache
 def current_device() -> Device:
-    """The simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
+    """Return the simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
     return Device(device_called(RECORDED))
 
 
@@ -155,27 +155,27 @@ def list_devices() -> Devices:
 
 
 def current_context(devnum: int | None = None) -> Context:
-    """The context of the simulated GPU."""
+    """Return the context of the simulated GPU."""
     return _context
 
 
 def is_available() -> bool:
-    """Whether kernels run: they do, on the simulator."""
+    """Say whether kernels run: they do, on the simulator."""
     return True
 
 
 def is_supported_version() -> bool:
-    """Whether the CUDA Toolkit is one that works; none is needed."""
+    """Say whether the CUDA Toolkit is one that works; none is needed."""
     return True
 
 
 def is_float16_supported() -> bool:
-    """Whether kernels can compute with float16."""
+    """Say whether kernels can compute with float16."""
     return True
 
 
 def is_bfloat16_supported() -> bool:
-    """Whether kernels can compute with bfloat16: not on the simulator."""
+    """Say whether kernels can compute with bfloat16: not on the simulator."""
     return False
 
 
@@ -199,7 +199,7 @@ def defer_cleanup() -> Iterator[None]:
 
 
 def require_context(function: Any) -> Any:
-    """A function that needs a context, which there always is."""
+    """Return a function that needs a context, which there always is."""
     return function
 
 
@@ -238,7 +238,7 @@ class Event:
         self.moment = time.perf_counter()
 
     def query(self) -> bool:
-        """Whether what was asked before it is done, as it always is."""
+        """Say whether what was asked before it is done, as it always is."""
         return True
 
     def synchronize(self) -> None:
@@ -253,12 +253,12 @@ class Event:
 
 
 def stream() -> Stream:
-    """A new stream."""
+    """Return a new stream."""
     return Stream()
 
 
 def default_stream() -> Stream:
-    """The stream of launches that name none."""
+    """Return the stream of launches that name none."""
     return Stream()
 
 
@@ -266,12 +266,12 @@ legacy_default_stream = per_thread_default_stream = default_stream
 
 
 def external_stream(ptr: int) -> Stream:
-    """A stream of another library."""
+    """Return a stream of another library."""
     return Stream()
 
 
 def event(timing: bool = True) -> Event:
-    """A new event."""
+    """Return a new event."""
     return Event(timing)
 
 

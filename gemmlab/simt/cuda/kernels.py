@@ -40,7 +40,7 @@ class Argument(NamedTuple):
 
 
 def declared(given: Any) -> list[tuple[Argument, ...]]:
-    """The signatures of `given`: text, types of Numba or of the stand-in, or a list of these.
+    """Give the signatures of `given`: text, types of Numba or of the stand-in, or a list of these.
 
     Raises TypeError for anything else.
 
@@ -72,7 +72,7 @@ def _argument(declaration: Any) -> Argument:
 
 
 def type_of(value: Any) -> Argument:
-    """The type of an argument as it is given."""
+    """Return the type of an argument as it is given."""
     if isinstance(value, np.ndarray):
         return Argument(value.dtype, value.ndim)
     try:
@@ -84,7 +84,7 @@ def type_of(value: Any) -> Argument:
 def converted(
     name: str, signatures: Sequence[tuple[Argument, ...]], args: tuple
 ) -> tuple[Any, ...]:
-    """`args` as a kernel with these signatures takes them: numbers become those of its types.
+    """Give `args` as a kernel with these signatures takes them: numbers become those of its types.
 
     Raises TypeError where no signature has arrays like these, as Numba does, which compiles for
     no other types once some are declared.
@@ -325,7 +325,7 @@ class SimulatedKernel:
         return self[-(-ntasks // threads), threads, stream, sharedmem]
 
     def specialize(self, *args: Any) -> SimulatedKernel:
-        """The kernel for arguments of these types alone."""
+        """Return the kernel for arguments of these types alone."""
         if self.specialized:
             raise RuntimeError(f"{self.__name__} is specialized already")
         only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])

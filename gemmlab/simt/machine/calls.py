@@ -81,7 +81,7 @@ class Calls:
         return value
 
     def called(self) -> str:
-        """The text of what the source calls at the place of the last call."""
+        """Return the text of what the source calls at the place of the last call."""
         _, line, column = self.place
         text = linecache.getline(self.place[0], line)[column:]
         return text.partition("(")[0].strip() or "this function"
@@ -110,7 +110,7 @@ class Calls:
         return frame.value if value is None else value
 
     def inner(self, function: Callable) -> Callable:
-        """A function that a kernel defines itself, as the kernel calls it."""
+        """Return a function that a kernel defines itself, as the kernel calls it."""
         outer = self.frames[-1]
 
         def call(*args: Any) -> Any:
@@ -137,7 +137,7 @@ class Calls:
 
 
 def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
-    """The error of a call with too few or too many arguments, or of what is no function."""
+    """Return the error of a call with too few or too many arguments, or of what is no function."""
     if isinstance(function, NoNumber):
         function.refuse()
     code = getattr(function, "__code__", None)
@@ -169,7 +169,7 @@ class Variables:
         return Unassigned(name)
 
     def assign(self, old: Any, new: Any, name: str) -> Any:
-        """The value of variable `name` after an assignment by the active lanes."""
+        """Return the value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
         elif isinstance(new, Records):
@@ -234,11 +234,11 @@ class Variables:
         return np.False_ if value.value is None else value.value
 
     def attribute(self, value: Any, name: str, line: int) -> Any:
-        """`value.name`, which depends on what the value is."""
+        """Return `value.name`, which depends on what the value is."""
         return functions.attribute(self.m, value, name, line)
 
     def unpack(self, value: Any, count: int, line: int) -> tuple:
-        """The `count` items of a tuple or of an array."""
+        """Return the `count` items of a tuple or of an array."""
         is_array = isinstance(value, (Array, Choice))
         if not is_array and not isinstance(value, tuple):
             raise TypeError(f"{shown(value)} cannot be unpacked into {count} names")

@@ -100,7 +100,7 @@ def _held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
 
 
 def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
-    """The lanes that the active ones name by a mask of their warp."""
+    """Return the lanes that the active ones name by a mask of their warp."""
     bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
     on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
     named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
@@ -233,7 +233,7 @@ class Fibers:
     # The order of the fibers
 
     def _next(self) -> Fiber | None:
-        """The fiber to run now; None if all have ended."""
+        """Return the fiber to run now; None if all have ended."""
         fiber = self._next_sure()
         if fiber is not None:
             self.in_vain = 0
@@ -352,7 +352,7 @@ class Fibers:
         return meeting
 
     def _complete(self, meeting: Meeting) -> bool:
-        """Whether all for whom a meeting waits have come."""
+        """Say whether all for whom a meeting waits have come."""
         m = meeting.key[0]
         if m is None:
             everybody = sum(len(fibers) for fibers in self.open.values())
@@ -361,7 +361,7 @@ class Fibers:
         return not (missing if meeting.named is None else missing & meeting.named).any()
 
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
-        """A value as a lane by itself uses it: instructions of a warp wait for its lanes."""
+        """Return a value as a lane by itself uses it: instructions of a warp wait for its lanes."""
         result = translate(value)
         if isinstance(value, instructions.KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)

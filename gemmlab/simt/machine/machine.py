@@ -88,11 +88,11 @@ class Machine:
         self.scope = Scope(self, self.calls, program)
 
     def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
-        """A kernel on the values of its parameters, to be called."""
+        """Return a kernel on the values of its parameters, to be called."""
         return partial(self.scope.bound(function, source), self, *values)
 
     def control(self) -> Control:
-        """The place in the kernel of the lanes that run now."""
+        """Return the place in the kernel of the lanes that run now."""
         calls, loops = self.calls, self.loops
         return Control(self.masks[:], calls.frames, calls.place, calls.line,
                        self.branches.others, loops.open, loops.steps)  # fmt: skip
@@ -115,7 +115,7 @@ class Machine:
         vars(self).clear()
 
     def alive(self) -> Mask:
-        """The threads for which a barrier waits: those that have not returned."""
+        """Return the threads for which a barrier waits: those that have not returned."""
         return without(self.masks[0], self.waits.absent)
 
 

@@ -65,27 +65,27 @@ class Operations:
         return result
 
     def same(self, a: Any, b: Any) -> bool:
-        """`a is b`, of which one is None."""
+        """Return `a is b`, of which one is None."""
         if a is not None and b is not None:
             raise TypeError("`is` compares with None alone; use ==")
         return a is b
 
     def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
-        """The sum a·b ± c: one instruction where the machine contracts, else two."""
+        """Return the sum a·b ± c: one instruction where the machine contracts, else two."""
         if not (self.contract and arithmetic.fuses(a, b, c)):
             return self.binary(op, self.binary("Mult", a, b, line), c, line)
         self.tally.tick(line, "inst_fp")
         return arithmetic.fma(a, b, c if op == "Add" else -c)
 
     def fused_right(self, op: str, c: Any, a: Any, b: Any, line: int) -> Any:
-        """The sum c ± a·b: one instruction where the machine contracts, else two."""
+        """Return the sum c ± a·b: one instruction where the machine contracts, else two."""
         if not (self.contract and arithmetic.fuses(a, b, c)):
             return self.binary(op, c, self.binary("Mult", a, b, line), line)
         self.tally.tick(line, "inst_fp")
         return arithmetic.fma(a if op == "Add" else -a, b, c)
 
     def fma(self, a: Any, b: Any, c: Any, line: int) -> Any:
-        """`cuda.fma`: a·b + c, rounded once."""
+        """Return `cuda.fma`: a·b + c, rounded once."""
         self.tally.tick(line, "inst_fp")
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
@@ -132,7 +132,7 @@ class Branches:
         self.others.pop()
 
     def anybody(self) -> bool:
-        """Whether any lane goes on here, behind a statement that lanes may have left.
+        """Say whether any lane goes on here, behind a statement that lanes may have left.
 
         A device function that nobody calls goes on, because its value has a type.
         """
@@ -140,19 +140,19 @@ class Branches:
         return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
 
     def and_(self, first: Any, second: Callable) -> Any:
-        """The value of `first and second`; `second` is evaluated where `first` is true."""
+        """Return the value of `first and second`; `second` is evaluated where `first` is true."""
         return self._united(truth(first), second, lambda: first)
 
     def or_(self, first: Any, second: Callable) -> Any:
-        """The value of `first or second`; `second` is evaluated where `first` is false."""
+        """Return the value of `first or second`; `second` is evaluated where `first` is false."""
         return self._united(truth(first), lambda: first, second)
 
     def and_last(self, first: Any, second: Callable) -> Any:
-        """The value of `second` where `first` is true, else a 0 of its type."""
+        """Return the value of `second` where `first` is true, else a 0 of its type."""
         return self._last(truth(first), second, 0)
 
     def or_last(self, first: Any, second: Callable) -> Any:
-        """The value of `second` where `first` is false, else a 1 of its type."""
+        """Return the value of `second` where `first` is false, else a 1 of its type."""
         test = truth(first)
         return self._last(not test if isinstance(test, bool) else ~test, second, 1)
 
@@ -167,12 +167,12 @@ class Branches:
         return np.where(test, value, value.dtype.type(otherwise))[()]
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
-        """The value of `then if test else other`, each evaluated where it is chosen."""
+        """Return the value of `then if test else other`, each evaluated where it is chosen."""
         self.tally.tick(line, "inst_control")
         return self._united(truth(test), then, other)
 
     def _united(self, test: Any, then: Callable, other: Callable) -> Any:
-        """The value of `then` or `other`, by lane, in the type that both fit into.
+        """Return the value of `then` or `other`, by lane, in the type that both fit into.
 
         Both are evaluated, perhaps by no lane, because the type is that of both; one alone where
         the test is the same for every launch, such as `x is None`.

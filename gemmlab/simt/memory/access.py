@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
 
 def steps(at: np.ndarray) -> Steps | None:
-    """The elements `at` of the lanes of a block, (lanes,), as steps, where they are such.
+    """Return the elements `at` of the lanes of a block, (lanes,), as steps, where they are such.
 
     >>> steps(np.array([5, 5, 7, 7, 9, 9]))
     Steps(start=5, rows=3, columns=2, down=2, along=0)
@@ -56,7 +56,7 @@ def steps(at: np.ndarray) -> Steps | None:
 
 
 def _steps(m: MemoryBatch, at: np.ndarray) -> Steps | None:
-    """The steps of an index that is the same in all blocks, (1, threads); kept for loops."""
+    """Return the steps of an index that is the same in all blocks, (1, threads); kept for loops."""
     if at.shape[-1] != m.lanes.threads:
         return None
     known = m.memory.again.get((steps, at))
@@ -67,7 +67,7 @@ def _steps(m: MemoryBatch, at: np.ndarray) -> Steps | None:
 
 
 def shared_values(m: MemoryBatch, array: Array, at: Any) -> Any:
-    """The elements `at` of shared memory."""
+    """Return the elements `at` of shared memory."""
     if np.ndim(at) == 0:
         return array.buffer[:, int(at), None].copy()
     if len(at) > 1:
@@ -92,12 +92,12 @@ def store_shared(m: MemoryBatch, array: Array, at: Any, mask: Mask, value: Any) 
 
 
 def _cells(m: MemoryBatch, array: Array, at: Any) -> Any:
-    """The elements `at` of each block's shared memory, in the buffer of all blocks."""
+    """Return the elements `at` of each block's shared memory, in the buffer of all blocks."""
     return at + m.lanes.row * array.buffer.shape[1]
 
 
 def load_local(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
-    """The elements `at` of each lane's own array; a hazard where it has not written them."""
+    """Return the elements `at` of each lane's own array; a hazard where it has not written them."""
     owner = array.owner  # which knows what has been written, by views too
     if np.ndim(at) == 0:
         written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
@@ -154,7 +154,7 @@ def load(m: MemoryBatch, array: Array, index: Any, line: int, counted: bool = Tr
 
 
 def fetch(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
-    """The elements `at` of the active lanes, checked but not counted."""
+    """Return the elements `at` of the active lanes, checked but not counted."""
     if array.space == "local":
         if m.under_way is not None:
             m.under_way.check_registers(m, line, "read", array, at, mask)
@@ -256,7 +256,7 @@ def _keep_exact(m: MemoryBatch, array: Array, at: Any, mask: Mask, value: Any) -
 
 
 def _exact_too(m: MemoryBatch, array: Array, at: Any, value: Any) -> Any:
-    """A loaded `value`, with its exact value where the stored integer had wrapped."""
+    """Return a loaded `value`, with its exact value where the stored integer had wrapped."""
     at = m.lanes.spread(at)
     places = {"shared": (m.lanes.row, at), "local": (at, m.lanes.row, m.lanes.thread)}
     kept = array.owner.exact[places.get(array.space, (at,))]

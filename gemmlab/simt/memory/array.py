@@ -140,7 +140,7 @@ class Record:
         self.name = records.name
 
     def field(self, name: Any) -> Array:
-        """The array that has one field of all records."""
+        """Return the array that has one field of all records."""
         if not isinstance(name, str):
             first = next(iter(self.records.fields))
             raise TypeError(f"a record of {self.name} has fields; write .{first} or [{first!r}]")
@@ -184,7 +184,7 @@ class Choice:
 
 
 def chosen(mask: Mask, old: Array | Choice, new: Array | Choice) -> Array | Choice:
-    """The array `new` in the lanes of `mask`, and `old` in the others."""
+    """Return the array `new` in the lanes of `mask`, and `old` in the others."""
     options: list[Array] = []
     places = []
     for value in (new, old):
@@ -200,7 +200,7 @@ def chosen(mask: Mask, old: Array | Choice, new: Array | Choice) -> Array | Choi
 
 
 def merged(mask: Mask, old: Any, new: Any, name: str) -> Any:
-    """The value `new` in the lanes of `mask`, and `old` in the others."""
+    """Return the value `new` in the lanes of `mask`, and `old` in the others."""
     if mask is None or new is old or isinstance(old, Unassigned):
         return new
     if mask is False:

@@ -55,7 +55,7 @@ def _access(space: str, op: str, itemsize: int) -> OneAddress:
 
 
 def _one_for_all(array: Array, at: Any) -> bool:
-    """Whether all lanes of a warp ask for one address, and get it at once."""
+    """Say whether all lanes of a warp ask for one address, and get it at once."""
     narrow = array.space == "global" or array.itemsize <= transactions.WORD
     return narrow and (type(at) is np.int64 or getattr(at, "shape", (1,))[-1:] in ((), (1,)))
 

@@ -172,7 +172,7 @@ class L2:
 
 
 def smaller_before(values: np.ndarray) -> np.ndarray:
-    """The number of smaller values before each value; equal ones may count or not.
+    """Return the number of smaller values before each value; equal ones may count or not.
 
     >>> smaller_before(np.array([3, 1, 4, 2]))
     array([0, 0, 2, 1])

@@ -164,7 +164,7 @@ def _report(m: MemoryBatch, access: Access, clash: Clash) -> bool:
 
 
 def _involved(m: MemoryBatch, access: Access, clash: Clash) -> tuple:
-    """The lane at fault and the other one, the element, and how many lanes are at fault."""
+    """Return the lane at fault and the other one, the element, and how many lanes are at fault."""
     i = clash.lane // access.units
     block, thread = _lane(m, access, i)
     if access.array.space == "global":
@@ -225,12 +225,12 @@ def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
 
 
 def _units(array: Array) -> int:
-    """The number of parts of an element that are tracked."""
+    """Return the number of parts of an element that are tracked."""
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 
 def _in_one_row(m: MemoryBatch, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-    """The elements and the threads of the active lanes, where every block does the same."""
+    """Return the elements and the threads of the active lanes, where every block does the same."""
     known = m.memory.again.get((_in_one_row, at, mask))
     if known is None:
         threads = m.lanes.threads

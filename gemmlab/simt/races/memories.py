@@ -25,7 +25,7 @@ class Run(NamedTuple):
 
 
 def run_of(at: np.ndarray, lane: np.ndarray, now: Now, visits: Visits, fences: int) -> Run | None:
-    """An access by `lane`, in ascending order, to the elements `at` as a run, if it is one."""
+    """Give an access by `lane`, in ascending order, to the elements `at` as a run, if it is one."""
     start, first, last = int(at[0]), int(lane[0]), len(at) - 1
     if int(at[-1]) - start != last or int(lane[-1]) - first != last:
         return None
@@ -135,7 +135,7 @@ class GlobalShadow(Shadow):
         return self.alone(op, at, lane, now)
 
     def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
-        """Whether an access is noted as a run, because no lane touches what another one did.
+        """Say whether an access is noted as a run, because no lane touches what another one did.
 
         From the first other access on, the touches of each element are kept.
         """
@@ -247,7 +247,7 @@ class SharedShadow(Shadow):
         return self._clashes(op, at, lane, now, **others)
 
     def _waits(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
-        """Whether an access may wait: nothing else has been done since the last barrier."""
+        """Say whether an access may wait: nothing else has been done since the last barrier."""
         if self.fences != self.releases.fences:
             self.settle()  # what waits was done before the fence
             self.fences = self.releases.fences

@@ -181,7 +181,7 @@ class Releases:
         return ordered
 
     def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
-        """The time at which each flag first released an access, for threads of a block.
+        """Return the time at which each flag first released an access, for threads of a block.
 
         What releases it comes later than the last fence before it.
         """

@@ -110,7 +110,7 @@ class Findings:
         self.report.note(note)
 
     def touch(self, op: str, line: int, lane: Lane) -> Touch:
-        """A lane's touch of an element, as a hazard shows it."""
+        """Return a lane's touch of an element, as a hazard shows it."""
         return Touch(op, line, self.lanes.block_at(lane[0]), self.lanes.thread_at(lane[1]))
 
     def _hazard(

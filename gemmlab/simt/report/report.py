@@ -87,7 +87,7 @@ class Report:
         return {line: d["active_lanes"] for line, d in found.items() if "active_lanes" in d}
 
     def counters_of(self, source: Source, line: int) -> Counters:
-        """The counters of `line`, a line of the function in `source`."""
+        """Return the counters of `line`, a line of the function in `source`."""
         lines = self.by_file[source.file]
         if line not in lines:
             self.sources.setdefault((source.file, source.first_line), source)
@@ -311,7 +311,7 @@ class Listing:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A table that takes its colours from the page: light or dark."""
+        """Return a table that takes its colours from the page: light or dark."""
         wide = len(self.columns) + 2
         top = "".join(
             f'<th scope="colgroup" colspan="{len(columns)}" style="{_CELL}{_RULE}'
@@ -351,7 +351,7 @@ class Listing:
         )
 
     def _first(self) -> set[Column]:
-        """The first column of each group, which gets a rule at its left."""
+        """Return the first column of each group, which gets a rule at its left."""
         return {columns[0] for _, columns in self.groups()}
 
     def _html_row(self, row: Row) -> str:
@@ -388,18 +388,18 @@ _HAZARD = "background:rgba(213,94,0,.22)"
 
 
 def _folded(code: str) -> list[str]:
-    """A line of code in pieces that are not too wide, the later ones further in."""
+    """Return a line of code in pieces that are not too wide, the later ones further in."""
     indent = " " * (len(code) - len(code.lstrip()) + 4)
     return textwrap.wrap(code, WIDEST_CODE, subsequent_indent=indent) or [""]
 
 
 def _times(count: int) -> str:
-    """The words for how often a hazard was found, where it is more than once."""
+    """Return the words for how often a hazard was found, where it is more than once."""
     return f"  [{count:,} times in all]" if count > 1 else ""
 
 
 def _text(value: float) -> str:
-    """A count with its thousands apart, a ratio with up to two decimals, nothing for 0."""
+    """Return a count with its thousands apart, a ratio with up to two decimals, nothing for 0."""
     if not value:
         return ""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"

@@ -51,7 +51,7 @@ class Access:
         return taken(self.addresses, self.active, self.itemsize)
 
     def groups(self, warp: int) -> list[np.ndarray]:
-        """The lanes of a warp, in the groups that shared memory serves one after the other."""
+        """Give the lanes of a warp, in the groups that shared memory serves one after the other."""
         return transactions.served_together(
             self.addresses[warp], self.active[warp], self.itemsize, self.merges
         )
@@ -67,7 +67,7 @@ class Trace:
 
     @classmethod
     def of(cls, chosen: Any, source: Source) -> Trace:
-        """A trace of a line, given by its number or by a part of its text, or of several.
+        """Return a trace of a line, given by its number or by a part of its text, or of several.
 
         Raises ValueError for a line that the kernel does not have.
         """
@@ -125,6 +125,6 @@ class Shares:
         self.shared_bytes = m.memory.static_bytes
 
     def of(self, op: str, *arrays: str) -> np.ndarray:
-        """The bytes that each thread loads from or stores to `arrays`, (blocks, threads)."""
+        """Return the bytes that each thread loads from or stores to `arrays`, (blocks, threads)."""
         found = [self.bytes[op, name] for name in arrays if (op, name) in self.bytes]
         return sum(found, np.zeros(self.shape, np.int64))

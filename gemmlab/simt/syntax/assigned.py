@@ -42,7 +42,7 @@ def unsure(tree: ast.FunctionDef) -> Unsure:
 
 
 def gives_value(node: ast.Return) -> bool:
-    """Whether a `return` gives a value other than None."""
+    """Say whether a `return` gives a value other than None."""
     none = isinstance(node.value, ast.Constant) and node.value.value is None
     return node.value is not None and not none
 
@@ -60,7 +60,7 @@ class Flow:
         self.breaks: list[list[Sure]] = []
 
     def block(self, statements: list[ast.stmt], sure: Sure) -> Sure:
-        """The names that are sure after statements."""
+        """Return the names that are sure after statements."""
         for statement in statements:
             if sure is None:
                 return None
@@ -122,13 +122,13 @@ class Flow:
 
 
 def _common(*ways: Sure) -> Sure:
-    """The names that are sure whichever way a lane came."""
+    """Return the names that are sure whichever way a lane came."""
     ends = [way for way in ways if way is not None]
     return frozenset.intersection(*ends) if ends else None
 
 
 def _own(node: ast.AST) -> list[ast.AST]:
-    """A node and its parts, without what stands in functions that it defines."""
+    """Return a node and its parts, without what stands in functions that it defines."""
     parts = [node]
     for child in ast.iter_child_nodes(node):
         inside = isinstance(child, (ast.FunctionDef, ast.Lambda))

@@ -24,7 +24,7 @@ class Statements(Expressions):
     """Rewrites statements, and with them a whole function."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """The function f(m, *args) that does for all lanes what `node` does for one."""
+        """Return the function f(m, *args) that does for all lanes what `node` does for one."""
         parameters = self.parameters(node)
         own = self.locals - set(parameters)
         body = self.unassigned(own) + self.block(node.body) + self.without_value()
@@ -137,7 +137,7 @@ class Statements(Expressions):
         ]
 
     def after_loop(self, node: ast.While | ast.For) -> list[ast.stmt]:
-        """The end of a loop, and its `else`, for the lanes that have met no `break`."""
+        """Return the end of a loop, and its `else`, for the lanes that have met no `break`."""
         if not node.orelse:
             return [ast.Expr(on_machine("loops.end"))]
         orelse = ast.If(on_machine("loops.else_"), self.block(node.orelse), [])
@@ -209,7 +209,7 @@ class Statements(Expressions):
 
 
 def _text(message: ast.expr | None) -> str:
-    """The text of an exception, as far as the source has it."""
+    """Return the text of an exception, as far as the source has it."""
     if message is None:
         return ""
     return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
@@ -239,7 +239,7 @@ class Rewritten:
         return ast.unparse(self.tree)
 
     def bind(self, translate: Callable[[Any], Any]) -> Callable:
-        """The function f(m, *args), its constants put into the form of one machine."""
+        """Return the function f(m, *args), its constants put into the form of one machine."""
         namespace = {name: translate(value) for name, value in self.constants.items()}
         namespace[SOURCE] = self.source
         exec(self.code, namespace)
@@ -251,7 +251,7 @@ Program = dict[Callable, Rewritten]
 
 
 def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any]) -> Rewritten:
-    """The lock-step form of a kernel or device function; arrays that it names are copied.
+    """Return the lock-step form of a kernel or device function; arrays that it names are copied.
 
     `translate` turns a value of an enclosing scope into what a machine works with; it raises
     TypeError for what kernels cannot use, which becomes an UnsupportedError at the value's line.

@@ -88,7 +88,7 @@ def fmul(o: Operands) -> Step:
 
 
 def wide(value: Any) -> Any:
-    """A value as float64."""
+    """Return a value as float64."""
     return np.asarray(value).astype(np.float64)
 
 

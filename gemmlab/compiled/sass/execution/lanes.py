@@ -20,7 +20,7 @@ LANES = np.arange(WARP)
 
 
 def by_warp(row: Any, lanes: int) -> np.ndarray:
-    """A row as (warps, 32)."""
+    """Return a row as (warps, 32)."""
     return np.broadcast_to(row, lanes).reshape(-1, WARP)
 
 

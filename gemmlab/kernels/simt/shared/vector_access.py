@@ -40,7 +40,7 @@ def reading(aligned: bool) -> Callable:
 
 
 def updating(aligned: bool, tm: int, tn: int) -> Callable:
-    """The device function (C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C.
+    """Return the device function (C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C.
 
     A thread's tm×tn results stand in groups of four rows, `down` apart, and four columns, `across`
     apart, from C[i, j] on. Nothing is written outside of C, and C is not read where β = 0.
@@ -102,7 +102,7 @@ def moved(groups: traffic.Lanes, aligned: bool) -> tuple[traffic.Lanes, int]:
 def update_c(
     problem: Gemm, tiling: Tiling, first: traffic.Lanes, apart: tuple[int, int], aligned: bool
 ) -> Counter[str]:
-    """The epilogue of `updating`, over the whole grid.
+    """Return the epilogue of `updating`, over the whole grid.
 
     first : where each thread's first element is; apart : rows and columns between its groups
     """

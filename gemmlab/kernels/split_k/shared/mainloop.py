@@ -22,7 +22,7 @@ BEYOND = 1 << 30  # of k: no matrix has elements there
 
 
 def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> Callable:
-    """The device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
+    """Give the device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
 
     The tile of C begins at C[row, col], the thread's groups at i and j in it, and p goes from
     `begin` to `end`, multiples of bk; an `end` beyond k stands for k.
@@ -133,7 +133,7 @@ def summed(
     capability: tuple[int, int] | None,
     barriers: int = 0,
 ) -> traffic.Work:
-    """The work of all tiles along k, in `parts` that each fill the rings anew.
+    """Return the work of all tiles along k, in `parts` that each fill the rings anew.
 
     longest : steps of the longest part; update : what is done with the sums, over the whole grid
     barriers : further ones

@@ -22,7 +22,7 @@ from gemmlab.simt import cuda
 
 
 def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
-    """The device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
+    """Give the device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
 
     The tile of C begins at C[row, col], the warp's at i and j in it, and p goes from `begin` to
     `end`, multiples of bk; an `end` beyond k stands for k.
@@ -88,7 +88,7 @@ def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
 def summed(
     problem: Gemm, tiling: Tiling, parts: int, longest: int, update: Counter[str], barriers: int = 0
 ) -> traffic.Work:
-    """The work of all tiles along k, in `parts` that each fill the rings anew.
+    """Return the work of all tiles along k, in `parts` that each fill the rings anew.
 
     longest : steps of the longest part; update : what is done with the sums, over the whole grid
     barriers : further ones

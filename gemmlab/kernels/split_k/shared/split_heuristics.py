@@ -35,12 +35,12 @@ def fastest(
 
 
 def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """The time to store parts, and to add them up in a launch of its own [s]."""
+    """Return the time to store parts, and to add them up in a launch of its own [s]."""
     return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
 
 
 def by_atomics(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """The time in which L2 adds all parts to C [s]; 0 where its rate is not known."""
+    """Return the time in which L2 adds all parts to C [s]; 0 where its rate is not known."""
     additions = tiling.split * problem.m * problem.n
     return additions / device.l2_additions if device.l2_additions else 0.0
 
@@ -52,7 +52,7 @@ def filled(
     tiling: Tiling,
     sums: Callable[[Gemm, Device, Tiling], float] = by_a_launch,
 ) -> tuple[float, Tiling]:
-    """(seconds, `tiling` with the split that takes least by `predict` and the model of sums).
+    """Give (seconds, `tiling` with the split that takes least by `predict` and the model of sums).
 
     Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
     of some splits is predicted, with as many parts of tiles as fill the processors a quarter, a

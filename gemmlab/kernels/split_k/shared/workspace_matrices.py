@@ -31,7 +31,7 @@ def matrices(problem: Gemm, tiling: Tiling, parts: int) -> Workspace:
 
 
 def adding(out_dtype: str, paired: bool) -> Callable:
-    """The device function (C, W, alpha, beta): C ← α·(sum of W[part]) + β·C, by `adders`.
+    """Return the device function (C, W, alpha, beta): C ← α·(sum of W[part]) + β·C, by `adders`.
 
     paired : rows of C have an even number of elements, so that neighbours move together
     """
@@ -74,7 +74,7 @@ def adding(out_dtype: str, paired: bool) -> Callable:
 
 
 def adders(problem: Gemm, parts: int) -> tuple[Dim, Dim]:
-    """(grid, block) of the launch that adds up the parts: of a block (lanes, warps, rows)."""
+    """Give (grid, block) of the launch that adds up the parts: of a block (lanes, warps, rows)."""
     warps = min(WARPS, parts)
     rows = WARPS // warps
     return (-(-problem.n // WIDE), -(-problem.m // rows)), (WARP, warps, rows)
@@ -84,7 +84,7 @@ def adders(problem: Gemm, parts: int) -> tuple[Dim, Dim]:
 
 
 def added(problem: Gemm, parts: int) -> traffic.Work:
-    """The work of the launch that adds parts up, and updates C.
+    """Return the work of the launch that adds parts up, and updates C.
 
     Additions are not counted: four of them need 16 bytes of the workspace.
     """

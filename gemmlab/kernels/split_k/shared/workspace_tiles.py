@@ -36,7 +36,7 @@ def stack(tiling: Tiling, tiles: int) -> Workspace:
 
 
 def storing(tiling: Tiling) -> Callable:
-    """The device function (W, slot, i, j, acc) that stores a thread's sums in tile `slot`."""
+    """Give the device function (W, slot, i, j, acc) that stores a thread's sums in tile `slot`."""
     BM = tiling.block[0]
     DOWN, ACROSS = apart(tiling)
     update_tile = updating(True, *tiling.thread)
@@ -49,7 +49,7 @@ def storing(tiling: Tiling) -> Callable:
 
 
 def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
-    """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
+    """Give the device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     `first` to `last` - 1, and slot(part, first) says where each is.
@@ -87,7 +87,7 @@ def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
 
 
 def adding_pairs(tiling: Tiling, out_dtype: str, paired: bool) -> Callable:
-    """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
+    """Give the device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     slots `first` to `last` - 1 of the workspace.
@@ -137,7 +137,7 @@ def groups(tiling: Tiling) -> int:
 
 
 def adders(problem: Gemm, tiling: Tiling, parts: int) -> tuple[Dim, Dim]:
-    """(grid, block) of the launch that adds up as many as `parts` parts of each tile."""
+    """Return (grid, block) of the launch that adds up as many as `parts` parts of each tile."""
     across, down = tiling.grid(problem)
     return (across * down * groups(tiling), tiling.block[0]), (WARP, min(WARPS, parts))
 
@@ -148,7 +148,7 @@ def for_adders(tiling: Tiling) -> Mapping[str, int]:
 
 
 def stackable(tiling: Tiling) -> bool:
-    """Whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
+    """Say whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
     bn = tiling.block[1]
     return FLOAT * bn % LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
 
@@ -167,7 +167,7 @@ def stored(tiling: Tiling, tiles: int) -> Counter[str]:
 
 
 def thread_groups(tiling: Tiling) -> traffic.Lanes:
-    """The groups of four that all threads of a block have of its tile of C."""
+    """Return the groups of four that all threads of a block have of its tile of C."""
     (tm, tn), (down, across) = tiling.thread, apart(tiling)
     rows = [r // FOUR * down + r % FOUR for r in range(tm)]
     return first_elements(tiling).repeated(rows, [c // FOUR * across for c in range(0, tn, FOUR)])
@@ -177,7 +177,7 @@ def added(
     problem: Gemm, tiling: Tiling, parts: np.ndarray, warps: int, aligned: bool,
     wide: int | None = None,
 ) -> traffic.Work:  # fmt: skip
-    """The work of the launch that adds parts up, and updates C.
+    """Return the work of the launch that adds parts up, and updates C.
 
     parts : of each tile of C in turn, 0 for one that needs no sum; warps : of a block
     wide : elements of C that an access moves; four where None and rows are aligned, else one
@@ -210,7 +210,7 @@ def added(
 def updated(
     problem: Gemm, tiling: Tiling, tiles: np.ndarray, lanes: traffic.Lanes, wide: int
 ) -> Counter[str]:
-    """The updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
+    """Return the updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
     offset, size = lanes.row * problem.n + lanes.col, number_format(problem.out_dtype).bytes
     counters: Counter[str] = Counter()
     for (start, rows, cols), count in placed(problem, tiling, tiles, 1).items():
@@ -221,7 +221,7 @@ def updated(
 
 
 def moving(counters: Counter[str]) -> traffic.Work:
-    """The work of a launch that multiplies nothing: its transactions, and one round trip."""
+    """Return the work of a launch that multiplies nothing: its transactions, and one round trip."""
     counters.pop("lane_bytes", None)
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
     shared = counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"]

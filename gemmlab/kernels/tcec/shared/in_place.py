@@ -35,18 +35,18 @@ DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
 
 
 def shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """A tile of `size` rows of A or columns of B, in FP32."""
+    """Return a tile of `size` rows of A or columns of B, in FP32."""
     blocks, rows, _ = of_halves(size, along)
     return BOXES, blocks, rows, BOX
 
 
 def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """A tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
+    """Give a tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
     return BOXES, *of_halves(size, along)
 
 
 def in_turns(size: int) -> tuple[int, int, int, int]:
-    """A tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
+    """Return a tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
     return BOXES, size // DOWN, DOWN, BOX
 
 
@@ -93,7 +93,7 @@ def carrying(size: int, along: bool, first: int) -> Callable:
 
 
 def splitting(size: int, first: int) -> Callable:
-    """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
+    """Return the device function (tiles, words, stage) by which a warpgroup splits a tile in place.
 
     tiles : [stage, box, turn, row, element]; words : the same memory, as pairs of halves
 
@@ -189,7 +189,7 @@ def fragment_row():
 
 
 def fetching(along: bool) -> Callable:
-    """The device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
+    """Return the device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
 
     row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
     """
@@ -240,7 +240,7 @@ def halved(v):
 
 
 def work_of(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of persistent blocks.
+    """Return the work of persistent blocks.
 
     Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
     each consumer reads all of B for each of three products.

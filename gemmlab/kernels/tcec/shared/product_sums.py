@@ -32,7 +32,7 @@ STEPS = DEPTH // STEP  # along k, of a stage
 
 
 def multiplying(tiling: Tiling) -> Callable:
-    """The device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
+    """Give the device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
 
     That is row x of a warp's tile, and one step of 16 along k; a_high and a_low are of this row.
     Neighbours do not wait for each other: they are of different elements of C.
@@ -71,7 +71,7 @@ def multiplying(tiling: Tiling) -> Callable:
 
 
 def joining(tiling: Tiling) -> Callable:
-    """The device function (main, cross) that adds the corrections to the main product."""
+    """Return the device function (main, cross) that adds the corrections to the main product."""
     ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
 
     @on_device
@@ -90,7 +90,7 @@ def fragments(tiling: Tiling) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def starting(layout: str) -> Callable:
-    """The device function (i, j): where this lane points in the first stage, for A and for B.
+    """Give the device function (i, j): where this lane points in the first stage, for A and for B.
 
     i, j : where its warp's tile begins in the block's
     Boxes lie one after the other, and a warp's tile is in one.
@@ -219,7 +219,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
 
 
 def are_aligned(problem: Gemm) -> bool:
-    """Whether all rows of A and of B begin at multiples of 16 bytes."""
+    """Say whether all rows of A and of B begin at multiples of 16 bytes."""
     return all(columns % FOUR == 0 for _, columns in problem.shapes[:2])
 
 

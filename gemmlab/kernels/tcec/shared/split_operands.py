@@ -32,7 +32,7 @@ MOST = 65535  # blocks of a grid along y
 
 
 def build_split(tiling: Tiling, aligned: bool = True) -> Callable:
-    """The function that splits A and B."""
+    """Return the function that splits A and B."""
     read_four = reading(aligned)
 
     @on_device
@@ -71,7 +71,7 @@ def split_variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[
 
 
 def configure_split(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): across rows, down them, and A and B."""
+    """Return (grid, block): across rows, down them, and A and B."""
     rows, columns = map(max, zip(*padded(problem), strict=True))
     return (-(-columns // WIDTH), min(-(-rows // HEIGHT), MOST), 2), (THREADS, 1)
 
@@ -91,7 +91,7 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 
 def with_maps(problem: Gemm, tiling: Tiling, *parts: Any) -> tuple:
-    """The parts, and the tensor map of each."""
+    """Return the parts, and the tensor map of each."""
     a, b = box_rows(tiling, problem.layout)
     maps = (tensor_map(part, rows) for part, rows in zip(parts, (a, a, b, b), strict=True))
     return (*parts, *maps)
@@ -109,7 +109,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 
 def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callable:
-    """The device function that lets the TMA copy both parts of tiles of A and B to a stage.
+    """Return the device function that lets the TMA copy both parts of tiles of A and B to a stage.
 
     copy_a, copy_b : (ring, stage, map, row or column of C, k, mbarrier), such as
         `tma_tiles.copying`
@@ -130,7 +130,7 @@ def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callabl
 
 
 def split_work(problem: Gemm) -> traffic.Work:
-    """The transactions of the launch that splits A and B."""
+    """Return the transactions of the launch that splits A and B."""
     fours = traffic.in_turn(THREADS, HEIGHT, WIDTH, FOUR)
     lanes, wide = moved(fours, are_aligned(problem))
     tile, counters = (HEIGHT, WIDTH), Counter()

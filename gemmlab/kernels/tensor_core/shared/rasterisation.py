@@ -20,7 +20,7 @@ def place_in_bands(number, down, across):
 
 
 def corners(tiling: Tiling) -> Callable:
-    """The device function (tile, m, n) -> row and column of C where that tile begins."""
+    """Return the device function (tile, m, n) -> row and column of C where that tile begins."""
     BM, BN, _ = tiling.block
 
     @on_device

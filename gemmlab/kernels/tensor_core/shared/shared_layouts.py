@@ -117,7 +117,7 @@ def reading(aligned: bool, dtype: str) -> Callable:
 
 
 def zero_of(dtype: str) -> Callable:
-    """The device function () -> 0 as it lies in memory."""
+    """Return the device function () -> 0 as it lies in memory."""
     FLOAT32, FLOAT16 = dtype == "float32", dtype == "float16"
 
     @on_device
@@ -138,7 +138,7 @@ def inside(X, i, j):
 
 
 def are_aligned(problem: Gemm) -> bool:
-    """Whether all rows of A and of B begin at multiples of 16 bytes."""
+    """Say whether all rows of A and of B begin at multiples of 16 bytes."""
     return all(columns % PIECE == 0 for _, columns in problem.shapes[:2])
 
 
@@ -157,7 +157,7 @@ COPYABLE = "blocks that its threads copy without a remainder"
 
 
 def copyable(tiling: Tiling) -> bool:
-    """Whether a block's threads copy its tiles without a remainder, for every layout, and the
+    """Say whether a block's threads copy its tiles without a remainder, for every layout, and the
     pieces of a thread lie in rows that are swizzled alike.
     """
     for layout in ("nn", "tt"):
@@ -172,7 +172,7 @@ def copyable(tiling: Tiling) -> bool:
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """`stages` tiles of A and of B [B]."""
+    """Return `stages` tiles of A and of B [B]."""
     bm, bn, bk = tiling.block
     return BYTES * tiling.stages * bk * (bm + bn)
 
@@ -183,7 +183,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def copied(
     problem: Gemm, tiling: Tiling, placed: Callable[[int], Place]
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """The copies' loads over the whole grid, and a block's stores of a tile of A and of B.
+    """Return the copies' loads over the whole grid, and a block's stores of a tile of A and of B.
 
     placed : `in_rows` or `swizzled`
     An asynchronous copy is counted as the load and the store that it makes.
