@@ -1,7 +1,5 @@
 """Kernels: a rung's source, launch and predicted work, and the parts that rungs share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +14,13 @@ from gemmlab.simt import cuda
 Dim = tuple[int, ...]  # x, y and, where there is one, z
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
 FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles [B]
+
+
+class Workspace(NamedTuple):
+    """An array that the launches of a kernel share: its shape, and the format of its elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
 
 
 def on_device(function: Callable) -> Callable:
@@ -101,13 +106,6 @@ def resident(grid: Dim, device: Device) -> Dim:
     It is `grid` itself where that has fewer blocks.
     """
     return min(grid[0], device.sms), *grid[1:]
-
-
-class Workspace(NamedTuple):
-    """An array that the launches of a kernel share: its shape, and the format of its elements."""
-
-    shape: tuple[int, ...]
-    dtype: str
 
 
 class Launched:

@@ -12,13 +12,11 @@ loops over a tile and may merge shared loads of neighbours into wider ones: a GP
 wavefronts are then fewer than these.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -57,7 +55,7 @@ class Work:
     block_counters: Counter[str] = field(default_factory=Counter)
     block_wavefronts: int = 0
 
-    def with_blocks(self, blocks: int) -> Work:
+    def with_blocks(self, blocks: int) -> Self:
         """Return the work where so many blocks are launched: what they add is added."""
         counters = Counter(self.counters)
         counters.update({name: blocks * count for name, count in self.block_counters.items()})
@@ -106,19 +104,19 @@ class Lanes(NamedTuple):
     col: np.ndarray
     valid: np.ndarray
 
-    def turned(self) -> Lanes:
+    def turned(self) -> Self:
         """Place the same lanes in a tile that is stored transposed."""
         return Lanes(self.col, self.row, self.valid)
 
-    def row_alone(self) -> Lanes:
+    def row_alone(self) -> Self:
         """Keep the rows, and move all lanes to column 0."""
         return Lanes(self.row, np.zeros_like(self.col), self.valid)
 
-    def col_alone(self) -> Lanes:
+    def col_alone(self) -> Self:
         """Keep the columns, and move all lanes to row 0."""
         return Lanes(np.zeros_like(self.row), self.col, self.valid)
 
-    def repeated(self, rows: Iterable[int], cols: Iterable[int]) -> Lanes:
+    def repeated(self, rows: Iterable[int], cols: Iterable[int]) -> Self:
         """Repeat the lanes at each distance (r, c) of rows × cols, as further warps."""
         far = np.array(list(product(rows, cols)), np.int64)[:, :, None, None]
         row, col = far[:, 0] + self.row, far[:, 1] + self.col

@@ -3,15 +3,13 @@
 A forecast is told in words, too: what the kernel waits for, and what its issue slots were used for.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -56,7 +54,7 @@ class Forecast:
     sampled: int
     result: Result = field(repr=False)
     tensor_use: float = 0.0
-    others: tuple[Forecast, ...] = ()
+    others: tuple[Self, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -6,8 +6,6 @@ not move is copied, and one filter of PNG suits figures.
 Source: W3C, Portable Network Graphics (PNG) Specification, 3rd edition.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import struct
@@ -55,19 +53,6 @@ KEPT = 2048  # texts, of about 20 kB each
 Stamp = tuple[int, int, np.ndarray]  # where the pixels begin, from the pen to the right and up
 
 
-class Canvas(FigureCanvasAgg):
-    """Agg's canvas; a text that was drawn before, anywhere, is stamped instead of drawn again."""
-
-    _size: tuple[float, ...] = ()
-
-    def get_renderer(self) -> Renderer:
-        """Return the renderer for the figure's size, kept while that stays."""
-        size = (*self.figure.bbox.size, self.figure.dpi)
-        if size != self._size:
-            self._size, self.renderer = size, Renderer(*size)
-        return self.renderer
-
-
 class Renderer(RendererAgg):
     """Agg's renderer, but for level texts."""
 
@@ -79,6 +64,19 @@ class Renderer(RendererAgg):
         left, bottom, pixels = stamp(s, prop.copy(), self.dpi, gc.get_rgb())
         if pixels.size:
             self.draw_image(gc, round(x) + left, round(self.height - y) + bottom, pixels)
+
+
+class Canvas(FigureCanvasAgg):
+    """Agg's canvas; a text that was drawn before, anywhere, is stamped instead of drawn again."""
+
+    _size: tuple[float, ...] = ()
+
+    def get_renderer(self) -> Renderer:
+        """Return the renderer for the figure's size, kept while that stays."""
+        size = (*self.figure.bbox.size, self.figure.dpi)
+        if size != self._size:
+            self._size, self.renderer = size, Renderer(*size)
+        return self.renderer
 
 
 @lru_cache(maxsize=KEPT)

@@ -4,13 +4,11 @@ A `Job` runs in the background, where it can be watched and stopped, so that wid
 `Forecasts` are times of a learner's kernel from its compiled code, made there too and kept.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import ipywidgets as widgets
 
@@ -59,7 +57,7 @@ class Job:
         self._worker = threading.Thread(target=self._run, name="gemmlab-work", daemon=True)
         self._watcher = threading.Thread(target=self._watch, name="gemmlab-watch", daemon=True)
 
-    def start(self) -> Job:
+    def start(self) -> Self:
         """Begin; returns at once."""
         self._watcher.start()
         return self

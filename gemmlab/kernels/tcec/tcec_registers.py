@@ -39,9 +39,7 @@ def build(
 ) -> Callable:
     """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
+    layout, aligned, paired : as in *mma_shared*
     policy : the parts, the products and where they are summed; see `policy_products`
     """
     BM, BN, BK = tiling.block

@@ -48,8 +48,7 @@ from gemmlab.tiling import WARP, Tiling
 def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     """The kernel, a function of (alpha, A, B, beta, C, the parts of A and B, their tensor maps).
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    paired : rows of C have an even number of elements
+    layout, paired : as in *mma_shared*
     """
     BM, BN, _ = tiling.block
     STAGES = tiling.stages

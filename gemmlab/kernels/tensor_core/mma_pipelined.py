@@ -27,10 +27,8 @@ def build(
 ) -> Callable:  # fmt: skip
     """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
+    layout, paired, dtype, out_dtype : as in *mma_shared*
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp

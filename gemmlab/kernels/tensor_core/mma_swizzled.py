@@ -27,10 +27,7 @@ def build(
 ) -> Callable:  # fmt: skip
     """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
+    layout, aligned, paired, dtype, out_dtype : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp

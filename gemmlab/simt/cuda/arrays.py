@@ -1,10 +1,8 @@
 """Arrays of the simulated GPU and of the host, as programs of Numba-CUDA make and copy them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -82,7 +80,7 @@ class DeviceArray(Copies, np.ndarray):
             result.unwritten = same(self.unwritten)
         return result
 
-    def reshape(self, *shape: Any, order: str = "C") -> DeviceArray:
+    def reshape(self, *shape: Any, order: str = "C") -> Self:
         """The memory is seen in another shape; NotImplementedError where that takes a copy."""
         result = self._with(super().reshape(*shape, order=order),
                             lambda a: a.reshape(*shape, order=order))  # fmt: skip
@@ -90,15 +88,15 @@ class DeviceArray(Copies, np.ndarray):
             raise NotImplementedError("this shape needs a copy; copy_to_host() first")
         return result
 
-    def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
+    def ravel(self, order: str = "C", stream: Any = 0) -> Self:
         """The memory is seen in one dimension; NotImplementedError where that takes a copy."""
         return self.reshape(-1, order=order)
 
-    def squeeze(self, axis: Any = None, stream: Any = 0) -> DeviceArray:
+    def squeeze(self, axis: Any = None, stream: Any = 0) -> Self:
         """The memory is seen without dimensions of 1."""
         return self._with(super().squeeze(axis), lambda a: a.squeeze(axis))
 
-    def transpose(self, axes: Any = None) -> DeviceArray:
+    def transpose(self, axes: Any = None) -> Self:
         """Return a copy with rows and columns swapped, of a matrix alone, as of Numba's."""
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
@@ -109,10 +107,10 @@ class DeviceArray(Copies, np.ndarray):
         return result
 
     @property
-    def T(self) -> DeviceArray:
+    def T(self) -> Self:
         return self.transpose()
 
-    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceArray]:
+    def split(self, section: int, stream: Any = 0) -> Iterator[Self]:
         """Views of `section` elements each, the last one perhaps shorter."""
         if self.ndim != 1:
             raise ValueError(f"an array of {self.ndim} dimensions cannot be split; ravel() it")
@@ -246,7 +244,7 @@ def mapped_array(
 
 
 def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> Any:
-    """The same of the shape and the type of another one."""
+    """Return an array as `mapped_array` does, of the shape and the type of another one."""
     return mapped_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
 
 
@@ -266,7 +264,7 @@ def pinned_array(
 
 
 def pinned_array_like(ary: Any) -> np.ndarray:
-    """The same of the shape and the type of another one."""
+    """Return an array as `pinned_array` does, of the shape and the type of another one."""
     return pinned_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
 
 

@@ -3,14 +3,12 @@
 Everything asked of a stream is done at once.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from gemmlab.device import RECORDED
 from gemmlab.device import Device as DeviceFile
@@ -76,7 +74,7 @@ class Device:
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -214,7 +212,7 @@ class Stream:
         """Wait for what was asked of the stream."""
 
     @contextmanager
-    def auto_synchronize(self) -> Iterator[Stream]:
+    def auto_synchronize(self) -> Iterator[Self]:
         """The stream, to be waited for at the end of the body."""
         yield self
 
@@ -247,7 +245,7 @@ class Event:
     def wait(self, stream: Any = 0) -> None:
         """Let a stream wait for it."""
 
-    def elapsed_time(self, evtend: Event) -> float:
+    def elapsed_time(self, evtend: Self) -> float:
         """Time from this event to another one [ms]; see `event_elapsed_time`."""
         return event_elapsed_time(self, evtend)
 

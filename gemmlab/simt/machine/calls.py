@@ -3,13 +3,11 @@
 A variable differs between lanes after an assignment by some of them.
 """
 
-from __future__ import annotations
-
 import inspect
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,7 +40,7 @@ class Frame:
     depth: int
     function: Callable | None = None
     place: tuple = ()
-    outer: Frame | None = None
+    outer: Self | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)

@@ -10,11 +10,9 @@ one array over the lanes. Local arrays are no numbers: a `Choice` keeps them all
 is that of each lane.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,7 +40,7 @@ class Array:
         offset: Any = np.int64(0),  # noqa: B008, a NumPy integer is a value
         name: str = "",
         shadow: memories.SharedShadow | memories.GlobalShadow | None = None,
-        owner: Array | None = None,
+        owner: Self | None = None,
     ) -> None:
         self.space, self.buffer, self.shape = space, buffer, shape
         self.strides = row_major(shape) if strides is None else strides
@@ -60,7 +58,7 @@ class Array:
         self.stored: Any = None
 
     @property
-    def owner(self) -> Array:
+    def owner(self) -> Self:
         """The array that this one is a view of; itself, where it is none."""
         # No attribute: an array that refers to itself would stay until cycles are collected.
         return self if self._owner is None else self._owner
@@ -86,7 +84,7 @@ class Array:
         """Whether a global array has been stored to."""
         return self.shadow is not None and self.shadow.written
 
-    def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
+    def view(self, shape: tuple, strides: tuple, offset: Any) -> Self:
         return Array(
             self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
         )

@@ -3,9 +3,7 @@
 It is made of the lane and of the number of a visit, which is a line at a moment between barriers.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,7 +28,7 @@ class Now(NamedTuple):
     hearer: np.ndarray | None = None
     lane: np.ndarray | None = None
 
-    def of(self, which: np.ndarray) -> Now:
+    def of(self, which: np.ndarray) -> Self:
         """Return the moment, for some of the lanes."""
         return self._replace(
             epoch=self.epoch[which] if isinstance(self.epoch, np.ndarray) else self.epoch,
@@ -39,7 +37,7 @@ class Now(NamedTuple):
             lane=None if self.lane is None else self.lane[which],
         )
 
-    def of_one(self) -> Now:
+    def of_one(self) -> Self:
         """Return the moment of a single lane, in plain numbers."""
         epoch, sync, lane = (
             int(v[0]) if isinstance(v, np.ndarray) else v

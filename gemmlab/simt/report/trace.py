@@ -1,11 +1,9 @@
 """Watchers of accesses: a trace of chosen lines, and the share of each thread in the traffic."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -66,7 +64,7 @@ class Trace:
         self.turns: Counter[tuple] = Counter()
 
     @classmethod
-    def of(cls, chosen: Any, source: Source) -> Trace:
+    def of(cls, chosen: Any, source: Source) -> Self:
         """Return a trace of a line, given by its number or by a part of its text, or of several.
 
         Raises ValueError for a line that the kernel does not have.
