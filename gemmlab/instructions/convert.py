@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 from gemmlab.formats import BY_PTX, FORMATS, decode, encode, round_to
-from gemmlab.instructions.instruction import Instruction, Registers, named_in
-from gemmlab.instructions.words import numbers, packed
+from gemmlab.instructions.instruction import Instruction, Registers, named_in, numbers, packed
 from gemmlab.numerics.tensor_cores import nan_word
 
 

@@ -28,8 +28,19 @@ import numpy as np
 
 from gemmlab.formats import BY_PTX, FORMATS, Format
 from gemmlab.instructions.fragments import layout
-from gemmlab.instructions.instruction import Instruction, Memory, Registers, Tile, named_in
-from gemmlab.instructions.words import halves, held, numbers, packed, per_register, registers
+from gemmlab.instructions.instruction import (
+    Instruction,
+    Memory,
+    Registers,
+    Tile,
+    halves,
+    held,
+    named_in,
+    numbers,
+    packed,
+    per_register,
+    registers,
+)
 from gemmlab.numerics.tensor_cores import MMAS, Mma, mma
 
 

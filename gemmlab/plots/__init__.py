@@ -8,8 +8,7 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
-from gemmlab.plots.compare import Row, beside, counters, residual
-from gemmlab.plots.ladder import bars, ladder
+from gemmlab.plots.ladder import Row, bars, beside, counters, ladder, residual
 from gemmlab.plots.lanes import fragment, lane_map, pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import memories, points, roofline

@@ -14,8 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from gemmlab import device as load_device
-from gemmlab.compiled.forecast.executed import ROUNDS, Executed, execute, l2_gain
-from gemmlab.compiled.forecast.share import Share, most_blocks
+from gemmlab.compiled.forecast.executed import (
+    ROUNDS,
+    Executed,
+    Share,
+    execute,
+    l2_gain,
+    most_blocks,
+)
 from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
 from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import dim

@@ -6,9 +6,8 @@ import numpy as np
 
 from gemmlab.formats import BY_PTX, from_memory
 from gemmlab.instructions.fragments import layout
-from gemmlab.instructions.instruction import Instruction, Matrix, Registers
+from gemmlab.instructions.instruction import Instruction, Matrix, Registers, halves
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.instructions.words import halves
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt.builtins.batch import BuiltinBatch

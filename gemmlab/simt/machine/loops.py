@@ -18,8 +18,7 @@ from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Mask, Masks, both, either, without
 from gemmlab.simt.numbers.values import NUMBER, Range, Together, shown, truth
-from gemmlab.simt.report.findings import Findings
-from gemmlab.simt.report.tally import Tally
+from gemmlab.simt.report.tally import Findings, Tally
 
 FIRST = 16  # the turn that is watched first, where nothing is known to spin
 # From this turn on a loop is also said to spin that looks at the same elements in two turns, and

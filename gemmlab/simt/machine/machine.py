@@ -26,9 +26,8 @@ from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, without
 from gemmlab.simt.races.visits import Waits
-from gemmlab.simt.report.findings import Findings
 from gemmlab.simt.report.report import Report
-from gemmlab.simt.report.tally import Tally
+from gemmlab.simt.report.tally import Findings, Tally
 from gemmlab.simt.syntax.rewrite import Program
 from gemmlab.simt.syntax.source import Source
 

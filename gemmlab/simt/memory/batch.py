@@ -29,7 +29,7 @@ class Calls(Protocol):
 
 
 class Findings(Protocol):
-    """Hazards and notes are told here, by the lanes concerned (`report.findings`)."""
+    """Hazards and notes are told here, by the lanes concerned (`report.tally`)."""
 
     hazard: Callable[..., None]
     note: Callable[..., None]
