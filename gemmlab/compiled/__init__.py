@@ -20,7 +20,7 @@ from typing import Any
 _HOMES = {
     "Forecast": "kernel",
     "LibraryForecast": "library",
-    "count_rung": "counting",
+    "count_rung": "rungs",
     "predict_library": "library",
     "predict_rung": "rungs",
     "predict_time": "kernel",
