@@ -14,24 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
-    "BY_PTX",
-    "FORMATS",
-    "ROUNDINGS",
-    "TENSOR_FORMATS",
-    "Fields",
-    "Format",
-    "decode",
-    "doubles",
-    "encode",
-    "exact",
-    "fields",
-    "from_memory",
-    "number_format",
-    "real",
-    "round_to",
-    "to_memory",
+    "BY_PTX", "FORMATS", "ROUNDINGS", "TENSOR_FORMATS", "Fields", "Format", "decode", "doubles",
+    "encode", "exact", "fields", "from_memory", "number_format", "real", "round_to", "to_memory",
     "ulp",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

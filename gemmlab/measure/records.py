@@ -24,22 +24,9 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.store import ROOT, RecordError
 
 __all__ = [
-    "ALIGNMENTS",
-    "FIGURES",
-    "REQUIRED",
-    "ROOT",
-    "UNKNOWN",
-    "RecordError",
-    "append",
-    "devices",
-    "figures",
-    "find",
-    "from_lines",
-    "load",
-    "read",
-    "series",
-    "to_lines",
-]
+    "ALIGNMENTS", "FIGURES", "REQUIRED", "ROOT", "UNKNOWN", "RecordError", "append", "devices",
+    "figures", "find", "from_lines", "load", "read", "series", "to_lines",
+]  # fmt: skip
 
 SCHEMA = 2
 FIGURES = "figures"  # the folder of the counterparts of the guide's figures, below that of a device

@@ -366,24 +366,10 @@ class Attention:
 
 
 __all__ = [
-    "CATEGORIES",
-    "DOT_PRODUCT",
-    "ELEMENTWISE",
-    "GATES",
-    "OPERATIONS",
-    "REDUCTION",
-    "Attention",
-    "Batched",
-    "Convolution",
-    "Layer",
-    "Linear",
-    "Recurrent",
-    "layer_norm",
-    "linear",
-    "max_pooling",
-    "relu",
-    "softmax",
-]
+    "CATEGORIES", "DOT_PRODUCT", "ELEMENTWISE", "GATES", "OPERATIONS", "REDUCTION", "Attention",
+    "Batched", "Convolution", "Layer", "Linear", "Recurrent", "layer_norm", "linear", "max_pooling",
+    "relu", "softmax",
+]  # fmt: skip
 
 # Examples in float16, from a layer that arithmetic limits to those that memory does. The sizes of
 # the last three do not change their intensity. Source: NVIDIA GPU Performance Background User's

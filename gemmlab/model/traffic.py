@@ -346,15 +346,6 @@ def unstaged(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
 
 
 __all__ = [
-    "Lanes",
-    "Work",
-    "copied",
-    "global_access",
-    "in_turn",
-    "of_matrix",
-    "plane",
-    "shared_access",
-    "staged",
-    "unstaged",
-    "update_c",
-]
+    "Lanes", "Work", "copied", "global_access", "in_turn", "of_matrix", "plane", "shared_access",
+    "staged", "unstaged", "update_c",
+]  # fmt: skip

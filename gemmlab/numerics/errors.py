@@ -11,16 +11,9 @@ from gemmlab.numerics.fma import fma_chain, leading_shape
 from gemmlab.numerics.tensor_cores import fused_dot_add, tensor_core
 
 __all__ = [
-    "ACCUMULATIONS",
-    "Accumulation",
-    "accumulation",
-    "backward_error",
-    "fma_chain_bound",
-    "forward_error",
-    "max_relative_error",
-    "running_sums",
-    "tensor_core_bound",
-]
+    "ACCUMULATIONS", "Accumulation", "accumulation", "backward_error", "fma_chain_bound",
+    "forward_error", "max_relative_error", "running_sums", "tensor_core_bound",
+]  # fmt: skip
 
 
 def max_relative_error(result: object, reference: object) -> float:

@@ -33,16 +33,9 @@ from gemmlab.formats import FORMATS, Format, exact, number_format
 from gemmlab.numerics.fma import fma_chain, leading_shape
 
 __all__ = [
-    "MMAS",
-    "TENSOR_CORES",
-    "Mma",
-    "TensorCore",
-    "fused_dot_add",
-    "mma",
-    "mma_named",
-    "tensor_core",
+    "MMAS", "TENSOR_CORES", "Mma", "TensorCore", "fused_dot_add", "mma", "mma_named", "tensor_core",
     "tensor_core_of",
-]
+]  # fmt: skip
 
 OUTPUTS = ("float32", "float16")
 _NOTHING = -1000  # the exponent of a zero: below every other, so that a zero sets no E

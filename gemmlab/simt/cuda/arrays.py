@@ -6,6 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+__all__ = [
+    "as_cuda_array", "device_array", "device_array_like", "is_cuda_array", "managed_array",
+    "mapped", "mapped_array", "mapped_array_like", "pinned", "pinned_array", "pinned_array_like",
+    "to_device",
+]  # fmt: skip
+
 CONTIGUOUS = "make it contiguous first, with np.ascontiguousarray(array)"
 
 

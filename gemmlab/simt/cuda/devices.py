@@ -15,6 +15,14 @@ from gemmlab.device import Device as DeviceFile
 from gemmlab.device import device as device_called
 from gemmlab.simt.launch import MAX_GRID, MAX_Z
 
+__all__ = [
+    "close", "current_context", "default_stream", "defer_cleanup", "detect", "event",
+    "event_elapsed_time", "external_stream", "get_current_device", "gpus", "is_available",
+    "is_bfloat16_supported", "is_float16_supported", "is_supported_version",
+    "legacy_default_stream", "list_devices", "per_thread_default_stream", "profile_start",
+    "profile_stop", "profiling", "require_context", "select_device", "stream", "synchronize",
+]  # fmt: skip
+
 # Attributes by the CUDA Driver API's names -> from the numbers of a device's file.
 ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": lambda d: d.threads_per_block,

@@ -22,6 +22,8 @@ from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
 from gemmlab.simt.report.report import Report
 
+__all__ = ["In", "InOut", "Out", "declare_device", "jit"]
+
 _ARRAY = re.compile(r"(?:unaligned )?[Aa]rray\((.+), (\d+)d?,.*\)")
 
 

@@ -15,6 +15,8 @@ from gemmlab.simt.cuda.arrays import DeviceArray, device_array
 from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, jit
 from gemmlab.simt.numbers.types import TYPES
 
+__all__ = ["Reduce", "guvectorize", "reduce", "vectorize"]
+
 TEXT = """\
 def {name}({parameters}, out):
     i = cuda.grid(1)
