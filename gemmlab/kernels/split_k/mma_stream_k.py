@@ -10,14 +10,15 @@ sectors of the workspace, at most two tiles a block, however many tiles C has.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
 from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_wait
-from gemmlab.kernels.kernel import Dim, Kernel, Launch, on_device
-from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
+from gemmlab.kernels.kernel import Dim, Launch, on_device
+from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
@@ -27,7 +28,7 @@ from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
 from gemmlab.model import traffic
 from gemmlab.model.traffic import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
 
@@ -126,20 +127,13 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     return fastest(problem, device, mma_stream_k, shared)
 
 
-mma_stream_k = Kernel(
+mma_stream_k = replace(
+    mma_split_k,
     name="mma_stream_k",
     idea="equal shares of all steps on Tensor Cores, wherever tiles end",
-    default=DEFAULT,
     build=build,
     configure=launch,
     work=work,
-    check=check,
-    shared_bytes=shared_layouts.shared_bytes,
-    dynamic=True,
-    variant=shared_layouts.variant,
-    tilings=TILINGS,
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
     after=(
         Launch(
             build_fix_up,
@@ -149,6 +143,5 @@ mma_stream_k = Kernel(
         ),
     ),
     workspace=workspace,
-    splits=True,
     suggest=suggest,
 )

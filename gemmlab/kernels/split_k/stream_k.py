@@ -23,11 +23,11 @@ from gemmlab.kernels.simt.shared import vector_access, warp_tiles
 from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
-from gemmlab.kernels.split_k.split_k import TILINGS, check
+from gemmlab.kernels.split_k.split_k import TILINGS, split_k
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
 from gemmlab.model.traffic import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
 
@@ -168,21 +168,16 @@ DEFAULT = Tiling(block=(128, 256, 8), warp=(64, 64), thread=(16, 8), stages=4)
 
 BUSY = 256  # threads of an SM, two warps for each scheduler: one multiplies while the other waits
 
-stream_k = Kernel(
+stream_k = replace(
+    split_k,
     name="stream_k",
     idea="equal shares of all steps, wherever tiles end",
     default=DEFAULT,
     build=build,
     configure=launch,
     work=work,
-    check=check,
-    shared_bytes=vector_access.shared_bytes,
-    dynamic=True,
-    variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),
-    layouts=LAYOUTS,
     after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
     workspace=workspace,
-    splits=True,
     suggest=suggest,
 )

@@ -10,6 +10,7 @@ watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
@@ -33,25 +34,23 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
+from gemmlab.kernels.kernel import FLOAT, Dim, Launch, Workspace, on_device
 from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
 from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
-from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
+from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
 from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
-    check,
-    compile_options,
     ring_work,
-    shared_bytes,
     threads,
+    warp_specialised,
 )
 from gemmlab.model import traffic
 from gemmlab.model.traffic import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -240,23 +239,15 @@ TILINGS = (
     Tiling(block=(128, 64, tma_tiles.DEPTH), stages=8),
 )
 
-wgmma_split_k = Kernel(
+wgmma_split_k = replace(
+    warp_specialised,
     name="wgmma_split_k",
     idea="parts of k for warpgroups on all SMs, added by a second launch",
     default=DEFAULT,
     build=build,
     configure=configure,
-    persistent=True,
     work=work,
-    check=check,
-    shared_bytes=shared_bytes,
-    dynamic=True,
-    operands=tma_tiles.tensor_maps,
-    variant=shared_layouts.variant,
-    compile=compile_options,
     tilings=TILINGS,
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
     after=(
         Launch(
             build_sum,

@@ -7,17 +7,19 @@ one stage, two, and more.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
 
@@ -117,21 +119,17 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)
 
-mma_pipelined = Kernel(
+mma_pipelined = replace(
+    mma_swizzled,
     name="mma_pipelined",
     idea="tiles copied while others are multiplied",
     default=DEFAULT,
     build=build,
-    configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=shared_layouts.variant,
     tilings=(
         DEFAULT,
         *(Tiling(DEFAULT.block, DEFAULT.thread, stages, DEFAULT.warp) for stages in (1, 2, 3, 5)),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )

@@ -9,18 +9,20 @@ more of A and B in L2. Counter to watch: none moves; the time does.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
 from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copyable
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
 
@@ -164,23 +166,18 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(256, 128, 64), warp=(64, 64), thread=(8, 16), stages=4)
 
-mma_tuned = Kernel(
+mma_tuned = replace(
+    mma_pipelined,
     name="mma_tuned",
     idea="fragments read ahead, and blocks in groups",
     default=DEFAULT,
     build=build,
-    configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_layouts.shared_bytes,
-    dynamic=True,
-    variant=shared_layouts.variant,
     compile=warp_mma.compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, 64), warp=(64, 64), thread=(8, 16), stages=3),
         Tiling(block=(256, 128, 32), warp=(64, 64), thread=(8, 16), stages=4),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )

@@ -38,17 +38,17 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit
-from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles, warp_mma
+from gemmlab.kernels.kernel import FLOAT, check_fit
+from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, warp_specialised
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -203,27 +203,20 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
 
-tma_stored = Kernel(
+tma_stored = replace(
+    warp_specialised,
     name="tma_stored",
     idea="C is stored while the next tile is multiplied",
-    default=DEFAULT,
     build=build,
-    configure=configure,
-    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,
-    dynamic=True,
-    operands=tma_tiles.tensor_maps,
     result=result,
     variant=variant,
-    compile=compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, DEPTH), stages=3),
         Tiling(block=(128, 128, DEPTH), stages=6),
         Tiling(block=(128, 64, DEPTH), stages=8),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )
