@@ -207,6 +207,7 @@ tma_stored = replace(
     warp_specialised,
     name="tma_stored",
     idea="C is stored while the next tile is multiplied",
+    default=DEFAULT,
     build=build,
     work=work,
     check=check,
