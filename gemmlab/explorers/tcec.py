@@ -301,15 +301,15 @@ class Tcec(Explorer):
         ax.clear()
         over_k = ax is self.left
         style.prepare(ax, log="xy" if over_k else "y", base=2 if over_k else 10)
-        lines = [("FP32 units (emulated)", style.GREY, ":", "", POLICIES["simt"], emulated)]
-        lines += [
-            ("bound (predicted)", style.BLUE, "--", "", self.policy, limit),
-            ("emulated", style.BLUE, "-", "", self.policy, emulated),
+        lines = [
+            ("FP32 units (emulated)", style.GREY, ":", POLICIES["simt"], emulated),
+            ("bound (predicted)", style.BLUE, "--", self.policy, limit),
+            ("emulated", style.BLUE, "-", self.policy, emulated),
         ]
         said = []
-        for name, colour, dash, mark, chosen, what in lines:
+        for name, colour, dash, chosen, what in lines:
             ys = [_shown(what(chosen, *case)) for case in cases]
-            ax.plot(xs, ys, dash, marker=mark, color=colour, linewidth=1.4, label=name)
+            ax.plot(xs, ys, dash, marker="", color=colour, linewidth=1.4, label=name)
             said.append(f"{name} {', '.join(map(_text, ys))}")
         ax.plot([here], [_shown(self.found)], style.MARKS["simulated"].marker, markersize=9,
                 color=style.VERMILION, label="kernel (simulated)", zorder=5)  # fmt: skip

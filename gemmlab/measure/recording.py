@@ -215,7 +215,7 @@ def record(
     todo = [p for p in wanted if p.key not in known]
     bar = Progress(len(todo), stream)
     failures: list[str] = []
-    done = 0
+    done, interrupted = 0, False
     problem = operands = None
     try:
         for index, point in enumerate(todo):
@@ -241,22 +241,11 @@ def record(
                 bar.say(f"failed: {failures[-1]}")
         bar.show(len(todo), "done")
     except KeyboardInterrupt:
-        return _outcome(points, wanted, todo, done, failures, interrupted=True)
+        interrupted = True
     finally:
         bar.close()
-    return _outcome(points, wanted, todo, done, failures)
-
-
-def _outcome(
-    points: list[Point],
-    wanted: list[Point],
-    todo: list[Point],
-    done: int,
-    failures: list[str],
-    interrupted: bool = False,
-) -> Outcome:
-    known, skipped = len(wanted) - len(todo), len(points) - len(wanted)
-    return Outcome(done, known, skipped, tuple(failures), interrupted)
+    recorded, skipped = len(wanted) - len(todo), len(points) - len(wanted)
+    return Outcome(done, recorded, skipped, tuple(failures), interrupted)
 
 
 def table(points: Iterable[Point], folder: Path, device: str) -> str:
