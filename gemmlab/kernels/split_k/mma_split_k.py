@@ -24,7 +24,6 @@ from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 
@@ -125,7 +124,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     multiplied = summed(problem, tiling, tiles * split, longest, stored(tiling, tiles * split))
     paired = shared_layouts.variant(problem, None)["paired"]
     counts = np.full(tiles, split)
-    return together(
+    return traffic.together(
         multiplied,
         workspace_tiles.added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1),
     )

@@ -27,7 +27,6 @@ from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 
@@ -83,7 +82,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
     longest = -(-tiling.steps(problem) // split)
     product = summed(problem, tiling, across * down * split, longest, atomics)
-    return together(product, scaled(problem, **by_fours(problem, None)))
+    return traffic.together(product, scaled(problem, **by_fours(problem, None)))
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

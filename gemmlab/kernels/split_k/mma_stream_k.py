@@ -27,7 +27,6 @@ from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, 
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
@@ -119,7 +118,9 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, barriers=every)
     warps = min(workspace_tiles.WARPS, int(parts.max()))
-    return together(product, workspace_tiles.added(problem, tiling, shared, warps, True, wide))
+    return traffic.together(
+        product, workspace_tiles.added(problem, tiling, shared, warps, True, wide)
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

@@ -21,7 +21,6 @@ from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 
@@ -105,7 +104,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     )
     aligned = variant(problem, capability)["aligned"]
     counts = np.full(tiles, split)
-    return together(
+    return traffic.together(
         multiplied,
         workspace_tiles.added(problem, tiling, counts, min(workspace_tiles.WARPS, split), aligned),
     )

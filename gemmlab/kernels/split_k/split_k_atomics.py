@@ -24,7 +24,6 @@ from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -98,7 +97,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     longest = -(-tiling.steps(problem) // split)
     product = mainloop.summed(problem, tiling, across * down * split, longest, atomics, capability)
     aligned = variant(problem, capability)["aligned"]
-    return together(product, scaled(problem, aligned))
+    return traffic.together(product, scaled(problem, aligned))
 
 
 def scaled(problem: Gemm, aligned: bool) -> traffic.Work:

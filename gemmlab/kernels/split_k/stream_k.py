@@ -26,7 +26,6 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_ad
 from gemmlab.kernels.split_k.split_k import TILINGS, split_k
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
-from gemmlab.model.traffic import together
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 
@@ -143,7 +142,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     )
     every = int(parts.sum())
     product = mainloop.summed(problem, tiling, every, longest, update, capability, barriers=every)
-    return together(
+    return traffic.together(
         product,
         workspace_tiles.added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned),
     )

@@ -49,7 +49,6 @@ from gemmlab.kernels.tensor_core.warp_specialised import (
     warp_specialised,
 )
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -222,7 +221,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     )
     multiplied = ring_work(problem, tiling, stores)
     sums = added(problem, parts_of(problem, tiling))
-    return together(multiplied, sums)
+    return traffic.together(multiplied, sums)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

@@ -47,7 +47,6 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, fragment_loads, update_c
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 
@@ -186,7 +185,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         block_counters=zeros + Counter(barriers=1, tensor_copy_bytes=rows * ROW),
         block_wavefronts=rows + zeros["shared_load_wavefronts"],
     )
-    return together(split_work(problem), multiplied)
+    return traffic.together(split_work(problem), multiplied)
 
 
 def check(tiling: Tiling) -> None:

@@ -39,7 +39,6 @@ from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
 from gemmlab.model import traffic
-from gemmlab.model.traffic import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -141,7 +140,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         chain=(1, 0),
         block_counters=Counter(barriers=1),
     )
-    return together(split_work(problem), multiplied)
+    return traffic.together(split_work(problem), multiplied)
 
 
 def check(tiling: Tiling) -> None:
