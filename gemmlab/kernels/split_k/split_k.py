@@ -17,8 +17,7 @@ from gemmlab import Device, Tiling
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
-from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
 from gemmlab.problem import LAYOUTS, Gemm
@@ -135,7 +134,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
         tiling = replace(tiling, split=found.split)
         return predict(problem, device, kernel, tiling).seconds + found.reduction, tiling
 
-    return fastest(problem, device, split_k, split)
+    return split_heuristics.fastest(problem, device, split_k, split)
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)

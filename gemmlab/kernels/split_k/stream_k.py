@@ -20,8 +20,7 @@ from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access, warp_tiles
-from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
 from gemmlab.kernels.split_k.split_k import TILINGS, split_k
 from gemmlab.model import predict, traffic
@@ -159,7 +158,7 @@ def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tup
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
-    return fastest(problem, device, stream_k, shared)
+    return split_heuristics.fastest(problem, device, stream_k, shared)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.

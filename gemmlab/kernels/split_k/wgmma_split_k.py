@@ -35,11 +35,8 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, Launch, Workspace, on_device
-from gemmlab.kernels.split_k.shared import workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
-from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
-from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles
-from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
+from gemmlab.kernels.split_k.shared import split_heuristics, workspace_matrices, workspace_tiles
+from gemmlab.kernels.tensor_core.shared import accumulators, shared_layouts, tma_tiles
 from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
@@ -83,7 +80,7 @@ def build(
     carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     OF_PRODUCER, OF_CONSUMERS = (FEW, MANY) if aligned else CARRYING
-    store = updating(BN, "float32", paired=True)
+    store = accumulators.updating(BN, "float32", paired=True)
 
     @on_device
     def copy(As, Bs, stage, A, B, row, col, p, full):
@@ -178,7 +175,7 @@ def build_sum(
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
     """Return the function that adds up the parts and updates C."""
-    add = adding(out_dtype, paired)
+    add = workspace_matrices.adding(out_dtype, paired)
 
     def add_parts(alpha, A, B, k, beta, C, W):
         add(C, W, alpha, beta)
@@ -204,23 +201,23 @@ def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 
 def configure_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """Return (grid, block) of `build_sum`."""
-    return adders(problem, parts_of(problem, tiling))
+    return workspace_matrices.adders(problem, parts_of(problem, tiling))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     """Return the parts' sums."""
-    return (matrices(problem, tiling, parts_of(problem, tiling)),)
+    return (workspace_matrices.matrices(problem, tiling, parts_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """Return the work of *warp_specialised*, whose blocks take units, and that of the sums."""
     (bm, bn, _), units = tiling.block, units_of(problem, tiling)
-    pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
+    pairs, tiles = accumulators.pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
     stores = traffic.global_access(
         "store", FLOAT, pairs, pairs.row * bn + pairs.col, *tiles, wide=2
     )
     multiplied = ring_work(problem, tiling, stores)
-    sums = added(problem, parts_of(problem, tiling))
+    sums = workspace_matrices.added(problem, parts_of(problem, tiling))
     return traffic.together(multiplied, sums)
 
 
@@ -228,7 +225,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest the widest tile that no other outdoes, with the split that `predict` and the model of
     sums choose for it.
     """
-    return fastest(problem, device, wgmma_split_k, filled)
+    return split_heuristics.fastest(problem, device, wgmma_split_k, split_heuristics.filled)
 
 
 DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)

@@ -20,8 +20,7 @@ from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, moved, updating
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
-from gemmlab.model import traffic
-from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.model import traffic, transactions
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -150,7 +149,7 @@ def for_adders(tiling: Tiling) -> Mapping[str, int]:
 def stackable(tiling: Tiling) -> bool:
     """Say whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
     bn = tiling.block[1]
-    return FLOAT * bn % LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
+    return FLOAT * bn % transactions.LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
 
 
 # ------------------------------------------------------------------------------------- their counts
@@ -228,7 +227,7 @@ def moving(counters: Counter[str]) -> traffic.Work:
     return traffic.Work(
         counters=counters,
         flops={},
-        l2_bytes=SECTOR * sectors,
+        l2_bytes=transactions.SECTOR * sectors,
         l1_wavefronts=counters.pop("l1_cycles", 0) + shared,
         chain=(1, 0),
     )
@@ -243,7 +242,7 @@ def placed(
     """
     (bm, bn, _), (across, _) = tiling.block, tiling.grid(problem)
     alike: Counter[tuple[int, int, int]] = Counter()
-    line = LINE // number_format(problem.out_dtype).bytes
+    line = transactions.LINE // number_format(problem.out_dtype).bytes
     for tile, count in zip(tiles, np.broadcast_to(counts, tiles.shape), strict=True):
         i, j = int(tile) // across * bm, int(tile) % across * bn
         start = (i * problem.n + j) % line
