@@ -1,8 +1,6 @@
 """The ladders: each rung one idea, each rung one file. This is the only list of kernels."""
 
-from gemmlab.kernels.cpu.blocked import cpu_blocked
-from gemmlab.kernels.cpu.naive import cpu_naive
-from gemmlab.kernels.cpu.numpy import cpu_numpy
+from gemmlab.kernels.cpu import cpu_blocked, cpu_naive, cpu_numpy
 from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.own import own
