@@ -95,7 +95,7 @@ LEVELS = ("dram", "l2", "l1", "shared")  # memories that have a bandwidth, the f
 
 
 class Source(NamedTuple):
-    """Where a number comes from."""
+    """A source says where a number comes from."""
 
     unit: str
     text: str

@@ -88,7 +88,7 @@ def _told(step: int, turn: Turn) -> str:
 
 
 def _shares(one: Ring, first: int) -> str:
-    """For which part of the cycles that are shown the Tensor Cores multiply and others wait."""
+    """Say for which part of the cycles shown the Tensor Cores multiply and others wait."""
 
     def share(role: str, what: str) -> str:
         spans = [_inside(span, first) for span in one.roles[role] if span.what == what]

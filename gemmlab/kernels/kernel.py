@@ -39,12 +39,12 @@ def check_fit(fits: bool, tiling: Tiling, kernel: str, usual: Tiling) -> None:
 
 
 def no_options(*arguments: object) -> Mapping[str, Any]:
-    """No keyword arguments."""
+    """Give no keyword arguments."""
     return {}
 
 
 def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """No arrays beside A, B and C."""
+    """Give no arrays beside A, B and C."""
     return ()
 
 
@@ -54,7 +54,7 @@ def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
 
 
 def as_it_is(problem: Gemm, tiling: Tiling | None, C: Any) -> tuple:
-    """C."""
+    """Give C as it is."""
     return (C,)
 
 
@@ -64,12 +64,12 @@ def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
 
 
 def one_round(tiling: Tiling) -> int:
-    """Steps in which each stage is used once."""
+    """Count the steps in which each stage is used once."""
     return max(1, tiling.stages)
 
 
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
-    """No shared memory [B]."""
+    """Take no shared memory [B]."""
     return 0
 
 

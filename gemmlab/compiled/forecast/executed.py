@@ -128,7 +128,7 @@ class L1:
     """
 
     def __init__(self, size: int) -> None:
-        """`size` is in bytes."""
+        """Make an empty cache of `size` bytes."""
         self.most = max(1, size // LINE)
         self.lines: OrderedDict[int, list[int]] = OrderedDict()  # number -> rounds of its sectors
         self.round = 0

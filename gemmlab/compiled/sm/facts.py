@@ -1,4 +1,4 @@
-"""What an SM needs for an instruction, in cycles: facts of a GPU, each with its source.
+"""An SM needs so many cycles for an instruction: facts of a GPU, each with its source.
 
 The table `sm` of a file in `gemmlab/devices` describes the SM of one GPU; `facts` reads it.
 """

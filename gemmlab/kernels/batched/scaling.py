@@ -98,14 +98,14 @@ def scale_of(found):
 
 @on_device
 def rows_of_block(height):
-    """Where the rows of this block begin, and how many there are: whole groups of HEIGHT."""
+    """Say where the rows of this block begin, and how many there are: whole groups of HEIGHT."""
     rows = (height + cuda.gridDim.x * HEIGHT - 1) // (cuda.gridDim.x * HEIGHT) * HEIGHT
     return cuda.blockIdx.x * rows, rows
 
 
 @on_device
 def first_column():
-    """Where the columns of this block begin."""
+    """Say where the columns of this block begin."""
     return cuda.blockIdx.y * cuda.blockDim.x * FOUR
 
 

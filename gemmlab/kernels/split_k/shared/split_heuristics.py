@@ -1,4 +1,4 @@
-"""Which tiling a kernel that divides k suggests, once each has its split."""
+"""A kernel that divides k suggests a tiling, once each of its tilings has its split."""
 
 import math
 from collections.abc import Callable

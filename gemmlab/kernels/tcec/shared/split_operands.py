@@ -119,7 +119,7 @@ def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callabl
 
     @on_device
     def copy(Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl, row, col, p, q, full):
-        """From p of A's k on, and q of B's; `full` counts their bytes."""
+        """Copy from p of A's k on, and q of B's; `full` counts their bytes."""
         mbarrier_arrive_expect(full, stage, STAGE_BYTES)
         copy_a(Ah, stage, to_Ah, row, p, full)
         copy_b(Bh, stage, to_Bh, col, q, full)
