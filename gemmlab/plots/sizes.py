@@ -264,7 +264,7 @@ def _told_of_uses(lines: dict[tuple[str, int], Line2D], over: str) -> str:
     )
 
 
-SPLIT_QUANTITIES = {"time": "s", "sectors": ""}
+UNITS = {"time": "s", "sectors": ""}
 LOOKS = {"recorded": "s", "measured": "o", "counted": "^"}  # of marks, by where they come from
 
 Points = tuple[Sequence[float], Sequence[float]]  # splits, values
@@ -297,10 +297,8 @@ def splits(
     artists : of an earlier call, to be changed in place
     Raises ValueError for another quantity, and where nothing is predicted.
     """
-    if quantity not in SPLIT_QUANTITIES:
-        raise ValueError(
-            f"quantity={quantity!r} is not known; use one of {', '.join(SPLIT_QUANTITIES)}"
-        )
+    if quantity not in UNITS:
+        raise ValueError(f"quantity={quantity!r} is not known; use one of {', '.join(UNITS)}")
     if not predicted:
         raise ValueError("nothing is predicted; give splits and values by name")
     if artists is None:
@@ -309,8 +307,8 @@ def splits(
         style.plain_axis(ax.xaxis, along)
         ax.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     ax.set_xlabel(along)
-    if SPLIT_QUANTITIES[quantity]:
-        style.si_axis(ax.yaxis, quantity, SPLIT_QUANTITIES[quantity])
+    if UNITS[quantity]:
+        style.si_axis(ax.yaxis, quantity, UNITS[quantity])
     else:
         style.plain_axis(ax.yaxis, quantity)
     for i, (name, points) in enumerate(predicted.items()):
@@ -335,10 +333,8 @@ def splits(
     most = max(max(at) for at, _ in (*predicted.values(), *observed.values()) if len(at))
     ax.set(xlim=(0.85, 1.2 * most), ylim=(values.min() / 1.4, values.max() * 1.4))
     _splits_legend(ax, artists)
-    told = [
-        _split_finding(name, points, quantity)
-        for name, points in (*predicted.items(), *observed.items())
-    ]
+    drawn = (*predicted.items(), *observed.items())
+    told = [_split_finding(name, points, quantity) for name, points in drawn]
     if library:
         told.append(f"cuBLAS: {style.si(library, 's')}.")
     style.describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "splits")
@@ -374,7 +370,7 @@ def _split_finding(name: str, points: Points, quantity: str) -> str:
     at, values = points
     if len(at) == 0:
         return f"{name}: nothing."
-    unit = SPLIT_QUANTITIES[quantity]
+    unit = UNITS[quantity]
 
     def shown(i: int) -> str:
         return f"{style.si(values[i], unit) if unit else style.number(values[i])} at {at[i]:,}"
